@@ -1,0 +1,85 @@
+/* base: the memory of one scenario, growable arrays, places in files, and errors for the person who made them. */
+#ifndef DTSIM_BASE_H
+#define DTSIM_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The program contradicts itself: prints file, line and message, and aborts. Never for a user's mistake. */
+#define BUG(...) bug_(__FILE__, __LINE__, __VA_ARGS__)
+#define BUG_IF(condition) ((condition) ? BUG("%s", #condition) : (void)0)
+_Noreturn void bug_(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Exit codes of the program (the contract of the command line). */
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_UNEXPECTED = 1,   /* something that is not the user's fault */
+    EXIT_USAGE = 2,        /* the command line is wrong */
+    EXIT_SOME_FAILED = 3,  /* some scenarios of a sweep failed */
+    EXIT_INPUT = 4,        /* an input file is wrong */
+    EXIT_INFEASIBLE = 5,   /* out of memory, or degrees that do not divide */
+    EXIT_NO_TOOL = 6,      /* a helper program is missing */
+};
+
+/* A place in a file. line 0: the whole file; file NULL: no file (the command line, an internal default). */
+struct loc {
+    const char *file;
+    int line, column;      /* from 1 */
+};
+
+/* Up to ERROR_MAX messages, so that a person sees every mistake at once. Zero-initialise; error_release when done.
+ * Fallible functions take it last, return 0 or -1, and leave it untouched on success. */
+enum { ERROR_MAX = 20 };
+struct error {
+    struct message {
+        struct loc loc;
+        enum exit_code code;
+        char *text;
+    } messages[ERROR_MAX];
+    int count;             /* messages held */
+    int dropped;           /* further ones that did not fit */
+};
+
+/* Adds one message (a line without newline, without "file:line:column: error:") and returns -1. The same text at the
+ * same place is added once. */
+int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Prints "file:line:column: error: text" a line each, in the order of files and lines, then how many more there were. */
+void error_print(const struct error *err, FILE *out);
+/* EXIT_INPUT if any message says so, else the code of the first message; EXIT_OK if there is none. */
+enum exit_code error_exit_code(const struct error *err);
+void error_release(struct error *err);
+
+/* Memory that lives as long as a scenario. Zero-initialise; everything is freed by arena_release. */
+struct arena {
+    struct arena_block *last;
+};
+void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type; aborts when out of memory */
+char *arena_strdup(struct arena *arena, const char *text);
+char *arena_strndup(struct arena *arena, const char *text, size_t length);
+char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void arena_release(struct arena *arena);
+#define ARENA_ARRAY(arena, type, n) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(n)))
+
+/* malloc, calloc and realloc that abort in one place when memory is out. */
+void *xcalloc(size_t count, size_t size);
+void *xrealloc(void *old, size_t count, size_t size);
+
+/* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
+ * GROW makes room for one more and gives its address: *GROW(&list) = item. */
+#define GROW(list) \
+    ((list)->count == (list)->capacity \
+        ? (void)((list)->capacity = (list)->capacity ? 2 * (list)->capacity : 16, \
+                 (list)->items = xrealloc((list)->items, (list)->capacity, sizeof *(list)->items)) \
+        : (void)0, \
+     &(list)->items[(list)->count++])
+
+/* The candidate nearest to `word` in edits (insert, delete, replace, swap of neighbours), or NULL when none is near
+ * enough to be what was meant. candidate(i) gives the i-th name, NULL past the last. */
+const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context);
+
+#endif

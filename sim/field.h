@@ -1,0 +1,84 @@
+/* field: tables that say, once, what a mapping may hold: they parse it, give its defaults, print it resolved, write the
+ * help and the JSON schema. */
+#ifndef DTSIM_FIELD_H
+#define DTSIM_FIELD_H
+
+#include "conf.h"
+#include "units.h"
+
+enum field_kind {
+    FIELD_INT,          /* int */
+    FIELD_BOOL,         /* bool; true and false only */
+    FIELD_QUANTITY,     /* double, of `unit` */
+    FIELD_STRING,       /* const char * */
+    FIELD_CHOICE,       /* int: index into `choices`, or what choice_value says */
+    FIELD_RECORD,       /* a struct described by `table`, in place */
+    FIELD_OPTIONAL,     /* a pointer to a struct described by `table`; NULL when left out */
+    FIELD_LIST,         /* struct list of structs described by `table`; with `single`, one mapping stands for [it] */
+    FIELD_CHOICES,      /* struct list of int: a sequence of names from `choices` */
+};
+
+/* A parsed sequence; items are structs of the element's type, one after another. */
+struct list {
+    void *items;
+    size_t count;
+    const struct node *node;    /* where it came from; NULL when left out */
+};
+
+/* The names a CHOICE accepts: a NULL-terminated array, or a function for names that are collected elsewhere (list.h). */
+typedef const char *choice_name(size_t index);      /* NULL past the last */
+
+struct table;
+struct field {
+    const char *key;
+    enum field_kind kind;
+    size_t offset;              /* of the member in the struct */
+    const char *brief;          /* one line of help: what it is, in which unit */
+    const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
+    bool required;              /* with no default: leaving it out is an error */
+    enum unit unit;             /* QUANTITY */
+    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0 */
+    bool positive;              /* QUANTITY: 0 is refused */
+    const char *const *choices; /* CHOICE, CHOICES */
+    choice_name *choice;        /* or this */
+    const struct table *table;  /* RECORD, OPTIONAL, LIST */
+    bool single;                /* LIST: a lone mapping stands for a sequence of one */
+};
+
+struct table {
+    const char *name;           /* stands before messages: "strategy: unknown key ..." */
+    const char *brief;          /* one line of help */
+    const struct field *fields;
+    size_t count;
+    size_t size;                /* of the struct */
+    size_t node_offset;         /* of its member `const struct node *node`, which remembers the mapping it came from */
+    const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
+    const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
+    /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
+     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. NULL: none. */
+    const struct table *(*extension)(struct arena *arena, void *object, void **extra);
+};
+
+/* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
+ * defaults. Unknown keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are
+ * decimal only; null, a list or a mapping where a scalar is expected are named as what they are. */
+int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
+                struct error *err);
+
+/* Whether the user gave that key. */
+bool field_given(const struct table *table, const void *object, const char *key);
+/* Where the key's value stands, else where its mapping begins. */
+struct loc field_loc(const struct table *table, const void *object, const char *key);
+
+/* The object as a tree, every default filled in; reading it back gives the same object. Quantities that are NaN, NULL
+ * strings, NULL optionals and empty lists are left out. */
+struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
+
+/* The fields as help text (key, choices or unit, default, brief), indented by depth. */
+void field_help(const struct table *table, int depth, FILE *out);
+
+/* The table as a JSON schema (draft 2020-12 object), into a tree that is printed as JSON. `extensions` (NULL-terminated,
+ * may be NULL) are tables whose keys are allowed in this mapping too. */
+struct node *field_schema(struct arena *arena, const struct table *table);
+
+#endif

@@ -1,0 +1,36 @@
+/* units: quantities as people write them ("3 us", "80 GiB", "400 Gb/s"), SI inside. */
+#ifndef DTSIM_UNITS_H
+#define DTSIM_UNITS_H
+
+#include <stddef.h>
+
+/* What a number measures, and the unit it has inside the program. */
+enum unit {
+    UNIT_NUMBER,     /* a bare number, no unit allowed: 0.85, 2, 1e-3 */
+    UNIT_COUNT,      /* a bare number, or with k M B(illion) T: "124.4 M", "38 k" */
+    UNIT_TIME,       /* s: "1.5 us", "2 h" */
+    UNIT_BYTES,      /* B: "80 GiB", "25 MB"; decimal and binary prefixes; bits are refused with a hint */
+    UNIT_BANDWIDTH,  /* B/s: "300 GB/s", "400 Gb/s", "24 GiB/s" (b: bits) */
+    UNIT_FLOP,       /* FLOP: "3.9 GFLOP" */
+    UNIT_FLOP_RATE,  /* FLOP/s: "312 TFLOP/s"; "TFLOPS" too */
+    UNIT_POWER,      /* W: "400 W", "1.2 kW" */
+};
+
+/* Reads text as a quantity of that unit into *value (SI). 0, or -1 with what is wrong and what is expected in `why`
+ * (at most size bytes), for example "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare "0" is
+ * allowed for every unit. Refuses NaN, infinities, hexadecimal, underscores, trailing text. "inf" is not a number here. */
+int unit_parse(enum unit unit, const char *text, double *value, char *why, size_t size);
+
+/* Writes value so that unit_parse reads exactly the same double back, with the largest prefix that is exact when one
+ * is ("80 GiB", "300 GB/s", "1.5 us"), into buffer (at least 48 bytes); returns buffer. */
+char *unit_format(enum unit unit, double value, char *buffer, size_t size);
+
+/* For people: four significant digits and a fitting prefix ("1.234 ms", "79.3 GiB"). */
+char *unit_format_short(enum unit unit, double value, char *buffer, size_t size);
+
+/* What the unit measures and an example, for messages, help and the schema: "bytes such as '80 GiB' or '25 MB'". */
+const char *unit_expectation(enum unit unit);
+/* A regular expression (ECMA 262, anchored) that accepts what unit_parse accepts, for the JSON schema. */
+const char *unit_pattern(enum unit unit);
+
+#endif
