@@ -1,0 +1,68 @@
+/* cluster: GPUs, the ports that join them inside a node, the NICs and switches that join the nodes.
+ *
+ * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link each way;
+ * inside a node any two ports reach each other without other contention. Every NIC has one link each way; NIC k of a
+ * node serves the GPUs with floor(local * nics / gpus_per_node) = k. Nodes hang below leaf switches; between leaves,
+ * each leaf's uplinks are one link up and one down of leaf_nodes * nics * bandwidth / oversubscription. */
+#ifndef DTSIM_CLUSTER_H
+#define DTSIM_CLUSTER_H
+
+#include "gpu.h"
+
+enum topology { TOPOLOGY_NONBLOCKING, TOPOLOGY_LEAF_SPINE };
+
+struct cluster {
+    const struct node *node;
+    const char *platform;            /* name or path of the file it started from, or NULL; "ideal": the free network */
+    const char *title;
+    int nodes;                       /* 0: as many as are needed (cluster_size settles it) */
+    int gpus_per_node;
+    const char *gpu_name;            /* platforms/gpus/NAME.yaml; NULL: none (times are given) */
+    struct inside {
+        const struct node *node;
+        double bandwidth;            /* B/s per GPU and direction */
+        double latency;              /* s, one way, GPU to GPU */
+    } inside;
+    struct network {
+        const struct node *node;
+        double bandwidth;            /* B/s per NIC and direction */
+        double latency;              /* s, one way, GPU to GPU */
+        int nics;                    /* per node */
+        struct topology_spec {
+            const struct node *node;
+            int kind;                /* enum topology */
+            int leaf_nodes;          /* nodes below one leaf switch */
+            double oversubscription; /* a leaf's NIC bandwidth over its uplink bandwidth, >= 1 */
+        } topology;
+    } network;
+    bool ideal;                      /* zero latency, infinite bandwidth */
+    struct gpu gpu;                  /* filled by cluster_load when gpu_name is set */
+};
+extern const struct table cluster_table;
+
+/* `value` is what stands under `cluster:` (a name, a path or a map; a map may name a platform that it changes), or the
+ * root of a file that holds just that map. Reads the platform and the GPU, checks every number. */
+int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err);
+/* Settles `nodes` where it was left out: enough for that many GPUs. */
+void cluster_size(struct cluster *cluster, int gpus);
+int cluster_gpus(const struct cluster *cluster);
+int cluster_node_of(const struct cluster *cluster, int gpu);
+int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over the whole cluster, node by node */
+int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 when nonblocking */
+
+/* The links that a transfer from one GPU to another crosses, in order. Routes of the two engines come from here. */
+enum link_kind { LINK_PORT_UP, LINK_PORT_DOWN, LINK_NIC_UP, LINK_NIC_DOWN, LINK_LEAF_UP, LINK_LEAF_DOWN };
+struct link { enum link_kind kind; int index; };                /* index: GPU, NIC or leaf */
+enum { ROUTE_MAX = 4 };
+struct route {
+    int count;
+    struct link links[ROUTE_MAX];
+    double latency;                  /* s, the whole way */
+    double bandwidth;                /* B/s, of the narrowest link; INFINITY on the ideal cluster */
+};
+struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
+void cluster_link_name(struct link link, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,18 @@
+/* data: where the files that come with dtsim are: $DTSIM_DATA, else beside the sources, else where it was installed. */
+#ifndef DTSIM_DATA_H
+#define DTSIM_DATA_H
+
+#include "base.h"
+
+/* The path of a named file, "platforms/NAME.yaml" for ("platforms", "NAME"), or NULL when there is none. */
+const char *data_file(struct arena *arena, const char *folder, const char *name);
+/* The names (without ".yaml") in a folder, sorted, NULL-terminated. */
+const char **data_names(struct arena *arena, const char *folder);
+/* Finds what a scenario names: text with a '/' or ending in ".yaml" is a path relative to the file it was written in
+ * (loc.file), else a name in `folder`. Reports "unknown ...; did you mean ...?" with EXIT_INPUT; NULL then. */
+const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                         struct error *err);
+/* `path` as seen from the folder of `file`, unless absolute. */
+const char *data_beside(struct arena *arena, const char *file, const char *path);
+
+#endif

@@ -1,0 +1,67 @@
+/* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run in
+ * the order they were added. An operation also waits for its dependencies, which are earlier operations only; so the
+ * order of ids is a topological order of everything. */
+#ifndef DTSIM_PROGRAM_H
+#define DTSIM_PROGRAM_H
+
+#include "base.h"
+
+enum op_kind {
+    OP_COMPUTE,      /* takes `seconds` on its lane */
+    OP_TRANSFER,     /* moves `bytes` from GPU src to GPU dst; occupies the sender's lane until the last byte arrived */
+};
+
+/* What an operation is for, in charts, spans and metrics. */
+enum op_what {
+    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE, WHAT_UPDATE,
+    WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
+    WHAT_GRADIENT,       /* their gradients to the previous stage */
+    WHAT_SYNC,           /* a collective over replicas */
+    WHAT_COUNT
+};
+extern const char *const op_what_names[];        /* "forward", "backward", ... */
+
+struct op {
+    uint8_t kind;            /* enum op_kind */
+    uint8_t what;            /* enum op_what */
+    bool continues;          /* a further piece of the work of the operation before it in its lane */
+    uint32_t lane;
+    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
+    double communication;    /* COMPUTE: seconds of `amount` that are tensor-parallel communication */
+    uint32_t src, dst;       /* TRANSFER: GPUs */
+    double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
+    int32_t mb, stage;       /* micro-batch and global stage; -1: none */
+    uint32_t first_dep, ndeps;
+};
+
+enum lane_kind { LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_KIND_COUNT };
+extern const char *const lane_kind_names[];
+struct lane {
+    int rank;
+    enum lane_kind kind;
+    int index;               /* which of the rank's lanes of that kind: flow of the tensor group, channel */
+};
+
+/* Zero-initialise; program_release when done. Ids are indices. */
+struct program {
+    int ranks;
+    struct ops { struct op *items; size_t count, capacity; } ops;
+    struct deps { uint32_t *items; size_t count, capacity; } deps;
+    struct lanes { struct lane *items; size_t count, capacity; } lanes;
+};
+
+uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */
+/* Appends the operation; the dependencies are copied, each an earlier operation. Returns its id. */
+uint32_t program_add(struct program *program, struct op op, const uint32_t *deps, size_t ndeps);
+void program_release(struct program *program);
+
+/* When every operation of a program started and ended, in seconds from 0. */
+struct timeline {
+    const struct program *program;
+    double *start, *end;     /* a value an operation */
+    double makespan;         /* the latest end; 0 for an empty program */
+};
+void timeline_init(struct timeline *timeline, const struct program *program);
+void timeline_release(struct timeline *timeline);
+
+#endif
