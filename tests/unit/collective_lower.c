@@ -64,8 +64,8 @@ static void random_draw(struct arrows *arrows, int n)
     }
 }
 
-/* When an arrow can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before this
- * step. (Its lane comes on top.) */
+/* When an arrow can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before
+ * this step. (Its lane comes on top.) */
 static double rule_start(const struct arrows *arrows, size_t i, const double *delays, const double *ends)
 {
     const struct arrow *arrow = &arrows->items[i];
@@ -184,6 +184,24 @@ static void check_times_move_data(const struct run *run, const struct collective
     free(arrows.items);
 }
 
+/* A member is done when, on all channels, everything arrived at it and everything left it. */
+static void check_done(const struct run *run, int n, const double *delays)
+{
+    double finish[MAX_MEMBERS] = {0};
+
+    for (size_t i = run->first; i < run->program.ops.count; i++) {
+        const struct op *op = &run->program.ops.items[i];
+        if (op->kind != OP_TRANSFER)
+            continue;
+        finish[op->src] = fmax(finish[op->src], run->timeline.end[i]);
+        finish[op->dst] = fmax(finish[op->dst], run->timeline.end[i]);
+    }
+    for (int m = 0; m < n; m++) {
+        assert_true(run->timeline.start[run->done[m]] == (n == 1 ? delays[0] : finish[m]));
+        assert_true(run->timeline.end[run->done[m]] == run->timeline.start[run->done[m]]);
+    }
+}
+
 /* Unequal ways and late members, on every channel's order: the dependencies alone keep the data right. */
 static void dependencies_move_every_contribution_once(void **state)
 {
@@ -202,6 +220,7 @@ static void dependencies_move_every_contribution_once(void **state)
             run_init(&run, collective_at(i), &cluster, n, identity(), 1e6, channels, delays);
             for (int c = 0; c < channels; c++)
                 check_times_move_data(&run, collective_at(i), n, c);
+            check_done(&run, n, delays);
             run_release(&run);
         }
 }
