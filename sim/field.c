@@ -40,7 +40,11 @@ static int record_parse(const struct reading *reading, const struct field *field
 {
     struct reading inner = {reading->arena, field->table->name, reading->err};
 
-    return object_parse(&inner, field->table, node, object);
+    if (!field->load)
+        return object_parse(&inner, field->table, node, object);
+    if (node_is_null(node))
+        return reading_unexpected(&inner, node, NULL, "a mapping");
+    return field->load(reading->arena, node, object, reading->err);
 }
 
 static int list_parse(const struct reading *reading, const struct field *field, const struct node *node,
@@ -119,7 +123,7 @@ static int field_absent(const struct reading *reading, const struct field *field
     }
     if (field->kind == FIELD_QUANTITY)
         *(double *)member = NAN;
-    if (field->kind != FIELD_RECORD)
+    if (field->kind != FIELD_RECORD || field->load)
         return 0;
     inner = (struct reading){reading->arena, field->table->name, reading->err};
     return object_parse(&inner, field->table, NULL, member);

@@ -163,14 +163,14 @@ static int suffix_refuse(enum unit unit, const char *text, const char *suffix, c
     text_clip(suffix, shown_suffix, sizeof shown_suffix);
     if (!*suffix)
         snprintf(why, size, "'%s' has no unit; expected %s", shown, rules[unit].expectation);
-    else if (unit == UNIT_NUMBER && strchr(" _xXoObB", *suffix) == NULL)
+    else if (strpbrk(suffix, "0123456789_.") || suffix[strspn(suffix, " ")] == '\0')
+        snprintf(why, size, "'%s' is not a number; expected %s", shown, rules[unit].expectation);
+    else if (unit == UNIT_NUMBER)
         snprintf(why, size, "'%s' has '%s' behind the number; expected %s", shown, shown_suffix,
                  rules[unit].expectation);
     else if (unit == UNIT_BYTES && suffix_find(bits, suffix, &name, &prefix))
         snprintf(why, size, "'%s' is in bits (b means bits, B means bytes); expected %s", shown,
                  rules[unit].expectation);
-    else if (strspn(suffix, "0123456789_ .+-") > 0)
-        snprintf(why, size, "'%s' is not a number; expected %s", shown, rules[unit].expectation);
     else
         snprintf(why, size, "'%s' has the unit '%s'; expected %s", shown, shown_suffix, rules[unit].expectation);
     return -1;
@@ -315,7 +315,7 @@ char *unit_format_short(enum unit unit, double value, char *buffer, size_t size)
     const char *gap;
     double quotient = 0;
 
-    while (value == 0 && *best_prefix->text)
+    while ((value == 0 || !isfinite(value)) && *best_prefix->text)
         best_prefix++;          /* "0 s", not "0 ns" */
     for (; name->text; name++)
         for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++)
