@@ -45,7 +45,8 @@ static const struct field inside_fields[] = {
     {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
      .brief = "one way, GPU to GPU"},
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct inside, efficiency), .fallback = "1", .brief = "share of the bandwidth that transfers get"},
+     .offset = offsetof(struct inside, efficiency), .fallback = "1",
+     .brief = "share of the bandwidth that transfers get"},
 };
 
 static const struct table inside_table = {
@@ -235,9 +236,11 @@ static int check_link(const struct cluster *cluster, const struct table *table, 
     if (has_bandwidth && has_latency)
         return 0;
     if (!field_given(&cluster_table, cluster, table->name))
-        return why ? error_add(err, EXIT_INPUT, cluster->node->loc, "cluster: '%s' is missing: %s", table->name, why) : 0;
+        return !why ? 0 : error_add(err, EXIT_INPUT, cluster->node->loc, "cluster: '%s' is missing: %s", table->name,
+                                    why);
     if (why || has_bandwidth || has_latency)
-        return error_add(err, EXIT_INPUT, loc, "%s: '%s' is missing", table->name, has_bandwidth ? "latency" : "bandwidth");
+        return error_add(err, EXIT_INPUT, loc, "%s: '%s' is missing", table->name,
+                         has_bandwidth ? "latency" : "bandwidth");
     return 0;
 }
 
@@ -270,7 +273,8 @@ static int check_nics(const struct cluster *cluster, struct error *err)
     if (nics > gpus)
         return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the %d GPUs of a node", nics, gpus);
     if (gpus % nics != 0)
-        return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus, nics);
+        return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus,
+                         nics);
     return 0;
 }
 

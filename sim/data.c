@@ -13,8 +13,8 @@ struct names {
     size_t count, capacity;
 };
 
-/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. The sources win over
- * an installation, so that a developer never tests against stale files. */
+/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. The sources win
+ * over an installation, so that a developer never tests against stale files. */
 static size_t data_roots(const char *roots[ROOTS_MAX])
 {
     size_t count = 0;

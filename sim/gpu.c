@@ -15,7 +15,8 @@ double dtype_bytes(enum dtype dtype)
 
 static const struct field rates_fields[] = {
     {.key = "fp32", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp32),
-     .required = true, .positive = true, .brief = "single precision; also what formats without a rate of their own use"},
+     .required = true, .positive = true,
+     .brief = "single precision; also what formats without a rate of their own use"},
     {.key = "tf32", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, tf32),
      .fallback = "0", .brief = "tensor cores on fp32 data; 0: none"},
     {.key = "fp16", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp16),
