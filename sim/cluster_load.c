@@ -332,12 +332,17 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 {
     struct chain chain = {0};
     struct node *map = as_mapping(arena, value, err);
+    struct node *whole = map ? resolve_platform(arena, map, &chain, err) : NULL;
 
-    if (map)
-        map = resolve_platform(arena, map, &chain, err);
-    if (!map || field_parse(arena, &cluster_table, map, cluster, err))
+    if (!whole) {
+        /* Without its platform a cluster cannot be checked, but its keys can be read. */
+        if (map)
+            field_parse(arena, &cluster_table, map, cluster, err);
         return -1;
+    }
+    int status = field_parse(arena, &cluster_table, whole, cluster, err);
     cluster->ideal = chain.ideal;
-    int status = check_cluster(arena, cluster, err);
+    if (!status)
+        status = check_cluster(arena, cluster, err);
     return load_gpu(arena, cluster, err) | status ? -1 : 0;
 }

@@ -165,6 +165,72 @@ static void mistakes(void **state)
     expect_message("list.yaml", "list.yaml:1:1: a platform's file holds a mapping with the keys of a cluster");
 }
 
+/* Everything that is wrong is said at once, and what follows from a mistake is not. */
+static void every_mistake_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int columns[3];
+    } cases[] = {
+        {"{platform: dgx-a101, gpu: a40, insid: {}}", {12, 32}},
+        {"{platform: dgx-a100, gpu: a41, nodes: -1, network: {nics: 0}}", {27, 39, 59}},
+        {"{platform: dgx-a100, gpu: a41, network: {nics: 3, topology: leaf-spine}}", {27, 48, 61}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct cluster cluster;
+        bool found[100] = {false};
+        int expected = 0;
+        assert_int_equal(load(cases[i].text, &cluster), -1);
+        for (int k = 0; k < error.count; k++)
+            found[error.messages[k].loc.column] = true;
+        for (; expected < 3 && cases[i].columns[expected]; expected++)
+            if (!found[cases[i].columns[expected]])
+                fail_msg("%s: nothing said of column %d", cases[i].text, cases[i].columns[expected]);
+        assert_int_equal(error.count, expected);
+        error_release(&error);
+        error = (struct error){0};
+    }
+}
+
+static void mistakes_in_gpu_files(void **state)
+{
+    (void)state;
+    static const char good[] = "memory: 16 GiB\nmemory_bandwidth: 500 GB/s\nmemory_efficiency: 0.8\n"
+                               "peak: {fp32: 10 TFLOP/s}\nmatmul_efficiency: 0.7\nlaunch_overhead: 0\n";
+    static const struct {
+        const char *wrong;      /* stands instead of its line of the good file */
+        int line, column;
+    } cases[] = {
+        {"memory: 16", 1, 9},
+        {"memory_bandwidth: 0", 2, 19},
+        {"memory_efficiency: 1.1", 3, 20},
+        {"peak: {fp16: 1 TFLOP/s}", 4, 7},
+        {"peak: {fp32: 0}", 4, 14},
+        {"peak: {fp32: 1 TFLOP/s, fp8: 1 TFLOP/s}", 4, 25},
+        {"matmul_efficiency: 0", 5, 20},
+        {"launch_overhead: -1 us", 6, 18},
+        {"# no launch_overhead", 1, 1},
+    };
+    write_file("good.yaml", good);
+    load_good("{nodes: 1, gpu: good.yaml}");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct cluster cluster;
+        int line = cases[i].wrong[0] == '#' ? 6 : cases[i].line;
+        const char *from = good;
+        for (int k = 1; k < line; k++)
+            from = strchr(from, '\n') + 1;
+        write_file("bad.yaml", arena_printf(&arena, "%.*s%s%s", (int)(from - good), good, cases[i].wrong,
+                                            strchr(from, '\n')));
+        assert_int_equal(load("{nodes: 1, gpu: bad.yaml}", &cluster), -1);
+        struct loc loc = error.messages[0].loc;
+        if (loc.line != cases[i].line || loc.column != cases[i].column || !strstr(loc.file, "bad.yaml"))
+            fail_msg("%s: %s:%d:%d: %s", cases[i].wrong, loc.file, loc.line, loc.column, error.messages[0].text);
+        error_release(&error);
+        error = (struct error){0};
+    }
+}
+
 /* Ranges that the field tables check: every one is refused, at its place. */
 static void ranges(void **state)
 {
@@ -258,6 +324,8 @@ int main(void)
         cmocka_unit_test(paths_and_chains),
         cmocka_unit_test(the_ideal_cluster),
         cmocka_unit_test(mistakes),
+        cmocka_unit_test(every_mistake_at_once),
+        cmocka_unit_test(mistakes_in_gpu_files),
         cmocka_unit_test(ranges),
         cmocka_unit_test(resolved_output_reads_back),
     };
