@@ -64,6 +64,7 @@ struct route {
     double bandwidth;                /* B/s, of the narrowest link; INFINITY on the ideal cluster */
 };
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+/* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);
