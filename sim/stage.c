@@ -43,14 +43,16 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work again = forward;
+    struct stage_work both = sum(input, weight), again = forward;
 
-    if (layer->timed)
+    if (layer->timed) {
+        both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;
+    }
     stage->work[FORWARD] = sum(stage->work[FORWARD], forward);
     stage->work[BACKWARD_INPUT] = sum(stage->work[BACKWARD_INPUT], input);
     stage->work[BACKWARD_WEIGHT] = sum(stage->work[BACKWARD_WEIGHT], weight);
-    stage->work[BACKWARD] = sum(stage->work[BACKWARD], sum(input, weight));
+    stage->work[BACKWARD] = sum(stage->work[BACKWARD], both);
     stage->parameters += layer->parameters;
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
@@ -63,7 +65,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
     stage->boundary = layer->boundary;
     stage->slices[stage->nslices++] = (struct slice){
-        .backward = sum(input, weight), .backward_weight = weight,
+        .backward = both, .backward_weight = weight,
         .tensors = layer->tensors, .ntensors = layer->ntensors,
     };
 }
@@ -144,8 +146,8 @@ static void from_given(struct scenario *scenario, struct stage *stages)
     int count = plan_global_stages(&scenario->plan);
 
     for (int s = 0; s < count; s++) {
-        given_stage *given = (given_stage *)list->items + (list->count == 1 ? 0 : s);
-        given_stage *before = (given_stage *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
+        struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
+        struct given_layer *before = (struct given_layer *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
         struct stage *stage = &stages[s];
 
         stage->work[FORWARD].seconds = given->forward;
