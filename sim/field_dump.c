@@ -106,7 +106,9 @@ static void fields_dump(struct arena *arena, const struct table *table, const vo
         bool given = node_get(source, field->key) != NULL;
         struct node *value;
 
-        if (source && !given && word_in(table->exactly_one, field->key))
+        /* A preset may have filled an alternative that was not given; what is a pointer tells by itself. */
+        if (source && !given && (field->kind == FIELD_RECORD || field->kind == FIELD_INT) &&
+            word_in(table->exactly_one, field->key))
             continue;
         value = field_value_dump(arena, field, (const char *)object + field->offset, given);
         if (value)

@@ -70,6 +70,19 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     };
 }
 
+/* The output layer of a tied model on another stage than the embedding holds a copy of its weights (Megatron-LM). */
+static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
+{
+    struct slice *slice = &stage->slices[stage->nslices - 1];
+    double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+
+    for (size_t i = 0; i < slice->ntensors; i++)
+        tensors[i] = slice->tensors[i];
+    tensors[slice->ntensors++] = layer->tied;
+    slice->tensors = tensors;
+    stage->parameters += layer->tied;
+}
+
 static double update_seconds(const struct scenario *scenario, double parameters)
 {
     struct kernel kernel = {
@@ -111,6 +124,8 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                 ;
         block += layers[i].role == LAYER_BLOCK;
         add_layer(&stages[stage], scenario, &layers[i]);
+        if (layers[i].tied > 0 && nstages > 1)
+            add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
     for (size_t s = 0; s < nstages; s++)
         reverse(stages[s].slices, stages[s].nslices);
