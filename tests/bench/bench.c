@@ -1,5 +1,5 @@
 /* bench: operations a second of each engine, on the shapes of programs that scenarios lower to. Prints a line a shape
- * and engine, the fastest of `repeats` (the first argument, 3). A measurement, so no test: times depend on the machine. */
+ * and engine, the fastest of `repeats` (the first argument, 3). A measurement, no test: it depends on the machine. */
 #include "replay.h"
 
 #include <stdlib.h>

@@ -75,7 +75,8 @@ static void test_ring(void **state)
 /* A transfer costs latency + bytes / bandwidth: whole bytes, fractions, none, and very many. */
 static void test_sizes(void **state)
 {
-    static const double sizes[] = {0, 1e-3, 1 / 7.0, 1, 1.5, 100 / 3.0, 4096, 1e6 + 1 / 3.0, 16777216, 1e9 / 7, 1e12, 1e18};
+    static const double sizes[] = {0, 1e-3, 1 / 7.0, 1, 1.5, 100 / 3.0, 4096, 1e6 + 1 / 3.0,
+                                   16777216, 1e9 / 7, 1e12, 1e18};
     static const double latencies[] = {0, 1e-12, 1.3e-6, 0.25};
 
     (void)state;
