@@ -44,11 +44,12 @@ struct error {
     int dropped;           /* further ones that did not fit */
 };
 
-/* Adds one message (a line without newline, without "file:line:column: error:") and returns -1. The same text at the
- * same place is added once. */
+/* Adds one message (a line without "file:line:column: error:"; newlines and control characters come out escaped) and
+ * returns -1. The same text at the same place is added once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Prints "file:line:column: error: text" a line each, in the order of files and lines, then how many more there were. */
+/* Prints "file:line:column: error: text" a line each, in the order of files (by name), lines and columns, then how many
+ * more there were. "file: error: text" when the line is 0, "error: text" when there is no file. */
 void error_print(const struct error *err, FILE *out);
 /* EXIT_INPUT if any message says so, else the code of the first message; EXIT_OK if there is none. */
 enum exit_code error_exit_code(const struct error *err);
@@ -65,6 +66,10 @@ char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((
 void arena_release(struct arena *arena);
 #define ARENA_ARRAY(arena, type, n) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(n)))
 
+/* Text for a message, cut to what fits in the buffer (CLIP_SIZE) with "..." where it was longer; returns buffer. */
+enum { CLIP_SIZE = 64 };
+char *text_clip(const char *text, char *buffer, size_t size);
+
 /* malloc, calloc and realloc that abort in one place when memory is out. */
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
@@ -79,7 +84,7 @@ void *xrealloc(void *old, size_t count, size_t size);
      &(list)->items[(list)->count++])
 
 /* The candidate nearest to `word` in edits (insert, delete, replace, swap of neighbours), or NULL when none is near
- * enough to be what was meant. candidate(i) gives the i-th name, NULL past the last. */
+ * enough to be what was meant; case does not count, nor '-' for '_'. candidate(i) gives the i-th name, NULL past the last. */
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context);
 
 #endif

@@ -70,14 +70,15 @@ struct route cluster_route(const struct cluster *cluster, int src, int dst)
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind)
 {
     const struct network *network = &cluster->network;
+    double nic = network->bandwidth * network->efficiency;
 
     if (cluster->ideal)
         return INFINITY;
     if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
-        return cluster->inside.bandwidth;
+        return cluster->inside.bandwidth * cluster->inside.efficiency;
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
-        return network->bandwidth;
-    return network->topology.leaf_nodes * network->nics * network->bandwidth / network->topology.oversubscription;
+        return nic;
+    return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
 }
 
 void cluster_link_name(struct link link, char *buffer, size_t size)

@@ -8,8 +8,10 @@
 enum combine { COPY, REDUCE };       /* what the receiver does with what arrives: keep it, or add it to its own */
 
 /* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. An arrow waits for what last arrived, in earlier
- * steps, for these chunks at its source and at its destination; and a rank sends one arrow after another (per channel),
- * in the order drawn. Within a step everything happens at the same time. */
+ * steps, for any of these chunks at its source and at its destination; and a rank sends one arrow after another (per
+ * channel), in the order drawn. Within a step everything happens at the same time: arrows of one step do not see each
+ * other, and several may bring the same chunk to the same rank. Arrivals that must not overlap, such as those at the
+ * root of a gather, therefore have steps of their own. */
 struct arrow {
     int step, src, dst, chunk, nchunks;
     enum combine combine;
@@ -46,14 +48,16 @@ struct group {
 
 /* The collective as transfers: each channel moves 1/channels of `bytes` along its own member order, in which the
  * members of every node are rotated, so that channels enter and leave a node through different NICs (as NCCL's rings).
- * lanes: n * channels lanes, lanes[member * channels + channel]. Member m's part waits for ready[m] (if ready is not
- * NULL). done receives, per member, one id that ends when the member holds its result: a zero-second COMPUTE on the
- * member's first lane. */
+ * lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to member m
+ * begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per member, one
+ * id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its first
+ * lane. */
 struct cluster;
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);
-/* As many rings as NICs where the group holds several GPUs in each of several nodes (all nodes alike), else 1. */
+/* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
+ * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);
 
 #endif

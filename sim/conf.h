@@ -52,5 +52,7 @@ int conf_set(struct arena *arena, struct node *root, const char *assignment, str
 
 /* The tree as YAML, block style; short mappings and sequences of scalars in flow style. Reads back to the same tree. */
 void node_print(const struct node *root, FILE *out);
+/* The tree as JSON. A scalar that is not quoted and reads as a JSON number, true, false or null is printed bare. */
+void node_print_json(const struct node *root, FILE *out);
 
 #endif

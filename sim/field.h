@@ -37,16 +37,20 @@ struct field {
     const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
     bool required;              /* with no default: leaving it out is an error */
     enum unit unit;             /* QUANTITY */
-    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0 */
+    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max below min
+                                   or infinite (or INT_MAX): no upper bound, so {.min = 1} is "1 or more" */
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST: a lone mapping stands for a sequence of one */
+    /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump alone.
+     * Not called for what is left out and has no default: that stays zero. */
+    int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);
 };
 
 struct table {
-    const char *name;           /* stands before messages: "strategy: unknown key ..." */
+    const char *name;           /* stands before messages: "strategy: unknown key ..."; "" or NULL: nothing does */
     const char *brief;          /* one line of help */
     const struct field *fields;
     size_t count;
@@ -55,12 +59,15 @@ struct table {
     const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
-     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. NULL: none. */
+     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the first
+     * table's fields were understood, and again to dump: it allocates once, keeps the address in the object, and gives
+     * that the next time. NULL, or a NULL table: none. */
     const struct table *(*extension)(struct arena *arena, void *object, void **extra);
 };
 
 /* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
- * defaults. Unknown keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are
+ * defaults. What is left out and has no default is 0, NULL or an empty list, a QUANTITY NaN; a RECORD left out has the
+ * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are
  * decimal only; null, a list or a mapping where a scalar is expected are named as what they are. */
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
@@ -70,15 +77,16 @@ bool field_given(const struct table *table, const void *object, const char *key)
 /* Where the key's value stands, else where its mapping begins. */
 struct loc field_loc(const struct table *table, const void *object, const char *key);
 
-/* The object as a tree, every default filled in; reading it back gives the same object. Quantities that are NaN, NULL
- * strings, NULL optionals and empty lists are left out. */
+/* The object as a tree, every default filled in; reading it back gives the same object. Quantities that are NaN or
+ * infinite, NULL strings, NULL optionals and empty lists are left out (a list that has a default or was given is not), and
+ * what was neither given nor has a default and is still 0, or is one of exactly_one and was not given. */
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
 
-/* The table as a JSON schema (draft 2020-12 object), into a tree that is printed as JSON. `extensions` (NULL-terminated,
- * may be NULL) are tables whose keys are allowed in this mapping too. */
+/* The table as a JSON schema (draft 2020-12), as a tree for node_print_json. A table with an extension allows further
+ * keys. */
 struct node *field_schema(struct arena *arena, const struct table *table);
 
 #endif

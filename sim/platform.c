@@ -107,7 +107,8 @@ void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                  "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
     if (!cluster->ideal) {
-        print_ports(cluster, used, out);
+        if (cluster->gpus_per_node > 1)
+            print_ports(cluster, used, out);
         if (cluster->nodes > 1)
             print_network(cluster, used, out);
     }

@@ -27,7 +27,8 @@ struct op {
     bool continues;          /* a further piece of the work of the operation before it in its lane */
     uint32_t lane;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
-    double communication;    /* COMPUTE: seconds of `amount` that are tensor-parallel communication */
+    double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
+    double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
     uint32_t src, dst;       /* TRANSFER: GPUs */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     int32_t mb, stage;       /* micro-batch and global stage; -1: none */
@@ -45,6 +46,7 @@ struct lane {
 /* Zero-initialise; program_release when done. Ids are indices. */
 struct program {
     int ranks;
+    int flows;               /* GPUs of each rank whose transfers are operations (the others do the same, undisturbed) */
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;

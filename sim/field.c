@@ -1,0 +1,288 @@
+#include "field.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "field_value.h"
+
+const struct node **object_node(const struct table *table, const void *object)
+{
+    return (const struct node **)(uintptr_t)((const char *)object + table->node_offset);
+}
+
+bool word_in(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+
+    while (words && *words) {
+        size_t n = strcspn(words, " ");
+
+        if (n == length && memcmp(words, word, n) == 0)
+            return true;
+        words += n + strspn(words + n, " ");
+    }
+    return false;
+}
+
+static const struct field *field_find(const struct table *table, const char *key)
+{
+    for (size_t i = 0; table && i < table->count; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return &table->fields[i];
+    return NULL;
+}
+
+static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
+                        void *object);
+
+static int record_parse(const struct reading *reading, const struct field *field, const struct node *node,
+                        void *object)
+{
+    struct reading inner = {reading->arena, field->table->name, reading->err};
+
+    if (!field->load)
+        return object_parse(&inner, field->table, node, object);
+    if (node_is_null(node))
+        return reading_unexpected(&inner, node, NULL, "a mapping");
+    return field->load(reading->arena, node, object, reading->err);
+}
+
+static int list_parse(const struct reading *reading, const struct field *field, const struct node *node,
+                      struct list *list)
+{
+    const size_t size = field->kind == FIELD_CHOICES ? sizeof(int) : field->table->size;
+    const struct node *const *items = (const struct node *const *)node->items;
+    bool lone = node->kind == NODE_MAPPING ||
+                (node->kind == NODE_SCALAR && !node_is_null(node) && field->table && field->table->shorthand);
+    int result = 0;
+
+    list->node = node;
+    list->count = node->count;
+    if (field->single && field->kind == FIELD_LIST && lone) {
+        items = &node;
+        list->count = 1;
+    } else if (node->kind != NODE_SEQUENCE) {
+        return reading_unexpected(reading, node, field->key, field->single ? "a mapping or a list" : "a list");
+    }
+    list->items = arena_alloc(reading->arena, list->count * size);
+    for (size_t i = 0; i < list->count; i++) {
+        void *item = (char *)list->items + i * size;
+        int failed = field->kind == FIELD_CHOICES ? choice_parse(reading, field, items[i], item)
+                                                  : record_parse(reading, field, items[i], item);
+
+        result = failed ? -1 : result;
+    }
+    return result;
+}
+
+static int field_value(const struct reading *reading, const struct field *field, const struct node *node,
+                       void *member)
+{
+    void *object;
+
+    switch (field->kind) {
+    case FIELD_RECORD:
+        return record_parse(reading, field, node, member);
+    case FIELD_OPTIONAL:
+        object = arena_alloc(reading->arena, field->table->size);
+        *(void **)member = object;
+        return record_parse(reading, field, node, object);
+    case FIELD_LIST:
+    case FIELD_CHOICES:
+        return list_parse(reading, field, node, member);
+    default:
+        return value_parse(reading, field, node, member);
+    }
+}
+
+/* The default as the user would have written it. */
+static struct node *fallback_node(const struct reading *reading, const struct field *field)
+{
+    struct node *node;
+
+    if (!strchr("[{\"'", *field->fallback) || !*field->fallback)
+        return node_scalar(reading->arena, field->fallback, false);
+    if (conf_parse(reading->arena, "default", field->fallback, strlen(field->fallback), &node, reading->err))
+        BUG("the default of '%s' is no YAML: %s", field->key, field->fallback);
+    return node;
+}
+
+static int field_absent(const struct reading *reading, const struct field *field, const struct node *node,
+                        void *member)
+{
+    struct reading inner;
+
+    if (field->required && !field->fallback)
+        return node ? reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key) : 0;
+    if (field->fallback) {
+        if (field_value(reading, field, fallback_node(reading, field), member))
+            BUG("the default of '%s' is refused: %s", field->key, field->fallback);
+        if (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES)
+            ((struct list *)member)->node = NULL;
+        return 0;
+    }
+    if (field->kind == FIELD_QUANTITY)
+        *(double *)member = NAN;
+    if (field->kind != FIELD_RECORD || field->load)
+        return 0;
+    inner = (struct reading){reading->arena, field->table->name, reading->err};
+    return object_parse(&inner, field->table, NULL, member);
+}
+
+static int fields_parse(const struct reading *reading, const struct table *table, const struct node *node,
+                        void *object)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        const struct node *value = node_get(node, field->key);
+        void *member = (char *)object + field->offset;
+        int failed = value ? field_value(reading, field, value, member)
+                           : field_absent(reading, field, node, member);
+
+        result = failed ? -1 : result;
+    }
+    *object_node(table, object) = node;
+    return result;
+}
+
+/* Two tables whose keys stand in one mapping. */
+struct key_tables {
+    const struct table *tables[2];
+};
+
+static const char *key_candidate(size_t i, const void *context)
+{
+    const struct key_tables *keys = context;
+
+    for (int t = 0; t < 2 && keys->tables[t]; t++) {
+        if (i < keys->tables[t]->count)
+            return keys->tables[t]->fields[i].key;
+        i -= keys->tables[t]->count;
+    }
+    return NULL;
+}
+
+static char *keys_text(struct arena *arena, const struct key_tables *keys)
+{
+    char *text = arena_strdup(arena, "");
+    const char *key;
+
+    for (size_t i = 0; (key = key_candidate(i, keys)); i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", key);
+    return text;
+}
+
+/* With only_near, a key is refused only where it must be another one misspelt. */
+static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
+                        bool only_near)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < node->count; i++) {
+        const char *near;
+        char shown[CLIP_SIZE];
+
+        if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
+            continue;
+        near = nearest(node->keys[i], key_candidate, keys);
+        text_clip(node->keys[i], shown, sizeof shown);
+        if (near)
+            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
+                                  near);
+        else if (!only_near)
+            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; expected one of %s", shown,
+                                  keys_text(reading->arena, keys));
+    }
+    return result;
+}
+
+/* "a b c" as "a, b, c" */
+static char *words_list(struct arena *arena, const char *words)
+{
+    char *list = arena_strdup(arena, "");
+
+    while (*words) {
+        size_t n = strcspn(words, " ");
+
+        list = arena_printf(arena, "%s%s%.*s", list, *list ? ", " : "", (int)n, words);
+        words += n + strspn(words + n, " ");
+    }
+    return list;
+}
+
+static int exactly_one_check(const struct reading *reading, const struct table *table, const struct node *node)
+{
+    const char *first = NULL;
+    int result = 0;
+
+    for (size_t i = 0; i < node->count; i++) {
+        if (!word_in(table->exactly_one, node->keys[i]))
+            continue;
+        if (first)
+            result = reading_fail(reading, node->key_locs[i], NULL, "'%s' and '%s' exclude each other", first,
+                                  node->keys[i]);
+        else
+            first = node->keys[i];
+    }
+    if (first)
+        return result;
+    return reading_fail(reading, node->loc, NULL, "expected exactly one of %s",
+                        words_list(reading->arena, table->exactly_one));
+}
+
+/* A scalar where a mapping is expected stands for its shorthand key. */
+static const struct node *shorthand_expand(struct arena *arena, const struct table *table, const struct node *node)
+{
+    struct node *mapping = node_mapping(arena);
+
+    mapping->loc = node->loc;
+    node_put(arena, mapping, table->shorthand, (struct node *)(uintptr_t)node);
+    return mapping;
+}
+
+static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
+                        void *object)
+{
+    struct key_tables keys = {{table, NULL}};
+    void *extra = NULL;
+    bool known;
+    int result;
+
+    memset(object, 0, table->size);
+    if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand)
+        node = shorthand_expand(reading->arena, table, node);
+    if (node && node->kind != NODE_MAPPING)
+        return reading_unexpected(reading, node, NULL, "a mapping");
+    result = fields_parse(reading, table, node, object);
+    if (node && table->exactly_one && exactly_one_check(reading, table, node))
+        result = -1;
+    /* Which further keys there are is known only when what chooses them was understood. */
+    known = !table->extension || !result;
+    if (table->extension && known)
+        keys.tables[1] = table->extension(reading->arena, object, &extra);
+    if (keys.tables[1] && fields_parse(reading, keys.tables[1], node, extra))
+        result = -1;
+    if (node && unknown_keys(reading, &keys, node, !known))
+        result = -1;
+    return result;
+}
+
+int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
+                struct error *err)
+{
+    struct reading reading = {arena, table->name, err};
+
+    return object_parse(&reading, table, node, object);
+}
+
+bool field_given(const struct table *table, const void *object, const char *key)
+{
+    return node_get(*object_node(table, object), key) != NULL;
+}
+
+struct loc field_loc(const struct table *table, const void *object, const char *key)
+{
+    return node_loc(*object_node(table, object), key);
+}

@@ -1,0 +1,62 @@
+#include "field_value.h"
+
+#include <string.h>
+
+/* A table may hold itself; so deep, help and schema stop. */
+enum { HELP_DEPTH = 8 };
+
+/* "integer, 1 or more", "one of ring, tree": what the value may be. */
+static const char *kind_text(struct arena *arena, const struct field *field)
+{
+    char *bounds = NULL;
+
+    switch (field->kind) {
+    case FIELD_INT:
+        bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "integer, %s", bounds) : "integer";
+    case FIELD_BOOL:
+        return "true or false";
+    case FIELD_QUANTITY:
+        /* That it is not negative goes without saying. */
+        if (field->min != 0 || field->max != 0 || field->positive)
+            bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "%s, %s", unit_expectation(field->unit), bounds)
+                      : unit_expectation(field->unit);
+    case FIELD_STRING:
+        return "text";
+    case FIELD_CHOICE:
+        return arena_printf(arena, "one of %s", choices_text(arena, field));
+    case FIELD_CHOICES:
+        return arena_printf(arena, "a list of %s", choices_text(arena, field));
+    case FIELD_LIST:
+        return field->single ? "a mapping or a list of mappings" : "a list of mappings";
+    case FIELD_RECORD:
+    case FIELD_OPTIONAL:
+        return field->table->shorthand ? arena_printf(arena, "a mapping, or its %s alone", field->table->shorthand)
+                                       : "a mapping";
+    }
+    BUG("'%s' is of no kind", field->key);
+}
+
+void field_help(const struct table *table, int depth, FILE *out)
+{
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        fprintf(out, "%*s%-*s %s", 2 * depth + 2, "", 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
+                field->brief ? field->brief : "");
+        fprintf(out, " (%s", kind_text(&arena, field));
+        if (field->fallback)
+            fprintf(out, "; default %s", field->fallback);
+        else if (field->required)
+            fprintf(out, "; required");
+        else if (word_in(table->exactly_one, field->key))
+            fprintf(out, "; exactly one of these");
+        fprintf(out, ")\n");
+        if (field->table && depth < HELP_DEPTH)
+            field_help(field->table, depth + 1, out);
+    }
+    arena_release(&arena);
+}

@@ -1,0 +1,30 @@
+/* lower: rows and arrows become a program. Here, once, is drawn which work waits for which: a forward for the activations
+ * of the stage before, a backward for the gradients of the stage after, an update for the gradients of all replicas. */
+#ifndef DTSIM_LOWER_H
+#define DTSIM_LOWER_H
+
+#include "measure.h"
+#include "stage.h"
+
+enum lower_what {
+    LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
+    LOWER_COMPUTE,           /* one replica's rows and boundary transfers alone, for figures and grids */
+};
+
+struct lowered {
+    struct program program;  /* rank = replica * pipeline + pipeline rank */
+    int replicas;            /* simulated; 1 of strategy.data where folded */
+    bool folded;
+    bool measured;           /* gradient all-reduces are measured durations, not messages */
+};
+
+/* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */
+int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
+          struct lowered *lowered, struct error *err);
+void lowered_release(struct lowered *lowered);
+
+/* The row of every pipeline rank; `rows` has plan.stages entries, to be freed with rows_release. */
+struct row *rows_build(const struct scenario *scenario);
+void rows_release(struct row *rows, int count);
+
+#endif

@@ -1,0 +1,59 @@
+/* What lower.c (work and boundary transfers) and lower_sync.c (gradient all-reduce, update) share. */
+#ifndef DTSIM_LOWER_INTERNAL_H
+#define DTSIM_LOWER_INTERNAL_H
+
+#include "lower.h"
+
+#define NO_OP UINT32_MAX
+
+/* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
+struct bucket {
+    double bytes;
+    size_t slice;            /* of the stage's backward that completes it */
+};
+struct buckets { struct bucket *items; size_t count, capacity; };
+
+/* Operations after which something has arrived: `count` ids from `first` (one a flow). */
+struct arrival { uint32_t first, count; };
+
+/* What the tensor group's all-reduces of one stage cost on one rank. */
+struct tensor_cost { double seconds, bytes_sent; };
+
+struct lowering {
+    const struct scenario *scenario;
+    const struct plan *plan;
+    const struct stage *stages;      /* global stages */
+    struct measure *measure;
+    struct lowered *out;
+    struct program *program;
+    struct row *rows;                /* a pipeline rank */
+    struct buckets *buckets;         /* a global stage; empty without data parallelism */
+    uint32_t *compute_lane;          /* a program rank */
+    uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    uint32_t **ready;                /* a program rank and chunk: the id after which each bucket is ready */
+    struct tensor_cost *tensor;      /* a program rank and chunk */
+
+    /* Of the replica being lowered, by global stage * micro-batches + micro-batch. */
+    struct arrival *activation, *gradient;
+    uint32_t *forwarded, *recomputed, *backwarded;
+    bool *recomputes;                /* the row recomputes it */
+    size_t *cursor;                  /* a pipeline rank: the next cell of its row */
+    size_t *last_backward;           /* a global stage: the cell that completes its weight gradients */
+};
+
+/* lower_sync.c */
+void buckets_build(struct lowering *lowering);
+int lower_sync(struct lowering *lowering, struct error *err);
+
+/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group; whether
+ * all replicas are alike, so that one stands for all. */
+int tensor_costs(struct lowering *lowering, struct error *err);
+int tensor_flows(const struct scenario *scenario);
+bool replicas_alike(const struct scenario *scenario);
+
+static inline int program_rank(const struct lowering *lowering, int replica, int rank)
+{
+    return replica * lowering->plan->stages + rank;
+}
+
+#endif

@@ -1,0 +1,121 @@
+/* The tensor-parallel group of a rank: its GPUs act in lockstep, so its collectives are part of the work's duration, and
+ * where its GPUs use links of their own one flow stands for all. */
+#include "lower_internal.h"
+
+#include <stdlib.h>
+
+/* Every GPU has links of its own all the way to every other: flows of different GPUs never meet. */
+static bool private_links(const struct cluster *cluster)
+{
+    return cluster->ideal || cluster->nodes == 1 ||
+           (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
+}
+
+static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
+{
+    struct route one = cluster_route(cluster, a, b), other = cluster_route(cluster, c, d);
+
+    return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
+}
+
+/* Whether the boundary transfers of replica d take the same way, flow by flow, as those of flow 0 of replica 0. */
+static bool boundaries_alike(const struct scenario *scenario, int d)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    for (int p = 0; p < spec->pipeline && spec->pipeline > 1; p++) {
+        int q = (p + 1) % spec->pipeline;
+
+        for (int t = 0; t < spec->tensor; t++)
+            if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
+                          scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
+                return false;
+    }
+    return true;
+}
+
+int tensor_flows(const struct scenario *scenario)
+{
+    if (scenario->strategy.tensor == 1)
+        return 1;
+    for (int d = 0; d < scenario->strategy.data; d++)
+        if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
+            return scenario->strategy.tensor;
+    return 1;
+}
+
+static bool within_node(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]))
+            return false;
+    return true;
+}
+
+bool replicas_alike(const struct scenario *scenario)
+{
+    int tensor = scenario->strategy.tensor, per_node = scenario->cluster.gpus_per_node;
+
+    if (!private_links(&scenario->cluster) || (per_node % tensor && tensor % per_node))
+        return false;
+    for (int d = 1; d < scenario->strategy.data; d++)
+        if (!boundaries_alike(scenario, d))
+            return false;
+    return true;
+}
+
+static void group_gpus(const struct scenario *scenario, int d, int p, int *gpus)
+{
+    for (int t = 0; t < scenario->strategy.tensor; t++)
+        gpus[t] = scenario_gpu(scenario, t, d, p);
+}
+
+static bool share_node(const struct cluster *cluster, const int *a, const int *b, int n)
+{
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++)
+            if (cluster_node_of(cluster, a[i]) == cluster_node_of(cluster, b[k]))
+                return true;
+    return false;
+}
+
+/* The group of (d, p), and when it spans nodes the other tensor groups on these nodes, which share NICs with it and are
+ * at the same point of their work: all their GPUs in a row. Returns how many groups. */
+static int group_and_siblings(const struct scenario *scenario, int d, int p, int *gpus)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int n = spec->tensor, groups = 1;
+
+    group_gpus(scenario, d, p, gpus);
+    if (within_node(&scenario->cluster, gpus, n))
+        return 1;
+    for (int i = 0; i < spec->data * spec->pipeline; i++) {
+        int *other = gpus + groups * n;
+
+        if (i == d * spec->pipeline + p)
+            continue;
+        group_gpus(scenario, i / spec->pipeline, i % spec->pipeline, other);
+        groups += share_node(&scenario->cluster, gpus, other, n);
+    }
+    return groups;
+}
+
+int tensor_costs(struct lowering *lowering, struct error *err)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int chunks = lowering->plan->chunks, rc = 0;
+    int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)scenario->strategy.tensor, sizeof *gpus);
+
+    for (int i = 0; !rc && scenario->strategy.tensor > 1 && i < lowering->program->ranks * chunks; i++) {
+        int replica = i / chunks / lowering->plan->stages, rank = i / chunks % lowering->plan->stages;
+        const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)];
+        struct measured measured;
+
+        rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
+                                group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
+                                stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
+        lowering->tensor[i] = (struct tensor_cost){measured.seconds, measured.bytes_sent};
+    }
+    free(gpus);
+    return rc;
+}

@@ -1,0 +1,131 @@
+#include "measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct measurement {
+    const struct collective *collective;
+    double bytes;
+    int channels, ngroups, n;
+    int *place;              /* of each GPU: node and leaf from the first GPU's, index within the node */
+    struct measured result;
+};
+
+void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
+{
+    *measure = (struct measure){.engine = engine, .cluster = cluster};
+}
+
+void measure_release(struct measure *measure)
+{
+    for (size_t i = 0; i < measure->done.count; i++)
+        free(measure->done.items[i].place);
+    free(measure->done.items);
+    memset(measure, 0, sizeof *measure);
+}
+
+/* Two placements that are the same but for which nodes (and which leaves) they begin at take the same time. */
+static int *relative_place(const struct cluster *cluster, const int *gpus, size_t count)
+{
+    int *place = xcalloc(3 * count, sizeof *place);
+    int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
+
+    for (size_t i = 0; i < count; i++) {
+        int node = cluster_node_of(cluster, gpus[i]);
+
+        place[3 * i] = node - node0;
+        place[3 * i + 1] = cluster_leaf_of(cluster, node) - leaf0;
+        place[3 * i + 2] = gpus[i] - node * cluster->gpus_per_node;
+    }
+    return place;
+}
+
+static const struct measurement *find(const struct measure *measure, const struct measurement *wanted)
+{
+    size_t size = 3 * (size_t)wanted->ngroups * (size_t)wanted->n * sizeof(int);
+
+    for (size_t i = 0; i < measure->done.count; i++) {
+        const struct measurement *old = &measure->done.items[i];
+
+        if (old->collective == wanted->collective && old->bytes == wanted->bytes && old->n == wanted->n &&
+            old->ngroups == wanted->ngroups && old->channels == wanted->channels && !memcmp(old->place, wanted->place, size))
+            return old;
+    }
+    return NULL;
+}
+
+/* Every group's collective in one program, all starting at once. */
+static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
+                         struct program *program)
+{
+    int n = wanted->n, channels = wanted->channels;
+    int *ranks = xcalloc((size_t)n, sizeof *ranks);
+    uint32_t *lanes = xcalloc((size_t)n * (size_t)channels, sizeof *lanes), *done = xcalloc((size_t)n, sizeof *done);
+
+    program->ranks = wanted->ngroups * n;
+    for (int g = 0; g < wanted->ngroups; g++) {
+        struct group group = {.n = n, .ranks = ranks, .gpus = gpus + (size_t)g * (size_t)n};
+
+        for (int m = 0; m < n; m++) {
+            ranks[m] = g * n + m;
+            for (int c = 0; c < channels; c++)
+                lanes[m * channels + c] = program_lane(program, ranks[m], LANE_COLLECTIVE, c);
+        }
+        collective_lower(wanted->collective, measure->cluster, &group, wanted->bytes, channels, lanes, NULL,
+                         (struct op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
+    }
+    free(ranks);
+    free(lanes);
+    free(done);
+}
+
+static int run(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+{
+    struct program program = {0};
+    struct timeline timeline;
+    double bytes = 0, messages = 0;
+    int rc;
+
+    lower_groups(measure, wanted, gpus, &program);
+    timeline_init(&timeline, &program);
+    rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
+    for (size_t i = 0; i < program.ops.count; i++) {
+        const struct op *op = &program.ops.items[i];
+
+        if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < wanted->n) {
+            bytes += op->amount;
+            messages++;
+        }
+    }
+    wanted->result = (struct measured){timeline.makespan, bytes / wanted->n, messages};
+    timeline_release(&timeline);
+    program_release(&program);
+    return rc;
+}
+
+int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
+                       double bytes, int channels, struct measured *result, struct error *err)
+{
+    struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
+    const struct measurement *known;
+
+    *result = (struct measured){0};
+    if (n <= 1)
+        return 0;
+    wanted.channels = channels ? channels : collective_channels(measure->cluster, &(struct group){.n = n, .gpus = gpus});
+    wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
+    known = find(measure, &wanted);
+    if (known) {
+        *result = known->result;
+        free(wanted.place);
+        return 0;
+    }
+    if (run(measure, &wanted, gpus, err)) {
+        free(wanted.place);
+        return -1;
+    }
+    *GROW(&measure->done) = wanted;
+    *result = wanted.result;
+    return 0;
+}

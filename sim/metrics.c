@@ -1,0 +1,215 @@
+#include "metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
+ * waited for last. A measured collective communicates from its start. */
+static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
+{
+    const struct program *program = timeline->program;
+    uint32_t last = UINT32_MAX;
+    double since = 0;
+
+    for (uint32_t d = 0; d < op->ndeps; d++) {
+        uint32_t id = program->deps.items[op->first_dep + d];
+
+        if (last == UINT32_MAX || timeline->end[id] > timeline->end[last])
+            last = id;
+    }
+    if (last == UINT32_MAX)
+        return start;
+    const struct op *awaited = &program->ops.items[last];
+    if (op->what == WHAT_UPDATE)
+        return 0;
+    if (awaited->kind != OP_TRANSFER)
+        return start;
+    for (uint32_t d = 0; d < awaited->ndeps; d++)
+        since = later(since, timeline->end[program->deps.items[awaited->first_dep + d]]);
+    return since;
+}
+
+/* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
+static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct lane *lane = &program->lanes.items[op->lane];
+        struct rank_metrics *rank = &metrics->ranks[lane->rank];
+
+        rank->sent += op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent;
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        double from = reached[lane->rank], start = timeline->start[i];
+        double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
+        since = since < start ? since : start;
+        rank->bubble += since - from;
+        rank->exposed_communication += start - since + op->communication;
+        rank->seconds[op->what] += timeline->end[i] - start - op->communication;
+        reached[lane->rank] = timeline->end[i];
+    }
+    for (int r = 0; r < program->ranks; r++)
+        metrics->ranks[r].bubble += timeline->makespan - reached[r];
+    free(reached);
+}
+
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk tells. */
+static void read_memory(struct metrics *metrics, const struct program *program)
+{
+    double *held = xcalloc((size_t)program->ranks, sizeof *held);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        int rank = program->lanes.items[op->lane].rank;
+
+        held[rank] += op->takes;
+        metrics->ranks[rank].peak_activation = later(metrics->ranks[rank].peak_activation, held[rank]);
+        held[rank] -= op->frees;
+    }
+    free(held);
+}
+
+struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int pipeline_rank)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double parameters = 0;
+
+    for (int chunk = 0; chunk < scenario->plan.chunks; chunk++)
+        parameters += stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)].parameters;
+    return (struct memory_breakdown){
+        .parameters = parameters * each.weights, .gradients = parameters * each.gradients,
+        .optimizer = parameters * each.optimizer,
+    };
+}
+
+static void peak_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
+{
+    for (int r = 0; r < metrics->nranks; r++) {
+        struct rank_metrics *rank = &metrics->ranks[r];
+        struct memory_breakdown states = rank_states(scenario, stages, r % scenario->plan.stages);
+
+        rank->peak_memory = states.parameters + states.gradients + states.optimizer + rank->peak_activation;
+        if (r > 0 && rank->peak_memory <= metrics->peak_memory)
+            continue;
+        states.activations = rank->peak_activation;
+        metrics->memory = states;
+        metrics->peak_memory = rank->peak_memory;
+        metrics->peak_rank = r;
+    }
+}
+
+static void averages(struct metrics *metrics)
+{
+    double n = metrics->nranks, compute = 0;
+
+    for (int r = 0; r < metrics->nranks; r++) {
+        const struct rank_metrics *rank = &metrics->ranks[r];
+
+        for (int what = 0; what < WHAT_COUNT; what++)
+            metrics->compute[what] += rank->seconds[what] / n;
+        metrics->exposed_communication += rank->exposed_communication / n;
+        metrics->bubble += rank->bubble / n;
+        metrics->communication_bytes_per_gpu += rank->sent / n;
+    }
+    for (int what = 0; what < WHAT_COUNT; what++)
+        compute += metrics->compute[what];
+    metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
+    metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
+    metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
+}
+
+/* FLOPs of the whole model and iteration: what the mathematics needs, and what the GPUs compute. Tensor-parallel GPUs
+ * divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
+static void count_flop(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
+{
+    const struct plan *plan = &scenario->plan;
+    struct row *rows;
+    double hardware = 0;
+
+    metrics->model_flop = metrics->hardware_flop = NAN;
+    if (model_is_timed(&scenario->model))
+        return;
+    rows = rows_build(scenario);
+    for (int rank = 0; rank < plan->stages; rank++)
+        for (size_t i = 0; i < rows[rank].count; i++) {
+            struct work work = rows[rank].items[i];
+
+            hardware += stages[plan_global_stage(plan, rank, work.chunk)].work[work.kind].flop;
+        }
+    rows_release(rows, plan->stages);
+    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario->strategy.data;
+    metrics->model_flop = model_flop(&scenario->model, NULL) * scenario->batch.global;
+}
+
+static void rates(struct metrics *metrics, const struct scenario *scenario)
+{
+    double t = metrics->iteration_time, gpus = scenario_gpus(scenario), peak = NAN;
+    const struct transformer *transformer = scenario->model.transformer;
+
+    if (!model_is_timed(&scenario->model))
+        peak = gpu_peak(&scenario->cluster.gpu, scenario_dtype(scenario));
+    metrics->samples_per_s = t > 0 ? scenario->batch.global / t : NAN;
+    metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
+    metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
+    metrics->hardware_flops_per_gpu = t > 0 ? metrics->hardware_flop / t / gpus : NAN;
+    metrics->mfu = metrics->model_flops_per_gpu / peak;
+    metrics->hfu = metrics->hardware_flops_per_gpu / peak;
+}
+
+void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
+                  const struct lowered *lowered, const struct timeline *timeline)
+{
+    *metrics = (struct metrics){.iteration_time = timeline->makespan, .nranks = lowered->program.ranks};
+    metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
+    read_lanes(metrics, timeline);
+    read_memory(metrics, &lowered->program);
+    peak_memory(metrics, scenario, stages);
+    averages(metrics);
+    count_flop(metrics, scenario, stages);
+    rates(metrics, scenario);
+}
+
+void metrics_release(struct metrics *metrics)
+{
+    free(metrics->ranks);
+    memset(metrics, 0, sizeof *metrics);
+}
+
+double memory_limit(const struct scenario *scenario)
+{
+    if (!scenario->memory.enforce)
+        return INFINITY;
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+}
+
+int metrics_check_memory(const struct metrics *metrics, const struct scenario *scenario, struct error *err)
+{
+    double limit = memory_limit(scenario);
+    const struct memory_breakdown *memory = &metrics->memory;
+    char need[48], have[48], parts[4][48];
+
+    if (metrics->peak_memory <= limit)
+        return 0;
+    unit_format_short(UNIT_BYTES, memory->parameters, parts[0], sizeof parts[0]);
+    unit_format_short(UNIT_BYTES, memory->gradients, parts[1], sizeof parts[1]);
+    unit_format_short(UNIT_BYTES, memory->optimizer, parts[2], sizeof parts[2]);
+    unit_format_short(UNIT_BYTES, memory->activations, parts[3], sizeof parts[3]);
+    return error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
+                     "memory: a GPU of stage %d needs %s of %s (parameters %s, gradients %s, optimizer %s, activations %s); "
+                     "try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
+                     metrics->peak_rank % scenario->plan.stages,
+                     unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
+                     unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
+                     scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");
+}

@@ -1,0 +1,57 @@
+/* metrics: the numbers of an iteration, each defined here and read off the timeline alone (and off what the model's
+ * mathematics needs). Averages are over ranks; a rank is one pipeline stage of one replica.
+ *
+ * On its compute lane a rank is always in one of three states, so that for every rank, and for the averages,
+ *     compute + exposed communication + bubble = iteration time:
+ * - compute: a kernel runs (forward, backward, recompute, update);
+ * - exposed communication: a tensor-parallel collective inside a work runs, or the lane waits although what it waits for
+ *   has been computed: its data is in flight, or queues behind other data (boundary transfers, gradient all-reduce);
+ * - bubble: it waits for a pipeline neighbour to compute, or has finished before the iteration's end. */
+#ifndef DTSIM_METRICS_H
+#define DTSIM_METRICS_H
+
+#include "lower.h"
+
+struct rank_metrics {
+    double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
+    double exposed_communication;    /* s */
+    double bubble;                   /* s */
+    double sent;                     /* B by each GPU of the rank */
+    double peak_activation;          /* B */
+    double peak_memory;              /* B: states and activations */
+};
+
+struct metrics {
+    double iteration_time;           /* s: from the first operation to the end of the last */
+    double samples_per_s;            /* global batch / iteration time */
+    double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
+    double model_flop, hardware_flop;    /* whole model, an iteration; hardware: with recomputation; NaN: times are given */
+    double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */
+    double hardware_flops_per_gpu;
+    double mfu, hfu;                 /* these over the GPU's peak in the scenario's precision */
+    double bubble_fraction;          /* mean bubble / iteration time; GPipe on a free network: (P-1)/(M+P-1) */
+    double bubble_overhead;          /* mean bubble / mean compute; GPipe: (P-1)/M */
+    double utilization;              /* mean compute / iteration time */
+    double exposed_communication;    /* s, mean */
+    double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
+    double peak_memory;              /* B on one GPU, the largest of all ranks */
+    int peak_rank;
+    double compute[WHAT_COUNT];      /* s, mean, by kind */
+    double bubble;                   /* s, mean */
+    struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
+    struct rank_metrics *ranks;      /* one a program rank */
+    int nranks;
+};
+
+void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
+                  const struct lowered *lowered, const struct timeline *timeline);
+void metrics_release(struct metrics *metrics);
+
+/* Bytes of parameters, gradients and optimizer states on each GPU of a pipeline rank. */
+struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int pipeline_rank);
+/* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */
+double memory_limit(const struct scenario *scenario);
+/* Infeasible (EXIT_INFEASIBLE) when a rank needs more, saying by how much, where, and what would help. */
+int metrics_check_memory(const struct metrics *metrics, const struct scenario *scenario, struct error *err);
+
+#endif

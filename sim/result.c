@@ -1,0 +1,163 @@
+#include "result.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* A scalar as YAML's JSON schema types it; quoted ones are strings. */
+static json_t *scalar_json(const struct node *node)
+{
+    char *end;
+    double value;
+
+    if (node->quoted)
+        return json_string(node->text);
+    if (!strcmp(node->text, "true") || !strcmp(node->text, "false"))
+        return json_boolean(node->text[0] == 't');
+    value = strtod(node->text, &end);
+    if (end == node->text || *end || !isfinite(value))
+        return json_string(node->text);
+    return strpbrk(node->text, ".eE") ? json_real(value) : json_integer(strtoll(node->text, NULL, 10));
+}
+
+json_t *node_json(const struct node *node)
+{
+    json_t *json;
+
+    if (node->kind == NODE_SCALAR)
+        return scalar_json(node);
+    json = node->kind == NODE_SEQUENCE ? json_array() : json_object();
+    for (size_t i = 0; i < node->count; i++) {
+        if (node->kind == NODE_SEQUENCE)
+            json_array_append_new(json, node_json(node->items[i]));
+        else
+            json_object_set_new(json, node->keys[i], node_json(node->items[i]));
+    }
+    return json;
+}
+
+static json_t *memory_json(const struct memory_breakdown *memory)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "parameters", number(memory->parameters), "gradients",
+                     number(memory->gradients), "optimizer", number(memory->optimizer), "activations",
+                     number(memory->activations));
+}
+
+/* Where the seconds of the average rank went; they add up to the iteration time. */
+static json_t *breakdown_json(const struct metrics *metrics)
+{
+    json_t *json = json_object();
+
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        json_object_set_new(json, op_what_names[what], number(metrics->compute[what]));
+    json_object_set_new(json, "exposed-communication", number(metrics->exposed_communication));
+    json_object_set_new(json, "bubble", number(metrics->bubble));
+    return json;
+}
+
+json_t *result_json(const struct run *run)
+{
+    const struct metrics *m = &run->metrics;
+    struct scenario *scenario = run->scenario;
+    const struct { const char *key; double value; } numbers[] = {
+        {"iteration_time_s", m->iteration_time},
+        {"samples_per_s", m->samples_per_s},
+        {"tokens_per_s", m->tokens_per_s},
+        {"model_tflops_per_gpu", m->model_flops_per_gpu / 1e12},
+        {"hardware_tflops_per_gpu", m->hardware_flops_per_gpu / 1e12},
+        {"mfu", m->mfu},
+        {"hfu", m->hfu},
+        {"bubble_fraction", m->bubble_fraction},
+        {"bubble_overhead", m->bubble_overhead},
+        {"utilization", m->utilization},
+        {"exposed_communication_s", m->exposed_communication},
+        {"communication_bytes_per_gpu", m->communication_bytes_per_gpu},
+        {"peak_memory_bytes", m->peak_memory},
+        {"energy_j", NAN},
+    };
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        json_object_set_new(json, numbers[i].key, number(numbers[i].value));
+    json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
+    json_object_set_new(json, "breakdown_s", breakdown_json(m));
+    json_object_set_new(json, "model_flop", number(m->model_flop));
+    json_object_set_new(json, "hardware_flop", number(m->hardware_flop));
+    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
+    json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
+    json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
+    json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
+                                                   cost_source_names[scenario->costs.gpu]));
+    json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
+    json_object_set_new(json, "version", json_string(DTSIM_VERSION));
+    json_object_set_new(json, "scenario", node_json(field_dump(&scenario->arena, &scenario_table, scenario)));
+    return json;
+}
+
+void json_print(const json_t *json, FILE *out)
+{
+    json_dumpf(json, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    fputc('\n', out);
+}
+
+int make_folder(const char *dir, struct error *err)
+{
+    char path[4096];
+
+    if (!*dir || strlen(dir) >= sizeof path)
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "-o: expected the name of a folder");
+    strcpy(path, dir);
+    for (char *slash = path + 1;; slash++) {
+        char old = *slash;
+
+        if (old && old != '/')
+            continue;
+        *slash = 0;
+        if (mkdir(path, 0777) && errno != EEXIST)
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s", strerror(errno));
+        *slash = old;
+        if (!old)
+            return 0;
+    }
+}
+
+static void write_json(const struct run *run, FILE *out)
+{
+    json_t *json = result_json(run);
+
+    json_print(json, out);
+    json_decref(json);
+}
+
+int result_write(const struct run *run, const char *dir, struct error *err)
+{
+    static const struct { const char *name; void (*write)(const struct run *, FILE *); } files[] = {
+        {"result.json", write_json}, {"spans.tsv", spans_write}, {"memory.tsv", memory_write},
+        {"utilization.tsv", utilization_write}, {"links.tsv", links_write},
+    };
+
+    if (make_folder(dir, err))
+        return -1;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        char path[4200];
+        FILE *out;
+        bool failed;
+
+        snprintf(path, sizeof path, "%s/%s", dir, files[i].name);
+        out = fopen(path, "w");
+        if (out)
+            files[i].write(run, out);
+        failed = !out || ferror(out);
+        if ((out && fclose(out)) || failed)
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+    }
+    return 0;
+}

@@ -1,0 +1,44 @@
+/* result: what a run leaves behind. Charts, traces and reports read these files and nothing else. */
+#ifndef DTSIM_RESULT_H
+#define DTSIM_RESULT_H
+
+#include <jansson.h>
+
+#include "metrics.h"
+
+/* One simulated iteration, with all that its files are written from. */
+struct run {
+    struct scenario *scenario;
+    struct stage *stages;
+    struct lowered lowered;
+    struct timeline timeline;
+    struct metrics metrics;
+};
+
+/* Simulates the scenario. Release in either case (a zeroed struct too). Memory that does not fit is EXIT_INFEASIBLE; the
+ * metrics are there all the same. */
+int run_init(struct run *run, struct scenario *scenario, struct error *err);
+void run_release(struct run *run);
+
+/* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
+ * owns the reference. */
+json_t *result_json(const struct run *run);
+/* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
+json_t *node_json(const struct node *node);
+
+/* Writes result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv into the folder, making it. */
+int result_write(const struct run *run, const char *dir, struct error *err);
+/* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
+ * change), utilization (200 windows of time), links (bytes over each link; measured collectives cross none). */
+void spans_write(const struct run *run, FILE *out);
+void memory_write(const struct run *run, FILE *out);
+void utilization_write(const struct run *run, FILE *out);
+void links_write(const struct run *run, FILE *out);
+
+/* Makes a folder and those above it. */
+int make_folder(const char *dir, struct error *err);
+
+/* Prints JSON with a final newline, indented, 17 significant digits. */
+void json_print(const json_t *json, FILE *out);
+
+#endif

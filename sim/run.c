@@ -1,0 +1,33 @@
+#include "result.h"
+
+#include <string.h>
+
+int run_init(struct run *run, struct scenario *scenario, struct error *err)
+{
+    struct measure measure;
+    int rc;
+
+    *run = (struct run){.scenario = scenario};
+    if (stages_build(scenario, &run->stages, err))
+        return -1;
+    measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
+    rc = lower(scenario, run->stages, LOWER_ITERATION, &measure, &run->lowered, err);
+    if (!rc) {
+        timeline_init(&run->timeline, &run->lowered.program);
+        rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster, &run->timeline, err);
+    }
+    if (!rc) {
+        metrics_init(&run->metrics, scenario, run->stages, &run->lowered, &run->timeline);
+        rc = metrics_check_memory(&run->metrics, scenario, err);
+    }
+    measure_release(&measure);
+    return rc;
+}
+
+void run_release(struct run *run)
+{
+    metrics_release(&run->metrics);
+    timeline_release(&run->timeline);
+    lowered_release(&run->lowered);
+    memset(run, 0, sizeof *run);
+}

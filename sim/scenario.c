@@ -1,0 +1,219 @@
+#include "scenario.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct strategy *scenario_strategy(const struct scenario *scenario)
+{
+    return strategy_at((size_t)scenario->strategy.schedule);
+}
+
+const struct collective *scenario_all_reduce(const struct scenario *scenario)
+{
+    return collective_at((size_t)scenario->strategy.all_reduce);
+}
+
+int scenario_gpus(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return spec->tensor * spec->pipeline * spec->data;
+}
+
+int scenario_gpu(const struct scenario *scenario, int t, int d, int p)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
+                          [DIMENSION_PIPELINE] = spec->pipeline};
+    const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = d, [DIMENSION_PIPELINE] = p};
+    const int *placement = spec->placement.items;
+    int gpu = 0;
+
+    for (int i = DIMENSION_COUNT - 1; i >= 0; i--)
+        gpu = gpu * degree[placement[i]] + index[placement[i]];
+    return gpu;
+}
+
+struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
+{
+    bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
+    double states = scenario->memory.optimizer == OPTIMIZER_ADAM ? 8 : scenario->memory.optimizer == OPTIMIZER_MOMENTUM ? 4 : 0;
+    double weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
+
+    return (struct parameter_bytes){
+        .weights = weights, .gradients = weights, .optimizer = master + states,
+        /* the gradient is read; master weights and states are read and written; half-precision weights are written */
+        .update_traffic = weights + 2 * (mixed ? master : weights) + 2 * states + (mixed ? weights : 0),
+    };
+}
+
+enum dtype scenario_dtype(const struct scenario *scenario)
+{
+    static const enum dtype dtypes[] = {
+        [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
+        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16,
+    };
+    return dtypes[scenario->memory.precision];
+}
+
+#define STRATEGY_LOC(scenario, key) node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
+
+static int check_placement(const struct scenario *scenario, struct error *err)
+{
+    const int *placement = scenario->strategy.placement.items;
+    bool seen[DIMENSION_COUNT] = {false};
+
+    for (size_t i = 0; i < scenario->strategy.placement.count; i++)
+        seen[placement[i]] = true;
+    if (scenario->strategy.placement.count == DIMENSION_COUNT && seen[0] && seen[1] && seen[2])
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
+                     "strategy: placement: expected tensor, data and pipeline, each once");
+}
+
+/* What this version cannot simulate is refused rather than ignored. */
+static int check_supported(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int rc = 0;
+
+    if (spec->zero)
+        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                       "strategy: zero: %d is not simulated by this version; expected 0", spec->zero);
+    if (spec->sequence_parallel)
+        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "sequence_parallel"),
+                       "strategy: sequence_parallel: true is not simulated by this version; expected false");
+    if (spec->chunks > 1 && !scenario_strategy(scenario)->chunked)
+        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
+                       "strategy: chunks: %s has one model chunk a rank, found %d", scenario_strategy(scenario)->name,
+                       spec->chunks);
+    return rc;
+}
+
+/* The number of replicas: given, or what remains of the cluster. */
+static int resolve_degrees(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct cluster *cluster = &scenario->cluster;
+    double per_replica = (double)spec->tensor * spec->pipeline;
+    struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
+                                            node_get(spec->node, "tensor") ? "tensor" : "pipeline");
+    bool sized = !cluster->ideal && cluster->nodes > 0;
+
+    if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
+        return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor %d x pipeline %d x data %d is more than 1048576 GPUs",
+                         spec->tensor, spec->pipeline, spec->data ? spec->data : 1);
+    if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: tensor %d x pipeline %d = %d does not divide the cluster's %d GPUs",
+                         spec->tensor, spec->pipeline, (int)per_replica, cluster_gpus(cluster));
+    if (!spec->data)
+        spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
+    if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: tensor %d x pipeline %d x data %d needs %d GPUs, the cluster has %d", spec->tensor,
+                         spec->pipeline, spec->data, scenario_gpus(scenario), cluster_gpus(cluster));
+    cluster_size(cluster, scenario_gpus(scenario));
+    return 0;
+}
+
+/* Any two of global, micro and micro_batches give the third. */
+static int resolve_batch(struct scenario *scenario, struct error *err)
+{
+    struct batch *batch = &scenario->batch;
+    long long step = (long long)batch->micro * scenario->strategy.data;
+
+    if (!batch->global && !batch->micro_batches)
+        return error_add(err, EXIT_INPUT, batch->node ? batch->node->loc : scenario->node->loc,
+                         "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
+    if (!batch->micro_batches) {
+        if (batch->global % step)
+            return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
+                             "batch: global: %d is no multiple of micro %d x data %d = %lld samples", batch->global,
+                             batch->micro, scenario->strategy.data, step);
+        batch->micro_batches = (int)(batch->global / step);
+    }
+    if (batch->micro_batches > 1000000)
+        return error_add(err, EXIT_INPUT, node_loc(batch->node, "global"),
+                         "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
+    if (batch->global && batch->global != step * batch->micro_batches)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
+                         "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
+                         batch->micro, scenario->strategy.data, batch->micro_batches, step * batch->micro_batches);
+    if (step * batch->micro_batches > 2000000000)
+        return error_add(err, EXIT_INPUT, batch->node->loc, "batch: %lld samples; expected at most 2000000000",
+                         step * batch->micro_batches);
+    batch->global = (int)(step * batch->micro_batches);
+    return 0;
+}
+
+static int check_model(const struct scenario *scenario, struct error *err)
+{
+    const struct model *model = &scenario->model;
+    int stages = scenario->strategy.pipeline * scenario->strategy.chunks, rc = 0;
+
+    if (!model_is_timed(model) && scenario->cluster.ideal)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
+                         "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
+                         "try 'dgx-a100', or give 'stages:' or 'layers:' with times");
+    if (!model_is_timed(model) && !scenario->cluster.gpu_name)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
+                         "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
+    if (model->stages.count > 1 && (int)model->stages.count != stages)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
+                       "model: stages: %zu are given, pipeline %d x chunks %d needs %d", model->stages.count,
+                       scenario->strategy.pipeline, scenario->strategy.chunks, stages);
+    if (!model->transformer && scenario->strategy.tensor > 1)
+        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
+                       "strategy: tensor: %d needs a transformer; this model's times are given whole",
+                       scenario->strategy.tensor);
+    return rc;
+}
+
+static int resolve(struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (check_supported(scenario, err) | check_placement(scenario, err) | resolve_degrees(scenario, err))
+        return -1;
+    if (check_model(scenario, err) | resolve_batch(scenario, err))
+        return -1;
+    scenario->plan = (struct plan){
+        .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks,
+        .micro_batches = scenario->batch.micro_batches,
+        .recompute = scenario->memory.recompute == RECOMPUTE_FULL, .options = scenario->strategy.options,
+    };
+    return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
+}
+
+/* "scenarios/tour/01-gpipe.yaml" is called 01-gpipe. */
+static const char *stem(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}
+
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
+{
+    struct node *root;
+    struct arena arena = {0};
+    int rc;
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = conf_load(&arena, path, &root, err);
+    for (size_t i = 0; !rc && i < nsets; i++)
+        rc = conf_set(&arena, root, sets[i], err);
+    if (!rc)
+        rc = field_parse(&arena, &scenario_table, root, scenario, err);
+    scenario->arena = arena;
+    if (!rc && !scenario->name)
+        scenario->name = stem(&scenario->arena, path);
+    return rc ? rc : resolve(scenario, err);
+}
+
+void scenario_release(struct scenario *scenario)
+{
+    arena_release(&scenario->arena);
+    memset(scenario, 0, sizeof *scenario);
+}

@@ -1,0 +1,83 @@
+/* scenario: one YAML file, checked, with every default resolved. */
+#ifndef DTSIM_SCENARIO_H
+#define DTSIM_SCENARIO_H
+
+#include "cluster.h"
+#include "collective.h"
+#include "model.h"
+#include "replay.h"
+#include "schedule.h"
+
+enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
+enum optimizer { OPTIMIZER_ADAM, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD };
+enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS };
+enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_COUNT };
+enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
+enum fold { FOLD_AUTO, FOLD_OFF };
+extern const char *const dimension_names[];
+extern const char *const recompute_names[];
+
+struct scenario {
+    const struct node *node;
+    struct arena arena;                  /* owns everything below */
+    const char *name;
+    struct model model;
+    struct cluster cluster;
+    struct batch {
+        const struct node *node;
+        int global;                      /* samples an iteration, over all replicas */
+        int micro;                       /* samples a micro-batch */
+        int micro_batches;               /* per replica */
+    } batch;
+    struct strategy_spec {
+        const struct node *node;
+        int schedule;                    /* index of strategy_at */
+        const struct table *options_table;
+        void *options;                   /* of the schedule */
+        int tensor, pipeline, data;      /* degrees */
+        int chunks;
+        bool sequence_parallel;
+        int zero;
+        int data_parallel;               /* enum data_parallel */
+        double first_bucket, bucket;     /* B, of DDP */
+        int all_reduce;                  /* index of collective_at */
+        int channels;                    /* rings at once; 0: collective_channels */
+        struct list placement;           /* of int, enum dimension: fastest-varying first */
+    } strategy;
+    struct memory_spec {
+        const struct node *node;
+        int precision, optimizer, recompute;
+        double limit;                    /* B; NaN: the GPU's memory */
+        bool enforce;
+    } memory;
+    struct costs_spec {
+        const struct node *node;
+        int gpu;                         /* enum cost_source */
+    } costs;
+    struct simulation_spec {
+        const struct node *node;
+        int engine, collectives, fold;
+        int seed;
+    } simulation;
+    struct plan plan;                    /* what the schedule sees */
+};
+extern const struct table scenario_table;
+
+/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages than
+ * layers and the like are EXIT_INFEASIBLE. Release in either case. */
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err);
+void scenario_release(struct scenario *scenario);
+
+const struct strategy *scenario_strategy(const struct scenario *scenario);
+const struct collective *scenario_all_reduce(const struct scenario *scenario);
+int scenario_gpus(const struct scenario *scenario);                  /* tensor * pipeline * data */
+/* Which GPU is tensor index t of pipeline rank p of replica d. */
+int scenario_gpu(const struct scenario *scenario, int t, int d, int p);
+
+/* Bytes per parameter of weights and gradients, and of the optimizer's states with fp32 master weights (Rajbhandari et al.
+ * 2020, ZeRO, section 3.1: 2 + 2 + 12 for mixed precision with Adam), and what one update reads and writes. */
+struct parameter_bytes { double weights, gradients, optimizer, update_traffic; };
+struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
+enum dtype scenario_dtype(const struct scenario *scenario);
+
+#endif

@@ -1,0 +1,133 @@
+/* What a scenario may hold, once: parsing, defaults, resolved output, help and schema all come from these tables. */
+#include "scenario.h"
+
+const char *const dimension_names[] = {"tensor", "data", "pipeline", NULL};
+const char *const recompute_names[] = {"none", "selective", "full", NULL};
+
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+#define TABLE(text, help, record) \
+    .name = text, .brief = help, .fields = record##_fields, .count = COUNT(record##_fields), \
+    .size = sizeof(struct record), .node_offset = offsetof(struct record, node)
+
+#define MEMBER(member) .offset = offsetof(struct batch, member)
+static const struct field batch_fields[] = {
+    {.key = "global", .kind = FIELD_INT, MEMBER(global), .min = 1, .max = 1e9,
+     .brief = "samples an iteration, over all replicas"},
+    {.key = "micro", .kind = FIELD_INT, MEMBER(micro), .min = 1, .max = 1e6, .fallback = "1",
+     .brief = "samples a micro-batch"},
+    {.key = "micro_batches", .kind = FIELD_INT, MEMBER(micro_batches), .min = 1, .max = 1e6,
+     .brief = "micro-batches per replica; instead of global"},
+};
+#undef MEMBER
+static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};
+
+#define MEMBER(member) .offset = offsetof(struct strategy_spec, member)
+static const struct field strategy_spec_fields[] = {
+    {.key = "schedule", .kind = FIELD_CHOICE, MEMBER(schedule), .choice = strategy_name, .fallback = "1f1b",
+     .brief = "pipeline schedule (dtsim list strategies)"},
+    {.key = "tensor", .kind = FIELD_INT, MEMBER(tensor), .min = 1, .max = 65536, .fallback = "1",
+     .brief = "tensor-parallel degree"},
+    {.key = "pipeline", .kind = FIELD_INT, MEMBER(pipeline), .min = 1, .max = 65536, .fallback = "1",
+     .brief = "pipeline-parallel degree: ranks of one replica"},
+    {.key = "data", .kind = FIELD_INT, MEMBER(data), .min = 1, .max = 1048576,
+     .brief = "data-parallel degree: replicas; left out: what remains of the cluster"},
+    {.key = "chunks", .kind = FIELD_INT, MEMBER(chunks), .min = 1, .max = 1024, .fallback = "1",
+     .brief = "model chunks per rank"},
+    {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
+     .brief = "activations outside the tensor-parallel products divided along the sequence"},
+    {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
+     .brief = "ZeRO stage; 0: every replica holds everything"},
+    {.key = "data_parallel", .kind = FIELD_CHOICE, MEMBER(data_parallel), .fallback = "ddp",
+     .choices = NAMES("ddp", "synchronous"),
+     .brief = "gradient all-reduce in buckets during the last backward, or at once after it"},
+    {.key = "first_bucket", .kind = FIELD_QUANTITY, MEMBER(first_bucket), .unit = UNIT_BYTES, .positive = true,
+     .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket"},
+    {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
+     .fallback = "25 MiB", .brief = "size of DDP's further gradient buckets"},
+    {.key = "all_reduce", .kind = FIELD_CHOICE, MEMBER(all_reduce), .choice = collective_name, .fallback = "ring",
+     .brief = "all-reduce algorithm (dtsim list collectives)"},
+    {.key = "channels", .kind = FIELD_INT, MEMBER(channels), .min = 0, .max = 64, .fallback = "0",
+     .brief = "rings of an all-reduce at once; 0: as many as a node has NICs where the group has several GPUs a node"},
+    {.key = "placement", .kind = FIELD_CHOICES, MEMBER(placement), .choices = dimension_names,
+     .fallback = "[tensor, data, pipeline]", .brief = "which degree varies fastest over the GPUs, numbered node by node"},
+};
+#undef MEMBER
+static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
+{
+    struct strategy_spec *spec = object;
+
+    spec->options_table = strategy_at((size_t)spec->schedule)->options;
+    if (spec->options_table && !spec->options)
+        spec->options = arena_alloc(arena, spec->options_table->size);
+    *extra = spec->options;
+    return spec->options_table;
+}
+static const struct table strategy_table = {
+    TABLE("strategy", "how the model is divided and in which order it is computed", strategy_spec),
+    .extension = strategy_options,
+};
+
+#define MEMBER(member) .offset = offsetof(struct memory_spec, member)
+static const struct field memory_spec_fields[] = {
+    {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
+     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16"),
+     .brief = "mixed: half-precision weights and products, fp32 master weights"},
+    {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
+     .choices = NAMES("adam", "momentum", "sgd"), .brief = "its fp32 states: two, one or none a parameter"},
+    {.key = "recompute", .kind = FIELD_CHOICE, MEMBER(recompute), .fallback = "none", .choices = recompute_names,
+     .brief = "activations computed again in the backward: the attention core, or everything but a layer's input"},
+    {.key = "limit", .kind = FIELD_QUANTITY, MEMBER(limit), .unit = UNIT_BYTES, .positive = true,
+     .brief = "memory of a GPU that may be used; left out: all of it"},
+    {.key = "enforce", .kind = FIELD_BOOL, MEMBER(enforce), .fallback = "true",
+     .brief = "a scenario that needs more is infeasible"},
+};
+#undef MEMBER
+static const struct table memory_table = {TABLE("memory", "what is stored, and in which format", memory_spec)};
+
+static const struct field costs_spec_fields[] = {
+    {.key = "gpu", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, gpu), .choices = cost_source_names,
+     .fallback = "roofline", .brief = "where kernel times come from, for models whose times are not given"},
+};
+static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
+
+#define MEMBER(member) .offset = offsetof(struct simulation_spec, member)
+static const struct field simulation_spec_fields[] = {
+    {.key = "engine", .kind = FIELD_CHOICE, MEMBER(engine), .choices = engine_names, .fallback = "simgrid",
+     .brief = "simgrid: flows share links; ideal: nothing contends"},
+    {.key = "collectives", .kind = FIELD_CHOICE, MEMBER(collectives), .fallback = "auto",
+     .choices = NAMES("auto", "messages", "measured"),
+     .brief = "every message a flow, or each distinct collective replayed alone once; auto: messages while they are few"},
+    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
+     .brief = "simulate one replica where all are identical and collectives are measured"},
+    {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",
+     .brief = "of everything random"},
+};
+#undef MEMBER
+static const struct table simulation_table = {TABLE("simulation", "how the program is replayed", simulation_spec)};
+
+static int load_model(struct arena *arena, const struct node *node, void *object, struct error *err)
+{
+    return model_load(arena, node, object, err);
+}
+
+static int load_cluster(struct arena *arena, const struct node *node, void *object, struct error *err)
+{
+    return cluster_load(arena, node, object, err);
+}
+
+#define MEMBER(member) .offset = offsetof(struct scenario, member)
+static const struct field scenario_fields[] = {
+    {.key = "name", .kind = FIELD_STRING, MEMBER(name), .brief = "of the results; left out: the file's name"},
+    {.key = "model", .kind = FIELD_RECORD, MEMBER(model), .table = &model_table, .load = load_model, .required = true,
+     .brief = "the network that is trained"},
+    {.key = "cluster", .kind = FIELD_RECORD, MEMBER(cluster), .table = &cluster_table, .load = load_cluster,
+     .required = true, .brief = "the machines: a name (dtsim list platforms), a file, or a mapping"},
+    {.key = "batch", .kind = FIELD_RECORD, MEMBER(batch), .table = &batch_table, .required = true,
+     .brief = "samples and micro-batches"},
+    {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table, .brief = "parallelism"},
+    {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table, .brief = "formats and policies"},
+    {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "compute costs"},
+    {.key = "simulation", .kind = FIELD_RECORD, MEMBER(simulation), .table = &simulation_table, .brief = "the engine"},
+};
+#undef MEMBER
+const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario)};

@@ -1,0 +1,183 @@
+#include "stage.h"
+
+#include <math.h>
+
+static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                        enum phase phase, bool attention_core_only)
+{
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        const struct kernel *kernel = &layer->kernels[i];
+
+        if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
+            continue;
+        work->seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, kernel);
+        if (kernel->kind == KERNEL_MATMUL)
+            work->flop += kernel->flop;
+    }
+    if (!attention_core_only)
+        work->all_reduces += layer->all_reduces[phase];
+}
+
+static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work work = {0};
+
+    if (layer->timed)
+        work.seconds = layer->given[phase];
+    else
+        add_kernels(&work, scenario, layer, phase, false);
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE)
+        add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
+    return work;
+}
+
+static struct stage_work sum(struct stage_work a, struct stage_work b)
+{
+    return (struct stage_work){a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.flop + b.flop};
+}
+
+/* Megatron recomputes layer by layer: the inputs of all blocks are kept, and the activations of one block live between
+ * its recomputation and its backward. The layers before and after the blocks are not recomputed. */
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+{
+    struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
+    struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
+    struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
+    struct stage_work both = sum(input, weight), again = forward;
+
+    if (layer->timed) {
+        both.seconds = layer->given_backward;
+        again.seconds = layer->given_recompute;
+    }
+    stage->work[FORWARD] = sum(stage->work[FORWARD], forward);
+    stage->work[BACKWARD_INPUT] = sum(stage->work[BACKWARD_INPUT], input);
+    stage->work[BACKWARD_WEIGHT] = sum(stage->work[BACKWARD_WEIGHT], weight);
+    stage->work[BACKWARD] = sum(stage->work[BACKWARD], both);
+    stage->parameters += layer->parameters;
+    stage->activation += layer->activation;
+    if (layer->role == LAYER_BLOCK) {
+        stage->work[RECOMPUTE] = sum(stage->work[RECOMPUTE], again);
+        stage->checkpoint += layer->checkpoint;
+        stage->working = fmax(stage->working, layer->activation);
+    } else {
+        stage->checkpoint += layer->activation;
+    }
+    stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
+    stage->boundary = layer->boundary;
+    stage->slices[stage->nslices++] = (struct slice){
+        .backward = both, .backward_weight = weight,
+        .tensors = layer->tensors, .ntensors = layer->ntensors,
+    };
+}
+
+static double update_seconds(const struct scenario *scenario, double parameters)
+{
+    struct kernel kernel = {
+        .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
+        .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
+    };
+
+    if (model_is_timed(&scenario->model) || parameters == 0)
+        return 0;
+    return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+}
+
+static void reverse(struct slice *slices, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        struct slice other = slices[i];
+
+        slices[i] = slices[count - 1 - i];
+        slices[count - 1 - i] = other;
+    }
+}
+
+/* The blocks are divided evenly, the first stages getting the smaller share where they do not divide; what comes before
+ * the blocks goes to the first stage, what comes after to the last. */
+static void place_layers(struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
+                         struct stage *stages)
+{
+    size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
+
+    for (size_t s = 0; s < nstages; s++)
+        stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
+    for (size_t i = 0; i < count; i++) {
+        if (layers[i].role == LAYER_FIRST)
+            stage = 0;
+        else if (layers[i].role == LAYER_LAST)
+            stage = nstages - 1;
+        else
+            for (stage = 0; (stage + 1) * blocks / nstages <= block; stage++)
+                ;
+        block += layers[i].role == LAYER_BLOCK;
+        add_layer(&stages[stage], scenario, &layers[i]);
+    }
+    for (size_t s = 0; s < nstages; s++)
+        reverse(stages[s].slices, stages[s].nslices);
+}
+
+static int from_layers(struct scenario *scenario, struct stage *stages, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    struct shard shard = {
+        .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute,
+    };
+    const struct layer *layers;
+    size_t count, blocks = 0;
+
+    if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count, err))
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        blocks += layers[i].role == LAYER_BLOCK;
+    if ((size_t)plan_global_stages(&scenario->plan) > blocks)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
+                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer",
+                         plan_global_stages(&scenario->plan), blocks);
+    place_layers(scenario, layers, count, blocks, stages);
+    return 0;
+}
+
+/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the boundary
+ * of the stage before it. */
+static void from_given(struct scenario *scenario, struct stage *stages)
+{
+    const struct list *list = &scenario->model.stages;
+    int count = plan_global_stages(&scenario->plan);
+
+    for (int s = 0; s < count; s++) {
+        struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
+        struct given_layer *before = (struct given_layer *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
+        struct stage *stage = &stages[s];
+
+        stage->work[FORWARD].seconds = given->forward;
+        stage->work[BACKWARD].seconds = given->backward;
+        stage->work[BACKWARD_INPUT].seconds = given->backward_input;
+        stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
+        stage->work[RECOMPUTE].seconds = given->recompute;
+        stage->parameters = given->parameters;
+        stage->activation = stage->working = given->activation;
+        stage->checkpoint = before->boundary;
+        stage->boundary = given->boundary;
+        stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
+        stage->slices[0] = (struct slice){
+            .backward = stage->work[BACKWARD], .backward_weight = stage->work[BACKWARD_WEIGHT],
+            .tensors = &stage->parameters, .ntensors = 1,
+        };
+        stage->nslices = 1;
+    }
+}
+
+int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
+{
+    int count = plan_global_stages(&scenario->plan);
+
+    *stages = ARENA_ARRAY(&scenario->arena, struct stage, count);
+    if (scenario->model.stages.count)
+        from_given(scenario, *stages);
+    else if (from_layers(scenario, *stages, err))
+        return -1;
+    for (int s = 0; s < count; s++)
+        (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
+    return 0;
+}

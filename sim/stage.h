@@ -1,0 +1,36 @@
+/* stage: which layers sit on which global stage, and what one micro-batch costs there. */
+#ifndef DTSIM_STAGE_H
+#define DTSIM_STAGE_H
+
+#include "scenario.h"
+
+/* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
+struct stage_work {
+    double seconds;          /* kernels alone */
+    int all_reduces;         /* of the tensor group, on top */
+    double flop;             /* of matrix products */
+};
+/* The backward of one layer: where DDP's buckets may become ready within a backward. */
+struct slice {
+    struct stage_work backward, backward_weight;
+    const double *tensors;   /* parameters of each tensor, in the model's order */
+    size_t ntensors;
+};
+struct stage {
+    struct stage_work work[WORK_KIND_COUNT];
+    struct slice *slices;    /* in the order of the backward: the last layer first */
+    size_t nslices;
+    double all_reduce_bytes; /* of each all-reduce of the tensor group */
+    double parameters;       /* elements on each GPU */
+    double update;           /* s of the optimizer's update */
+    double activation;       /* B kept from a forward to its backward */
+    double checkpoint;       /* B kept instead when the backward recomputes */
+    double working;          /* B that a recomputation takes on top, until its backward ends */
+    double boundary;         /* B handed to the next stage by each GPU of the tensor group */
+};
+
+/* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages than
+ * layers, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+int stages_build(struct scenario *scenario, struct stage **stages, struct error *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the others
+ * are recomputed directly before their backward.
+ *
+ *     S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .
+ *     S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .
+ *     S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .
+ *     S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~
+ */
+#include "schedule.h"
+
+enum { DESCENDING, ASCENDING };
+
+struct gpipe_options {
+    const struct node *node;
+    int backward;
+};
+
+static const struct field fields[] = {
+    {.key = "backward", .kind = FIELD_CHOICE, .offset = offsetof(struct gpipe_options, backward),
+     .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
+     .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
+};
+static const struct table options = {
+    .name = "strategy", .brief = "options of gpipe", .fields = fields, .count = COUNT(fields),
+    .size = sizeof(struct gpipe_options), .node_offset = offsetof(struct gpipe_options, node),
+};
+
+static void row(struct row *row, const struct plan *plan, int rank)
+{
+    const struct gpipe_options *option = plan->options;
+    int last = plan->micro_batches - 1;
+
+    (void)rank;
+    for (int mb = 0; mb <= last; mb++)
+        forward(row, 0, mb);
+    for (int i = 0; i <= last; i++) {
+        int mb = option->backward == ASCENDING ? i : last - i;
+
+        if (plan->recompute && mb != last)
+            recompute(row, 0, mb);
+        backward(row, 0, mb);
+    }
+}
+
+/* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top; those
+ * of the other stages hide behind the wait for the gradient. */
+static double ideal_makespan(const struct plan *plan, double f, double b, double r)
+{
+    int slots = plan->micro_batches + plan->stages - 1;
+
+    return slots * (f + b) + (plan->recompute ? (plan->micro_batches - 1) * r : 0);
+}
+
+static int ideal_in_flight(const struct plan *plan, int rank)
+{
+    (void)rank;
+    return plan->micro_batches;
+}
+
+const struct strategy strategy_gpipe = {
+    .name = "gpipe",
+    .title = "GPipe",
+    .paper = "Huang et al. 2019, GPipe (arXiv 1811.06965), figure 2c and section 2.3",
+    .brief = "all forwards, then all backwards, then a flush",
+    .figure = "S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .\n"
+              "S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .\n"
+              "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
+              "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n",
+    .formula = "iteration (M+P-1)(F+B), with recomputation + (M-1) R; bubble (P-1)/(M+P-1); M micro-batches in flight",
+    .options = &options,
+    .recompute = RECOMPUTE_EARLY,
+    .row = row,
+    .ideal_makespan = ideal_makespan,
+    .ideal_in_flight = ideal_in_flight,
+};

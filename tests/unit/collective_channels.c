@@ -1,0 +1,192 @@
+/* Channels of collectives: how many there are, through which NICs they go, and that they change nothing else. */
+#include "collective_run.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static double total_bytes(const struct run *run)
+{
+    double total = 0;
+
+    for (size_t i = 0; i < run->program.ops.count; i++)
+        total += run->program.ops.items[i].kind == OP_TRANSFER ? run->program.ops.items[i].amount : 0;
+    return total;
+}
+
+static void channels_share_the_bytes(void **state)
+{
+    struct cluster cluster = make_cluster(4, 8, 8);
+
+    (void)state;
+    for (size_t i = 0; collective_at(i); i++)
+        for (int n = 1; n <= 32; n++) {
+            struct run one, several;
+
+            run_init(&one, collective_at(i), &cluster, n, identity(), 1e9, 1, NULL);
+            run_init(&several, collective_at(i), &cluster, n, identity(), 1e9, 1 + n % MAX_CHANNELS, NULL);
+            assert_true(fabs(total_bytes(&one) - total_bytes(&several)) <= 1e-9 * total_bytes(&one));
+            run_release(&one);
+            run_release(&several);
+        }
+}
+
+/* Which NICs the transfers of a channel use to leave each node and to enter it: counts, [channel][NIC]. */
+struct crossings { int leaves[MAX_CHANNELS][MAX_MEMBERS], enters[MAX_CHANNELS][MAX_MEMBERS]; };
+
+static void count_crossings(const struct run *run, const struct cluster *cluster, struct crossings *crossings)
+{
+    memset(crossings, 0, sizeof *crossings);
+    for (size_t i = 0; i < run->program.ops.count; i++) {
+        const struct op *op = &run->program.ops.items[i];
+        int channel = run->program.lanes.items[op->lane].index, src = (int)op->src, dst = (int)op->dst;
+
+        if (op->kind != OP_TRANSFER || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst))
+            continue;
+        crossings->leaves[channel][cluster_nic_of(cluster, src)]++;
+        crossings->enters[channel][cluster_nic_of(cluster, dst)]++;
+    }
+}
+
+/* Each of as many channels as a node has NICs in use leaves every node through one NIC, no two through the same, and so
+ * for entering. */
+static void check_nics(const char *name, int nodes, int gpus_per_node, int nics)
+{
+    struct cluster cluster = make_cluster(nodes, gpus_per_node, nics);
+    struct group group = {.n = nodes * gpus_per_node, .gpus = identity()};
+    int channels = collective_channels(&cluster, &group);
+    struct crossings crossings;
+    struct run run;
+
+    assert_int_equal(channels, gpus_per_node < nics ? gpus_per_node : nics);
+    run_init(&run, collective_find(name), &cluster, group.n, group.gpus, 1e9, channels, NULL);
+    count_crossings(&run, &cluster, &crossings);
+    for (int node = 0; node < nodes; node++) {
+        int left[MAX_MEMBERS] = {0}, entered[MAX_MEMBERS] = {0};
+
+        for (int c = 0; c < channels; c++)
+            for (int nic = node * nics; nic < (node + 1) * nics; nic++) {
+                left[c] += crossings.leaves[c][nic] > 0;
+                entered[c] += crossings.enters[c][nic] > 0;
+            }
+        for (int c = 0; c < channels; c++)
+            assert_true(left[c] == 1 && entered[c] == 1);
+    }
+    for (int nic = 0; nic < nodes * nics; nic++) {
+        int leaving = 0, entering = 0;
+
+        for (int c = 0; c < channels; c++) {
+            leaving += crossings.leaves[c][nic] > 0;
+            entering += crossings.enters[c][nic] > 0;
+        }
+        assert_true(leaving <= 1 && entering <= 1);
+        assert_true(channels < nics || (leaving == 1 && entering == 1));
+    }
+    run_release(&run);
+}
+
+static void every_nic_belongs_to_one_channel(void **state)
+{
+    (void)state;
+    check_nics("ring", 4, 8, 8);
+    check_nics("tree", 4, 8, 8);
+    for (int nodes = 2; nodes <= 6; nodes++)
+        for (int gpus_per_node = 2; gpus_per_node <= 10; gpus_per_node++)
+            for (int nics = 1; nics <= MAX_CHANNELS; nics++)
+                check_nics("ring", nodes, gpus_per_node, nics);
+}
+
+/* The classic eight-GPU node: channel c of a ring comes in at GPU c and goes out at GPU c - 1. */
+static void rings_turn_by_one_gpu_a_channel(void **state)
+{
+    struct cluster cluster = make_cluster(4, 8, 8);
+    struct crossings crossings;
+    struct run run;
+
+    (void)state;
+    run_init(&run, collective_find("ring"), &cluster, 32, identity(), 1e9, 8, NULL);
+    count_crossings(&run, &cluster, &crossings);
+    for (int c = 0; c < 8; c++)
+        for (int gpu = 0; gpu < 32; gpu++) {
+            assert_int_equal(crossings.enters[c][gpu], gpu % 8 == c ? 62 : 0);
+            assert_int_equal(crossings.leaves[c][gpu], gpu % 8 == (c + 7) % 8 ? 62 : 0);
+        }
+    run_release(&run);
+}
+
+static void channels_are_the_nics_of_a_node(void **state)
+{
+    static const struct { int channels, nics, n, gpus[16]; } cases[] = {
+        {8, 8, 16, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {4, 4, 16, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {1, 1, 16, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+        {4, 8, 8, {0, 1, 2, 3, 8, 9, 10, 11}},           /* half of each node */
+        {4, 8, 8, {3, 2, 1, 0, 11, 8, 10, 9}},           /* in any order */
+        {2, 4, 8, {0, 1, 2, 3, 8, 9, 10, 11}},           /* two GPUs a NIC */
+        {1, 4, 4, {0, 1, 8, 9}},                         /* all of a node's behind one NIC */
+        {1, 8, 8, {0, 1, 2, 3, 4, 5, 6, 7}},             /* one node */
+        {1, 8, 1, {5}},
+        {1, 8, 4, {0, 8, 16, 24}},                       /* one GPU a node */
+        {1, 8, 3, {0, 1, 8}},                            /* nodes not alike */
+        {1, 4, 4, {0, 1, 8, 10}},                        /* in their NICs neither */
+        {1, 8, 4, {0, 8, 1, 9}},                         /* members from node to node */
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        struct cluster cluster = make_cluster(4, 8, cases[k].nics);
+        struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
+
+        assert_int_equal(collective_channels(&cluster, &group), cases[k].channels);
+    }
+}
+
+static void swap_blocks(int *items, int n, int block, uint64_t *seed)
+{
+    for (int i = n / block - 1; i > 0; i--) {
+        int other = random_below(seed, i + 1);
+        for (int k = 0; k < block; k++) {
+            int item = items[i * block + k];
+            items[i * block + k] = items[other * block + k];
+            items[other * block + k] = item;
+        }
+    }
+}
+
+/* Members exchanged where all are equally far from each other, and nodes exchanged as a whole. */
+static void relabelling_changes_no_time(void **state)
+{
+    uint64_t seed = 3;
+
+    (void)state;
+    for (size_t i = 0; collective_at(i); i++)
+        for (int n = 4; n <= MAX_MEMBERS; n += 4)
+            for (int block = 1; block <= 4; block += 3) {
+                struct cluster cluster = make_cluster(n / block, block, block);
+                struct run plain, relabelled;
+                int gpus[MAX_MEMBERS];
+
+                memcpy(gpus, identity(), sizeof gpus);
+                swap_blocks(gpus, n, block, &seed);
+                run_init(&plain, collective_at(i), &cluster, n, identity(), 1e8, block, NULL);
+                run_init(&relabelled, collective_at(i), &cluster, n, gpus, 1e8, block, NULL);
+                assert_true(plain.timeline.makespan == relabelled.timeline.makespan);
+                run_release(&plain);
+                run_release(&relabelled);
+            }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channels_share_the_bytes),
+        cmocka_unit_test(every_nic_belongs_to_one_channel),
+        cmocka_unit_test(rings_turn_by_one_gpu_a_channel),
+        cmocka_unit_test(channels_are_the_nics_of_a_node),
+        cmocka_unit_test(relabelling_changes_no_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+/* Collectives as transfers of a program: their times and dependencies. */
+#include "collective_run.h"
+#include "contributions.h"
+
+#include <math.h>
+
+static void assert_near(double value, double expected, const char *name, int n)
+{
+    if (!(fabs(value - expected) <= 1e-9 * expected))
+        fail_msg("%s of %d: %.17g s, not %.17g s", name, n, value, expected);
+}
+
+/* One GPU a node or all in one node, where every pair is equally far: the makespan is the closed form, also with
+ * channels, which share the vector. */
+static void times_are_the_closed_form(void **state)
+{
+    static const struct { double bytes, latency, bandwidth; } cases[] = {
+        {1e9, 5e-6, 25e9}, {4, 1e-6, 4.5e11}, {123457, 0, 1e10}, {3.3e6, 2e-3, 1e8}, {0, 1e-6, 1e9}, {1e6, 0, INFINITY},
+    };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases) * 2; k++) {
+        double bytes = cases[k / 2].bytes, latency = cases[k / 2].latency, bandwidth = cases[k / 2].bandwidth;
+
+        for (size_t i = 0; collective_at(i); i++)
+            for (int n = 1; n <= MAX_MEMBERS; n++) {
+                const struct collective *collective = collective_at(i);
+                struct cluster cluster = k % 2 ? make_cluster(1, n, 1) : make_cluster(n, 1, 1);
+                int channels = n % 3 == 2 ? 3 : 1;
+                struct run run;
+
+                cluster.inside.latency = k % 2 ? latency : 1;
+                cluster.inside.bandwidth = k % 2 ? bandwidth : 1;
+                cluster.network.latency = k % 2 ? 1 : latency;
+                cluster.network.bandwidth = k % 2 ? 1 : bandwidth;
+                run_init(&run, collective, &cluster, n, identity(), bytes, channels, NULL);
+                assert_near(run.timeline.makespan, collective->ideal(n, bytes / channels, latency, bandwidth),
+                            collective->name, n);
+                run_release(&run);
+            }
+    }
+}
+
+/* Random arrows over a few ranks, several of one step often delivering the same chunk to the same rank. */
+static uint64_t random_seed;
+
+enum { RANDOM_CHUNKS = 5 };
+
+static int random_chunks(int n)
+{
+    (void)n;
+    return RANDOM_CHUNKS;
+}
+
+static void random_draw(struct arrows *arrows, int n)
+{
+    uint64_t seed = random_seed;
+    int count = random_below(&seed, 60);
+
+    for (int i = 0, step = 0; i < count; i++, step += random_below(&seed, 5) == 0) {
+        int src = random_below(&seed, n), dst = (src + 1 + random_below(&seed, n - 1)) % n;
+        int chunk = random_below(&seed, RANDOM_CHUNKS);
+        reduce(arrows, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS - chunk));
+    }
+}
+
+/* When an arrow can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before
+ * this step. (Its lane comes on top.) */
+static double rule_start(const struct arrows *arrows, size_t i, const double *delays, const double *ends)
+{
+    const struct arrow *arrow = &arrows->items[i];
+    int rank[] = {arrow->src, arrow->dst};
+    double start = fmax(delays[arrow->src], delays[arrow->dst]);
+
+    for (int end = 0; end < 2; end++)
+        for (int chunk = arrow->chunk; chunk < arrow->chunk + arrow->nchunks; chunk++) {
+            int last = -1;
+            for (size_t k = i; k-- > 0;) {
+                const struct arrow *other = &arrows->items[k];
+                if (other->step == arrow->step || other->dst != rank[end] || chunk < other->chunk ||
+                    chunk >= other->chunk + other->nchunks)
+                    continue;
+                if (last >= 0 && other->step < last)
+                    break;
+                last = other->step;
+                start = fmax(start, ends[k]);
+            }
+        }
+    return start;
+}
+
+static void check_rule(const struct collective *collective, int n, uint64_t *seed)
+{
+    struct cluster cluster = make_cluster(4, 2, 2);
+    struct arrows arrows = {0};
+    double delays[8], lane[8] = {0}, finish[8] = {0}, *ends;
+    bool takes_part[8] = {false};
+    struct run run;
+
+    for (int m = 0; m < n; m++)
+        delays[m] = 1e-5 * random_below(seed, 10);
+    run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
+    collective->draw(&arrows, n);
+    ends = xcalloc(arrows.count + 1, sizeof *ends);
+    for (size_t i = 0; i < arrows.count; i++) {
+        const struct arrow *arrow = &arrows.items[i];
+        struct route route = cluster_route(&cluster, arrow->src, arrow->dst);
+        double start = fmax(lane[arrow->src], rule_start(&arrows, i, delays, ends));
+
+        ends[i] = start + route.latency + 4e6 * arrow->nchunks / collective->chunks(n) / route.bandwidth;
+        assert_true(fabs(run.timeline.start[run.first + i] - start) < 1e-12);
+        assert_true(fabs(run.timeline.end[run.first + i] - ends[i]) < 1e-12);
+        lane[arrow->src] = ends[i];
+        finish[arrow->src] = fmax(finish[arrow->src], ends[i]);
+        finish[arrow->dst] = fmax(finish[arrow->dst], ends[i]);
+        takes_part[arrow->src] = takes_part[arrow->dst] = true;
+    }
+    for (int m = 0; m < n; m++)
+        assert_true(fabs(run.timeline.end[run.done[m]] - (takes_part[m] ? finish[m] : delays[m])) < 1e-12);
+    free(ends);
+    free(arrows.items);
+    run_release(&run);
+}
+
+static void dependencies_follow_the_rule(void **state)
+{
+    static const struct collective chaos = {.name = "chaos", .chunks = random_chunks, .draw = random_draw};
+    uint64_t seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        random_seed = random_next(&seed);
+        check_rule(&chaos, 2 + round % 7, &seed);
+    }
+    for (size_t i = 0; collective_at(i); i++)
+        for (int round = 0; round < 80; round++)
+            check_rule(collective_at(i), 1 + round % 8, &seed);
+}
+
+/* Leaving and arriving as they happened; arrivals first. */
+struct event { double time; bool leaves; uint32_t arrow; };
+
+static int event_order(const void *left, const void *right)
+{
+    const struct event *a = left, *b = right;
+
+    if (a->time < b->time || a->time > b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->leaves != b->leaves)
+        return a->leaves ? 1 : -1;
+    return (a->arrow > b->arrow) - (a->arrow < b->arrow);
+}
+
+/* One channel's data, moved when its transfers begin and end. The transfers name GPUs; gpus are numbered as members. */
+static void check_times_move_data(const struct run *run, const struct collective *collective, int n, int channel)
+{
+    struct contributions table;
+    struct arrows arrows = {0};
+    uint64_t **payloads;
+    struct event *events;
+
+    collective->draw(&arrows, n);
+    payloads = xcalloc(arrows.count + 1, sizeof *payloads);
+    events = xcalloc(2 * arrows.count + 1, sizeof *events);
+    contributions_init(&table, n, collective->chunks(n));
+    for (uint32_t i = 0; i < arrows.count; i++) {
+        size_t id = run->first + (size_t)channel * arrows.count + i;
+        arrows.items[i].src = (int)run->program.ops.items[id].src;
+        arrows.items[i].dst = (int)run->program.ops.items[id].dst;
+        events[2 * i] = (struct event){run->timeline.start[id], true, i};
+        events[2 * i + 1] = (struct event){run->timeline.end[id], false, i};
+    }
+    qsort(events, 2 * arrows.count, sizeof *events, event_order);
+    for (size_t e = 0; e < 2 * arrows.count; e++) {
+        uint32_t i = events[e].arrow;
+        if (events[e].leaves)
+            payloads[i] = contributions_leave(&table, &arrows.items[i]);
+        else
+            contributions_arrive(&table, &arrows.items[i], payloads[i]);
+    }
+    contributions_finish(&table, collective->name);
+    free(payloads);
+    free(events);
+    free(arrows.items);
+}
+
+/* A member is done when, on all channels, everything arrived at it and everything left it. */
+static void check_done(const struct run *run, int n, const double *delays)
+{
+    double finish[MAX_MEMBERS] = {0};
+
+    for (size_t i = run->first; i < run->program.ops.count; i++) {
+        const struct op *op = &run->program.ops.items[i];
+        if (op->kind != OP_TRANSFER)
+            continue;
+        finish[op->src] = fmax(finish[op->src], run->timeline.end[i]);
+        finish[op->dst] = fmax(finish[op->dst], run->timeline.end[i]);
+    }
+    for (int m = 0; m < n; m++) {
+        assert_true(run->timeline.start[run->done[m]] == (n == 1 ? delays[0] : finish[m]));
+        assert_true(run->timeline.end[run->done[m]] == run->timeline.start[run->done[m]]);
+    }
+}
+
+/* Unequal ways and late members, on every channel's order: the dependencies alone keep the data right. */
+static void dependencies_move_every_contribution_once(void **state)
+{
+    uint64_t seed = 2;
+    double delays[MAX_MEMBERS];
+
+    (void)state;
+    for (size_t i = 0; collective_at(i); i++)
+        for (int n = 1; n <= MAX_MEMBERS; n++) {
+            int per_node = 1 + random_below(&seed, 9), channels = 1 + random_below(&seed, MAX_CHANNELS);
+            struct cluster cluster = make_cluster((n + per_node - 1) / per_node, per_node, 1);
+            struct run run;
+
+            for (int m = 0; m < n; m++)
+                delays[m] = 1e-7 * (1 + random_below(&seed, 1000));
+            run_init(&run, collective_at(i), &cluster, n, identity(), 1e6, channels, delays);
+            for (int c = 0; c < channels; c++)
+                check_times_move_data(&run, collective_at(i), n, c);
+            check_done(&run, n, delays);
+            run_release(&run);
+        }
+}
+
+static void operations_take_what_they_need_from_the_template(void **state)
+{
+    struct cluster cluster = make_cluster(2, 2, 2);
+    struct run run;
+
+    (void)state;
+    run_init(&run, collective_find("ring"), &cluster, 4, identity(), 1e6, 2, NULL);
+    assert_int_equal(run.program.ops.count, 2 * 24 + 4);
+    for (size_t i = 0; i < run.program.ops.count; i++) {
+        const struct op *op = &run.program.ops.items[i];
+        assert_true(op->what == WHAT_SYNC && op->mb == -1 && op->stage == 3);
+        assert_true(op->takes == 0 && op->frees == 0 && op->communication == 0 && !op->continues);
+        assert_true(op->amount == (i < 48 ? 1e6 / 2 / 4 : 0));
+        assert_int_equal(op->kind, i < 48 ? OP_TRANSFER : OP_COMPUTE);
+        if (op->kind == OP_TRANSFER) {
+            assert_int_equal(run.program.lanes.items[op->lane].rank, op->src);
+            assert_int_equal(run.program.lanes.items[op->lane].index, i / 24);
+            assert_true(op->ndeps <= 1);
+        }
+    }
+    for (int m = 0; m < 4; m++) {
+        const struct op *op = &run.program.ops.items[run.done[m]];
+        assert_int_equal(run.program.lanes.items[op->lane].rank, m);
+        assert_int_equal(run.program.lanes.items[op->lane].index, 0);
+    }
+    run_release(&run);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_are_the_closed_form),
+        cmocka_unit_test(dependencies_follow_the_rule),
+        cmocka_unit_test(dependencies_move_every_contribution_once),
+        cmocka_unit_test(operations_take_what_they_need_from_the_template),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
