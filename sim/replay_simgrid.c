@@ -123,9 +123,10 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 
         if (used && !used[gpu])
             continue;
-        simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
+        if (cluster->gpus_per_node > 1)
+            simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
         if (cluster->nodes > 1 && !simulation.nics[nic])
-            simulation.nics[nic] = find_host("nic", nic);
+            simulation.home = simulation.nics[nic] = find_host("nic", nic);
     }
 }
 

@@ -8,8 +8,8 @@
 
 static const struct cluster nodes_of_8 = {
     .gpus_per_node = 8,
-    .inside = {.bandwidth = 450e9, .latency = 1e-6},
-    .network = {.bandwidth = 50e9, .latency = 3e-6, .nics = 8},
+    .inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6},
+    .network = {.bandwidth = 50e9, .efficiency = 1, .latency = 3e-6, .nics = 8},
 };
 
 static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *dep)

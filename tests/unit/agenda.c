@@ -6,7 +6,8 @@
 
 #include "agenda.h"
 
-static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 4, .inside = {.bandwidth = 1, .latency = 0.5}};
+static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
+                                       .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
 
 static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, double amount, int dep)
 {
