@@ -322,7 +322,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
 }
 
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two a block and
- * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each: whole s b h. */
+ * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each s b h. */
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* model: parameter counts of published models, defaults, Hugging Face configurations, given times, and every message. */
+/* model: parameter counts of published models, defaults, Hugging Face configurations, given times, messages. */
 #include "model_files.h"
 
 #include <unistd.h>
@@ -24,8 +24,8 @@ static void published_counts(void **state)
     }
 }
 
-/* BertModel has a pooler (a product of h x h with its bias) where BertForMaskedLM has the same product, a norm of 2 h and
- * a bias of V. */
+/* BertModel has a pooler (a product of h x h with its bias) where BertForMaskedLM has the same product, a norm of 2 h
+ * and a bias of V. */
 static void bert_with_a_pooler(void **state)
 {
     (void)state;
@@ -86,7 +86,8 @@ static void dumps_read_back(void **state)
 {
     (void)state;
     static const char *const cases[] = {
-        "preset: gpt2-124m", "preset: llama3-70b", "{preset: megatron-1t, sequence: 1024, title: mine}", "preset: vgg16",
+        "preset: gpt2-124m", "preset: llama3-70b", "{preset: megatron-1t, sequence: 1024, title: mine}",
+        "preset: vgg16",
         "hf_config: " MODELS "bert-large-uncased/config.json", "stages: {forward: 1 s}",
         "layers: [{name: a, forward: 1 ms, backward_input: 1 ms, parameters: 3 k}]",
     };
@@ -145,7 +146,9 @@ static void assert_same_shape(const char *config, const char *name)
 static void hf_configs(void **state)
 {
     (void)state;
+    static const char beside[] = "hf_config: gpt2-xl/config.json";
     struct model model;
+    struct node *root;
 
     assert_same_shape("gpt2-xl", "gpt2-1.5b");
     assert_same_shape("llama3-8b", "llama3-8b");
@@ -154,6 +157,10 @@ static void hf_configs(void **state)
     assert_true(model_parameters(&model) == 7241732096);
     model = load_good("hf_config: " MODELS "gpt-neox-20b/config.json");
     assert_true(model_parameters(&model) == 20554567680);
+    /* The path stands beside the file that it is written in. */
+    assert_int_equal(conf_parse(&arena, MODELS "scenario.yaml", beside, strlen(beside), &root, &error), 0);
+    assert_int_equal(model_load(&arena, root, &model, &error), 0);
+    assert_true(model_parameters(&model) == 1557611200);
 }
 
 static char config_path[64] = "/tmp/dtsim-config-XXXXXX";
@@ -179,11 +186,11 @@ static void hf_messages(void **state)
 #define SUPPORTED "supported are llama, mistral, gpt2, gpt_neox and bert"
     hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
-    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4, \"intermediate_size\": 128,"
-               " \"vocab_size\": 100, \"num_hidden_layers\": null}",
+    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
+               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": null}",
                "1:1: hf_config: missing key 'num_hidden_layers' (model_type llama)");
-    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4, \"intermediate_size\": 128,"
-               " \"vocab_size\": 100, \"num_hidden_layers\": 2, \"attention_bias\": true}",
+    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
+               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": 2, \"attention_bias\": true}",
                "1:1: hf_config: attention_bias and mlp_bias differ, which is not supported");
     hf_refused("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
     hf_refused("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
@@ -197,7 +204,8 @@ static void hf_defaults(void **state)
     struct model model;
 
     write_config("{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_attention_heads\": 16, \"vocab_size\": 100,"
-                 " \"num_hidden_layers\": 2, \"intermediate_size\": 128, \"eos_token_id\": [1, 2], \"head_dim\": null}");
+                 " \"num_hidden_layers\": 2, \"intermediate_size\": 128, \"eos_token_id\": [1, 2],"
+                 " \"head_dim\": null}");
     model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
     assert_int_equal(model.transformer->kv_heads, 8);
     assert_int_equal(model.transformer->head_size, 4);
@@ -256,8 +264,8 @@ static void timed_layers(void **state)
 static void layers_by_flops(void **state)
 {
     (void)state;
-    struct model model = load_good("layers: [{name: a, flops: 1 GFLOP, parameters: 100, boundary: 40 B, activation: 80 B},"
-                                   " {name: b, flops: 2 GFLOP}]");
+    struct model model = load_good("layers: [{name: a, flops: 1 GFLOP, parameters: 100, boundary: 40 B,"
+                                   " activation: 80 B}, {name: b, flops: 2 GFLOP}]");
     struct layers layers = cut(&model, (struct shard){.micro = 4, .tensor = 1, .dtype = DTYPE_FP16});
     const struct layer *first = &layers.items[0];
 
@@ -324,9 +332,11 @@ static void tensor_messages(void **state)
         {"transformer: {layers: 1, hidden: 64, heads: 8, ffn: 100, sequence: 32, vocabulary: 100}", {.tensor = 8},
          "7:8: strategy: tensor: 8 does not divide the 100 columns of the MLP; try 1, 2 or 4"},
         {"{preset: gpt2-355m, sequence: 30}", {.tensor = 4, .sequence_parallel = true},
-         "7:8: strategy: tensor: 4 does not divide the 30 tokens of a sample that sequence_parallel splits; try 1 or 2"},
+         "7:8: strategy: tensor: 4 does not divide the 30 tokens of a sample that sequence_parallel splits;"
+         " try 1 or 2"},
         {"preset: vgg16", {.tensor = 2},
-         "7:8: strategy: tensor: 2, but the model is given layer by layer and says nothing of how a layer is split; try 1"},
+         "7:8: strategy: tensor: 2, but the model is given layer by layer and says nothing of how a layer is"
+         " split; try 1"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {

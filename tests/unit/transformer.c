@@ -1,4 +1,4 @@
-/* transformer: FLOPs, parameters and activations against the papers' formulas; kernels and splits against hand counts. */
+/* transformer: FLOPs, parameters and activations against the papers' formulas; kernels and splits by hand counts. */
 #include "model_files.h"
 
 static const struct row {
@@ -25,7 +25,7 @@ static const struct kernel *find(const struct layer *layer, const char *name, en
     return NULL;
 }
 
-/* Narayanan et al. 2021, equation 2: P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)), which leaves out the last norm. */
+/* Narayanan et al. 2021, equation 2: P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)), without the last norm. */
 static void narayanan_parameters(void **state)
 {
     (void)state;
@@ -41,8 +41,8 @@ static void narayanan_parameters(void **state)
 }
 
 /* Narayanan et al. 2021, equation 3: 96 B s l h^2 (1 + s/(6 h) + V/(16 l h)) with the blocks recomputed; its appendix
- * gives forward 24 B s h^2 (1 + s/(6 h)) a block and 2 B s h V, the backward twice that. From the kernels of all GPUs of
- * the tensor-parallel group, and from model_flop. */
+ * gives forward 24 B s h^2 (1 + s/(6 h)) a block and 2 B s h V, the backward twice that. From the kernels of all GPUs
+ * of the tensor-parallel group, and from model_flop. */
 static void narayanan_flops(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void first_and_last_activations(void **state)
     assert_close(layers.items[3].activation, sbh + logits);
 }
 
-/* Llama 3 8B at one sample, counted by hand: no masks; 8 heads of keys and values of 128; gate, up and their product. */
+/* Llama 3 8B at one sample, counted by hand: no masks; 8 heads of keys and values of 128; gate, up and product. */
 static void llama_activations(void **state)
 {
     (void)state;
