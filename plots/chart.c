@@ -81,13 +81,16 @@ int layout_top(const struct layout *layout)
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
-    const char *kind = chart->kind;
+    const char *kind = chart->kind, *drawable = text_drawable(chart->arena, chart->headline.name);
 
     fprintf(out, "# The %s chart of one training iteration; its data are in %s.tsv beside this script.\n"
                  "# Restyle what you like and run: gnuplot %s.gp\n"
                  "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
     fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
     fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, chart->headline.name));
+    if (strcmp(drawable, chart->headline.name) != 0)
+        fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
+                text_escape(chart->arena, drawable));
     fprintf(out, "summary = \"%s\"\n", summary(chart));
     fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
     fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"

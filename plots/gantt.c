@@ -8,7 +8,7 @@
 
 #include "tsv.h"
 
-enum { LONGEST_LABEL = 24, MOST_LANES = 1000 };
+enum { MOST_LANES = 1000 };
 
 enum { RANK, STAGE, KIND, NAME, START, END, LANE };
 static const char *const columns[] = {"rank", "stage", "kind", "name", "t0", "t1", "lane", NULL};

@@ -87,9 +87,9 @@ static void write_data(const struct chart *chart, const struct gantt *gantt)
             low += heights.box + heights.strip * lane->strip + BETWEEN;
         high = low + (lane->strip >= 0 ? heights.strip - BETWEEN : heights.box);
         fprintf(chart->data, "%d\t%d\t%s\t%s\t%.15g\t%.15g\t%.5g\t%.5g\t%d\t%d\t%s\n", row, rank,
-                text_escape(chart->arena, text_clean(chart->arena, lane->name, 100)), box->what, box->start, box->end,
+                text_escape(chart->arena, text_label(chart->arena, lane->name)), box->what, box->start, box->end,
                 row + low, row + high, box->kind, box->spans,
-                text_escape(chart->arena, text_clean(chart->arena, box->name, 24)));
+                text_escape(chart->arena, text_label(chart->arena, box->name)));
     }
 }
 
