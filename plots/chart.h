@@ -73,8 +73,8 @@ void script_begin(const struct chart *chart, const struct layout *layout);
 /* Ends the script. */
 void script_end(const struct chart *chart);
 
-/* Runs a tool in a folder, without a shell, and keeps the beginning of what it writes to `descriptor` (1 or 2). Returns an
- * errno: ENOENT when there is no such tool. */
+/* Runs a tool in a folder, without a shell, and keeps the beginning of what it writes to `descriptor` (1 or 2).
+ * Returns an errno: ENOENT when there is no such tool. */
 int tool_run(const char *folder, const char *const arguments[], int descriptor, char *text, size_t size, int *status);
 /* Runs gnuplot on KIND.gp in the folder DIR/plots, where it makes `picture`. */
 int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
