@@ -1,8 +1,9 @@
 #include "chart.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's colours and, where they have too few, Tol's: told apart with any colour vision. `ink` is the colour of
+/* Okabe and Ito's colours and, where they have too few, Tol's: told apart with any colour vision. `ink` is for
  * letters on it. */
 static const struct {
     const char *fill, *ink;
@@ -52,8 +53,8 @@ static const char *summary(const struct chart *chart)
     const struct time_unit *unit = time_unit_for(headline->iteration);
 
     return arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
-                        headline->iteration * unit->per_second, unit->label, 100 * headline->bubble + 0.0,
-                        100 * headline->utilization);
+                        headline->iteration * unit->per_second, unit->label, 100 * fmax(headline->bubble, 0),
+                        100 * fmax(headline->utilization, 0));
 }
 
 /* The entries of the legend that stand beside each other; each is as wide as the widest. */
@@ -81,13 +82,16 @@ int layout_top(const struct layout *layout)
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
-    const char *kind = chart->kind;
+    const char *kind = chart->kind, *drawable = text_drawable(chart->arena, chart->headline.name);
 
     fprintf(out, "# The %s chart of one training iteration; its data are in %s.tsv beside this script.\n"
                  "# Restyle what you like and run: gnuplot %s.gp\n"
                  "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
     fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
     fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, chart->headline.name));
+    if (strcmp(drawable, chart->headline.name) != 0)
+        fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
+                text_escape(chart->arena, drawable));
     fprintf(out, "summary = \"%s\"\n", summary(chart));
     fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
     fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
@@ -117,7 +121,8 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 font at_size(font_size)\n"
           "}\n"
           "if (format eq \"svg\") {\n"
-          "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) background rgb \"white\"\n"
+          "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) \\\n"
+          "        background rgb \"white\"\n"
           "}\n"
           "if (format eq \"pdf\") {\n"
           "    set terminal pdfcairo noenhanced size width/96.0,height/96.0 fontscale 0.75 font at_size(font_size)\n"
@@ -135,8 +140,8 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "set label 3 note at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
           "set border 3 linecolor rgb line_colour\n"
           "set tics nomirror out scale 0.5\n", out);
-    fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d Left reverse \\\n"
-                 "    samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));
+    fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d \\\n"
+                 "    Left reverse samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));
 }
 
 void script_end(const struct chart *chart)
