@@ -13,26 +13,29 @@ enum topology { TOPOLOGY_NONBLOCKING, TOPOLOGY_LEAF_SPINE };
 
 struct cluster {
     const struct node *node;
-    const char *platform;            /* name or path of the file it started from, or NULL; "ideal": the free network */
+    const char *platform;            /* name or absolute path of the file it started from, or NULL; "ideal": the free
+                                        network, whose bandwidths and latencies are NaN */
     const char *title;
     int nodes;                       /* 0: as many as are needed (cluster_size settles it) */
     int gpus_per_node;
-    const char *gpu_name;            /* platforms/gpus/NAME.yaml; NULL: none (times are given) */
+    const char *gpu_name;            /* platforms/gpus/NAME.yaml, or an absolute path; NULL: none (times are given) */
     struct inside {
         const struct node *node;
-        double bandwidth;            /* B/s per GPU and direction */
-        double latency;              /* s, one way, GPU to GPU */
+        double bandwidth;            /* B/s per GPU and direction, data sheet; NaN: one GPU a node and none given */
+        double latency;              /* s, one way, GPU to GPU; NaN as above */
+        double efficiency;           /* achievable share of the bandwidth: transfers get efficiency * bandwidth */
     } inside;
     struct network {
         const struct node *node;
-        double bandwidth;            /* B/s per NIC and direction */
-        double latency;              /* s, one way, GPU to GPU */
+        double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: one node and none given */
+        double latency;              /* s, one way, GPU to GPU; NaN as above */
+        double efficiency;           /* achievable share of the bandwidth, uplinks included */
         int nics;                    /* per node */
         struct topology_spec {
             const struct node *node;
             int kind;                /* enum topology */
-            int leaf_nodes;          /* nodes below one leaf switch */
-            double oversubscription; /* a leaf's NIC bandwidth over its uplink bandwidth, >= 1 */
+            int leaf_nodes;          /* nodes below one leaf switch, >= 1; 0 when nonblocking */
+            double oversubscription; /* a leaf's NIC bandwidth over its uplink bandwidth, >= 1; 1 when nonblocking */
         } topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */
@@ -61,6 +64,7 @@ struct route {
     double bandwidth;                /* B/s, of the narrowest link; INFINITY on the ideal cluster */
 };
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+/* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);

@@ -33,7 +33,7 @@ static bool complete(const struct table *table, const struct node *mapping)
     return !table->exactly_one || exclusive == 1;
 }
 
-/* A record that was not written is shown with its defaults, unless it has none for a key that a written one must have. */
+/* A record that was not written is shown with its defaults, unless a written one must have a key without. */
 static struct node *record_dump(struct arena *arena, const struct field *field, const void *record, bool given)
 {
     struct node *mapping;
@@ -109,7 +109,9 @@ static void fields_dump(struct arena *arena, const struct table *table, const vo
         bool given = node_get(source, field->key) != NULL;
         struct node *value;
 
-        if (source && !given && word_in(table->exactly_one, field->key))
+        /* A preset may have filled an alternative that was not given; what is a pointer tells by itself. */
+        if (source && !given && (field->kind == FIELD_RECORD || field->kind == FIELD_INT) &&
+            word_in(table->exactly_one, field->key))
             continue;
         value = field_value_dump(arena, field, (const char *)object + field->offset, given);
         if (value)

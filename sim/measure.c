@@ -84,7 +84,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 {
     struct program program = {0};
     struct timeline timeline;
-    double bytes = 0;
+    double bytes = 0, messages = 0;
     int rc;
 
     lower_groups(measure, wanted, gpus, &program);
@@ -93,10 +93,12 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     for (size_t i = 0; i < program.ops.count; i++) {
         const struct op *op = &program.ops.items[i];
 
-        if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < wanted->n)
+        if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < wanted->n) {
             bytes += op->amount;
+            messages++;
+        }
     }
-    wanted->result = (struct measured){.seconds = timeline.makespan, .bytes_sent = bytes / wanted->n};
+    wanted->result = (struct measured){timeline.makespan, bytes / wanted->n, messages};
     timeline_release(&timeline);
     program_release(&program);
     return rc;

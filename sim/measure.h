@@ -9,6 +9,7 @@
 struct measured {
     double seconds;          /* until the last member of the last group has its result */
     double bytes_sent;       /* by a member, mean over the first group */
+    double messages;         /* of the first group */
 };
 
 struct measure {

@@ -1,5 +1,5 @@
-/* model: a network as a list of layers: parameters, kernels, activation and boundary bytes. Everything is what ONE GPU of
- * the tensor-parallel group holds and does for ONE micro-batch, unless it says "whole". */
+/* model: a network as a list of layers: parameters, kernels, activation and boundary bytes. Everything is what ONE GPU
+ * of the tensor-parallel group holds and does for ONE micro-batch, unless it says "whole". */
 #ifndef DTSIM_MODEL_H
 #define DTSIM_MODEL_H
 
@@ -24,26 +24,30 @@ struct transformer {
     bool embedding_norm;         /* BERT */
     bool causal;                 /* decoder: attention products are still computed whole (as the papers' FLOP counts) */
     int head;                    /* enum head: language model | masked language model with BERT's transform | none */
-    double dropout;              /* 0: no masks are stored */
+    double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
+    double attention_dropout;    /* of the attention probabilities; default: dropout */
     bool flash_attention;        /* attention without storing the scores */
 };
 enum norm { NORM_LAYERNORM, NORM_RMSNORM };
 enum mlp { MLP_GELU, MLP_SWIGLU };
 enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };
 extern const struct table transformer_table;
+extern const char *const norm_names[], *const mlp_names[], *const head_names[];
 
-/* A layer whose times or FLOPs are given. With times, every number is per micro-batch; with `flops`, per sample. */
+/* A layer whose times or FLOPs are given. With times, every number is per micro-batch; with `flops`, per sample and,
+ * for activation and boundary, at 4 bytes a value: they scale with the dtype of the run. */
 struct given_layer {
     const struct node *node;
     const char *name;
     double parameters;                       /* elements */
-    double forward, backward, recompute;     /* s; NaN: not given. backward defaults to 2 forward, recompute to forward */
-    double backward_input, backward_weight;  /* s; default: half of backward each */
+    double forward, backward, recompute;     /* s; NaN: not given. defaults: backward 2 forward, recompute forward */
+    double backward_input, backward_weight;  /* s; default: half of backward each, or what the other leaves of it */
     double flops;                            /* FLOP of one forward of one sample (whole); NaN: times are given */
     double activation, boundary;             /* B kept for the backward; B of the output */
 };
-/* One pipeline stage (and chunk) whose times are given, per micro-batch. */
-typedef struct given_layer given_stage;
+extern const struct table given_layer_table;
+/* One pipeline stage (and chunk) whose times are given, per micro-batch: the same struct without name and flops. */
+extern const struct table given_stage_table;
 
 struct model {
     const struct node *node;
@@ -52,16 +56,17 @@ struct model {
     const char *hf_config;                   /* path, beside the scenario */
     struct list layers;                      /* of struct given_layer */
     struct list stages;                      /* of struct given_layer; one: every stage alike */
-    int sequence;                            /* overrides the transformer's; 0: not given */
+    int sequence;                            /* overrides the transformer's, and is it after model_load; 0: none */
     double published_parameters;             /* presets: what the source prints; 0: nothing to compare */
     const char *title;
 };
 extern const struct table model_table;
 
-/* Reads the `model:` mapping: follows preset and hf_config until exactly one of transformer, layers, stages is left. */
+/* Reads the `model:` mapping: follows preset and hf_config until exactly one of transformer, layers, stages is left,
+ * and sets preset and hf_config to NULL: what field_dump prints is the whole model. */
 int model_load(struct arena *arena, const struct node *value, struct model *model, struct error *err);
 bool model_is_timed(const struct model *model);          /* every time is given: needs no GPU */
-bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global and batch.micro make sense */
+bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global makes sense */
 double model_parameters(const struct model *model);      /* whole; NaN for stages alike without a stage count */
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
@@ -83,18 +88,24 @@ enum layer_role {
 struct layer {
     const char *name;
     enum layer_role role;
-    double parameters;           /* elements on this GPU */
-    const double *tensors;       /* its parameter tensors in the model's order, elements on this GPU (sum: parameters) */
+    double parameters;           /* elements on this GPU, tied ones not counted again */
+    double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
+                                  * where the two stand on different pipeline stages, its gradients then all-reduced */
+    const double *tensors;       /* its parameter tensors in the model's order, elements here (sum: parameters) */
     size_t ntensors;
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
     size_t nkernels;
-    double given[PHASE_COUNT];   /* s a phase; where times are given (backward as input + weight) */
+    double given[PHASE_COUNT];   /* s a phase; where times are given (backward as input and weight) */
+    double given_backward;       /* s of the backward in one piece: need not be input + weight */
     double given_recompute;      /* s */
     bool timed;                  /* `given` holds */
-    double activation;           /* B kept from forward to backward, under shard.recompute none or selective */
-    double checkpoint;           /* B kept instead under full recomputation (its input) */
+    double activation;           /* B kept from forward to backward, under shard.recompute none or selective; under
+                                  * full: what stands there while its own backward runs (as under none) */
+    double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
+                                  * never recomputed, the same as activation */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
-    int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input) */
+    int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
+                                      * parallelism each is a reduce-scatter and an all-gather of the same bytes */
     double all_reduce_bytes;     /* of each */
 };
 

@@ -57,7 +57,7 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
     struct strategy_spec *spec = object;
 
     spec->options_table = strategy_at((size_t)spec->schedule)->options;
-    if (spec->options_table)
+    if (spec->options_table && !spec->options)
         spec->options = arena_alloc(arena, spec->options_table->size);
     *extra = spec->options;
     return spec->options_table;

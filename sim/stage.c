@@ -43,14 +43,16 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work again = forward;
+    struct stage_work both = sum(input, weight), again = forward;
 
-    if (layer->timed)
+    if (layer->timed) {
+        both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;
+    }
     stage->work[FORWARD] = sum(stage->work[FORWARD], forward);
     stage->work[BACKWARD_INPUT] = sum(stage->work[BACKWARD_INPUT], input);
     stage->work[BACKWARD_WEIGHT] = sum(stage->work[BACKWARD_WEIGHT], weight);
-    stage->work[BACKWARD] = sum(stage->work[BACKWARD], sum(input, weight));
+    stage->work[BACKWARD] = sum(stage->work[BACKWARD], both);
     stage->parameters += layer->parameters;
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
@@ -63,9 +65,22 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
     stage->boundary = layer->boundary;
     stage->slices[stage->nslices++] = (struct slice){
-        .backward = sum(input, weight), .backward_weight = weight,
+        .backward = both, .backward_weight = weight,
         .tensors = layer->tensors, .ntensors = layer->ntensors,
     };
+}
+
+/* The output layer of a tied model on another stage than the embedding holds a copy of its weights (Megatron-LM). */
+static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
+{
+    struct slice *slice = &stage->slices[stage->nslices - 1];
+    double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+
+    for (size_t i = 0; i < slice->ntensors; i++)
+        tensors[i] = slice->tensors[i];
+    tensors[slice->ntensors++] = layer->tied;
+    slice->tensors = tensors;
+    stage->parameters += layer->tied;
 }
 
 static double update_seconds(const struct scenario *scenario, double parameters)
@@ -109,6 +124,8 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                 ;
         block += layers[i].role == LAYER_BLOCK;
         add_layer(&stages[stage], scenario, &layers[i]);
+        if (layers[i].tied > 0 && nstages > 1)
+            add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
     for (size_t s = 0; s < nstages; s++)
         reverse(stages[s].slices, stages[s].nslices);
@@ -144,8 +161,8 @@ static void from_given(struct scenario *scenario, struct stage *stages)
     int count = plan_global_stages(&scenario->plan);
 
     for (int s = 0; s < count; s++) {
-        given_stage *given = (given_stage *)list->items + (list->count == 1 ? 0 : s);
-        given_stage *before = (given_stage *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
+        struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
+        struct given_layer *before = (struct given_layer *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
         struct stage *stage = &stages[s];
 
         stage->work[FORWARD].seconds = given->forward;

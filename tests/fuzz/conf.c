@@ -1,5 +1,5 @@
-/* Whatever the bytes: no crash, no leak, no hang; what reads as YAML prints and reads back to the same print; what reads
- * as a scenario dumps and reads back to the same dump. */
+/* Whatever the bytes: no crash, no leak, no hang; what reads as YAML prints and reads back to the same print; what
+ * reads as a scenario dumps and reads back to the same dump. */
 #include <stdlib.h>
 #include <string.h>
 

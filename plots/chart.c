@@ -1,0 +1,145 @@
+#include "chart.h"
+
+#include <string.h>
+
+/* Okabe and Ito's colours and, where they have too few, Tol's: told apart with any colour vision. `ink` is the colour of
+ * letters on it. */
+static const struct {
+    const char *fill, *ink;
+} colours[TONE_COUNT] = {
+    [TONE_FORWARD] = {"0x0072b2", "0xffffff"},
+    [TONE_BACKWARD] = {"0xe69f00", "0x000000"},
+    [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
+    [TONE_BACKWARD_WEIGHT] = {"0x117733", "0xffffff"},
+    [TONE_RECOMPUTE] = {"0x8fd0f5", "0x000000"},
+    [TONE_UPDATE] = {"0x777777", "0xffffff"},
+    [TONE_COMMUNICATION] = {"0xaa4499", "0xffffff"},
+};
+
+const char *const tone_names[] = {
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "update", "communication", NULL,
+};
+_Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
+
+int tone_of(const char *kind)
+{
+    static const char *const moves[] = {"activation", "gradient", "sync"};
+
+    for (int i = 0; i < TONE_COMMUNICATION; i++)
+        if (strcmp(kind, tone_names[i]) == 0)
+            return i;
+    for (size_t i = 0; i < COUNT(moves); i++)
+        if (strcmp(kind, moves[i]) == 0)
+            return TONE_COMMUNICATION;
+    return -1;
+}
+
+const struct time_unit *time_unit_for(double seconds)
+{
+    static const struct time_unit units[] = {{"s", "s", 1}, {"ms", "ms", 1e3}, {"us", "µs", 1e6}, {"ns", "ns", 1e9}};
+    size_t i = 0;
+
+    /* A value that prints as 1000 of a unit reads better as 1 of the next, hence not quite 1. */
+    while (i + 1 < COUNT(units) && seconds * units[i].per_second < 0.99995)
+        i++;
+    return &units[i];
+}
+
+/* The line below the scenario's name. */
+static const char *summary(const struct chart *chart)
+{
+    const struct headline *headline = &chart->headline;
+    const struct time_unit *unit = time_unit_for(headline->iteration);
+
+    return arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
+                        headline->iteration * unit->per_second, unit->label, 100 * headline->bubble + 0.0,
+                        100 * headline->utilization);
+}
+
+/* The entries of the legend that stand beside each other; each is as wide as the widest. */
+static int legend_columns(const struct layout *layout)
+{
+    size_t longest = strlen("mean 100.0 %");
+    int columns;
+
+    for (int i = 0; i < TONE_COUNT; i++)
+        if (layout->tones[i] && strlen(tone_names[i]) > longest)
+            longest = strlen(tone_names[i]);
+    columns = (layout->width - 40) / (int)(8 * longest + 40);
+    return columns < 1 ? 1 : columns;
+}
+
+int layout_top(const struct layout *layout)
+{
+    int entries = 1, columns = legend_columns(layout);       /* one for what is no tone */
+
+    for (int i = 0; i < TONE_COUNT; i++)
+        entries += layout->tones[i];
+    return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
+}
+
+static void print_settings(const struct chart *chart, const struct layout *layout)
+{
+    FILE *out = chart->script;
+    const char *kind = chart->kind;
+
+    fprintf(out, "# The %s chart of one training iteration; its data are in %s.tsv beside this script.\n"
+                 "# Restyle what you like and run: gnuplot %s.gp\n"
+                 "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
+    fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
+    fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, chart->headline.name));
+    fprintf(out, "summary = \"%s\"\n", summary(chart));
+    fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
+    fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
+                 "width = %d\nheight = %d\nleft = %d; right = %d; top = %d; bottom = %d\n"
+                 "font = \"sans-serif\"\nfont_size = 10                  # points\n\n",
+            layout->width, layout->height, layout->left, layout->right, layout->top, layout->bottom);
+    fputs("idle_colour = 0xf0f0f0\nline_colour = 0x404040\n", out);
+    for (int i = 0; i < TONE_COUNT; i++)
+        if (layout->tones[i])
+            fprintf(out, "colour_%d = %s; ink_%d = %s    # %s\n", i, colours[i].fill, i, colours[i].ink, tone_names[i]);
+}
+
+void script_begin(const struct chart *chart, const struct layout *layout)
+{
+    FILE *out = chart->script;
+
+    print_settings(chart, layout);
+    fprintf(out, "\n# The files beside this script, wherever it is run from.\n"
+                 "script = exists(\"ARG0\") ? ARG0 : \"%s.gp\"\n"
+                 "slash = 0\n"
+                 "do for [i = 1:strlen(script)] { if (script[i:i] eq \"/\") { slash = i } }\n"
+                 "folder = (slash && script[1:1] eq \"/\" ? \"\" : \"./\").(slash ? script[1:slash] : \"\")\n"
+                 "data = folder.\"%s.tsv\"\n", chart->kind, chart->kind);
+    fputs("\nset encoding utf8\n"
+          "at_size(points) = sprintf(\"%s,%.1f\", font, points)\n"
+          "if (format eq \"png\") {\n"
+          "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 font at_size(font_size)\n"
+          "}\n"
+          "if (format eq \"svg\") {\n"
+          "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) background rgb \"white\"\n"
+          "}\n"
+          "if (format eq \"pdf\") {\n"
+          "    set terminal pdfcairo noenhanced size width/96.0,height/96.0 fontscale 0.75 font at_size(font_size)\n"
+          "}\n", out);
+    fprintf(out, "set output folder.\"%s.\".format\n", chart->kind);
+    fputs("set datafile separator tab columnheaders\n"
+          "set datafile commentschars \"\"\n"
+          "set lmargin at screen 1.0*left/width\n"
+          "set rmargin at screen 1 - 1.0*right/width\n"
+          "set tmargin at screen 1 - 1.0*top/height\n"
+          "set bmargin at screen 1.0*bottom/height\n"
+          "middle = 0.5*(left + width - right)/width\n"
+          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(1.2*font_size)\n"
+          "set label 2 summary at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
+          "set label 3 note at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
+          "set border 3 linecolor rgb line_colour\n"
+          "set tics nomirror out scale 0.5\n", out);
+    fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d Left reverse \\\n"
+                 "    samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));
+}
+
+void script_end(const struct chart *chart)
+{
+    fputs("unset output\n", chart->script);
+}

@@ -1,0 +1,74 @@
+/* chart: what all charts share: the headline of a run, colours, the script's head, and the way to gnuplot. */
+#ifndef DTSIM_CHART_H
+#define DTSIM_CHART_H
+
+#include "base.h"
+
+/* What result.json says of a run. The name is valid UTF-8 of one line, and short enough for a title. */
+struct headline {
+    const char *name;
+    double iteration;        /* seconds */
+    double bubble;           /* idle over iteration */
+    double utilization;
+};
+int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err);
+
+/* One chart at work. */
+struct chart {
+    const char *kind;
+    const char *dir;         /* the run */
+    const char *format;
+    struct arena *arena;
+    struct headline headline;
+    FILE *data, *script;     /* DIR/plots/KIND.tsv and .gp, once open */
+    struct error *err;
+};
+/* Opens the chart's files. Not before the run's files are read: bad ones leave an earlier chart as it is. */
+int chart_open(struct chart *chart);
+/* Each reads the run's files, opens the chart's and writes them. */
+int gantt_draw(struct chart *chart);
+int utilization_draw(struct chart *chart);
+
+/* The kinds of work that charts tell apart, in the legend's order. */
+enum tone {
+    TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_UPDATE,
+    TONE_COMMUNICATION,      /* activations, gradients and collectives alike */
+    TONE_COUNT
+};
+extern const char *const tone_names[];               /* "forward", ...; ends in NULL */
+/* The tone of a span's kind, or -1 when no span is of that kind. */
+int tone_of(const char *kind);
+
+/* The text as valid UTF-8 in one line of at most `longest` characters: control characters become blanks, bytes that
+ * are no UTF-8 become U+FFFD, and what is cut off shows as an ellipsis. */
+const char *text_clean(struct arena *arena, const char *text, size_t longest);
+/* Clean text between double quotes of a script, or in a cell of a data file: whatever gnuplot could take for
+ * something else is written as an octal escape. */
+const char *text_escape(struct arena *arena, const char *text);
+
+/* The unit in which a duration reads best: "s", "ms", "us" or "ns", and how many of them make a second. */
+struct time_unit {
+    const char *name, *label;    /* in ASCII; as charts print it */
+    double per_second;
+};
+const struct time_unit *time_unit_for(double seconds);
+
+/* The script's head: everything that may be restyled, the terminal, title lines, margins (in pixels) and colours of
+ * the tones that occur. `note` is a further line of the title, or NULL. */
+struct layout {
+    int width, height;
+    int left, right, top, bottom;
+    const char *note;
+    bool tones[TONE_COUNT];
+};
+enum { CHART_AXIS_HEIGHT = 46 };
+/* The pixels above the chart for title and legend; the other members are set. */
+int layout_top(const struct layout *layout);
+void script_begin(const struct chart *chart, const struct layout *layout);
+/* Ends the script. */
+void script_end(const struct chart *chart);
+
+/* Runs gnuplot on KIND.gp in the folder DIR/plots, where it makes `picture`. */
+int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
+
+#endif

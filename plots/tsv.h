@@ -1,0 +1,34 @@
+/* tsv: a file of tab-separated columns, read row by row. Its first line names the columns; they are found by name, so
+ * a file may hold more of them, in any order. Every mistake is reported at its line and column. */
+#ifndef DTSIM_TSV_H
+#define DTSIM_TSV_H
+
+#include "base.h"
+
+enum { TSV_COLUMNS = 64 };       /* at most, in a file */
+
+/* Zero-initialise; tsv_release when done. */
+struct tsv {
+    struct loc loc;              /* of the row at hand; column 0 */
+    char *text, *next, *end;     /* the whole file, the row to come, the terminating zero */
+    int in_file;                 /* columns in the file */
+    int wanted;                  /* columns asked for */
+    int place[TSV_COLUMNS];      /* which column of the file the i-th wanted one is */
+    char *cells[TSV_COLUMNS];    /* of the row at hand, by the file's columns */
+};
+
+/* Reads the file and its header. `columns` names those wanted and ends in NULL. The path must outlive the reader. */
+int tsv_open(struct tsv *tsv, const char *path, const char *const *columns, struct error *err);
+/* The next row; false at the end, or when `err` can hold no more. A row with too few or too many cells is reported and
+ * passed over. */
+bool tsv_next(struct tsv *tsv, struct error *err);
+void tsv_release(struct tsv *tsv);
+
+/* Cells of the row at hand, by the wanted columns. Text lives until tsv_release. Numbers are finite. */
+const char *tsv_text(const struct tsv *tsv, int column);
+int tsv_number(const struct tsv *tsv, int column, double *value, struct error *err);
+int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value, struct error *err);
+/* The place of a cell, for messages about it. */
+struct loc tsv_loc(const struct tsv *tsv, int column);
+
+#endif

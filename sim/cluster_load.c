@@ -1,0 +1,348 @@
+/* cluster_load: what stands under `cluster:`. A platform's file and the user's keys are merged as node trees and parsed
+ * once, so that every message names the place where its number was written. */
+#include "cluster.h"
+
+#include "data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHAIN_MAX = 8, NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
+
+/* The platform files on the way to the first one, and whether that one is the ideal cluster. */
+struct chain {
+    const char *paths[CHAIN_MAX];
+    int count;
+    bool ideal;
+};
+
+static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
+
+static const struct field topology_fields[] = {
+    {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
+     .fallback = "nonblocking", .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
+    {.key = "leaf_nodes", .kind = FIELD_INT, .offset = offsetof(struct topology_spec, leaf_nodes), .fallback = "0",
+     .max = NODES_MAX, .brief = "nodes below one leaf switch"},
+    {.key = "oversubscription", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
+     .offset = offsetof(struct topology_spec, oversubscription), .fallback = "1",
+     .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
+};
+
+static const struct table topology_table = {
+    .name = "topology",
+    .brief = "the switches between nodes",
+    .fields = topology_fields,
+    .count = COUNT(topology_fields),
+    .size = sizeof(struct topology_spec),
+    .node_offset = offsetof(struct topology_spec, node),
+    .shorthand = "kind",
+};
+
+static const struct field inside_fields[] = {
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct inside, bandwidth), .brief = "per GPU and direction"},
+    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
+     .brief = "one way, GPU to GPU"},
+    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct inside, efficiency), .fallback = "1",
+     .brief = "share of the bandwidth that transfers get"},
+};
+
+static const struct table inside_table = {
+    .name = "inside",
+    .brief = "the links between the GPUs of a node (NVLink, PCIe)",
+    .fields = inside_fields,
+    .count = COUNT(inside_fields),
+    .size = sizeof(struct inside),
+    .node_offset = offsetof(struct inside, node),
+};
+
+static const struct field network_fields[] = {
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct network, bandwidth), .brief = "per NIC and direction"},
+    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct network, latency),
+     .brief = "one way, GPU to GPU"},
+    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct network, efficiency), .fallback = "1",
+     .brief = "share of the bandwidth that transfers get"},
+    {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
+     .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
+    {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
+     .brief = "nonblocking, or {leaf_nodes: 16, oversubscription: 2}"},
+};
+
+static const struct table network_table = {
+    .name = "network",
+    .brief = "the network between nodes",
+    .fields = network_fields,
+    .count = COUNT(network_fields),
+    .size = sizeof(struct network),
+    .node_offset = offsetof(struct network, node),
+};
+
+static const struct field cluster_fields[] = {
+    {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
+     .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
+    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "the full name"},
+    {.key = "nodes", .kind = FIELD_INT, .max = NODES_MAX, .offset = offsetof(struct cluster, nodes), .fallback = "0",
+     .brief = "how many nodes; 0: as many as are needed"},
+    {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .offset = offsetof(struct cluster, gpus_per_node), .brief = "GPUs of a node"},
+    {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
+     .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
+    {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
+     .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
+    {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
+     .brief = "between nodes; not needed for nodes: 1"},
+};
+
+const struct table cluster_table = {
+    .name = "cluster",
+    .brief = "the machine: a name of platforms/, a path, or these keys",
+    .fields = cluster_fields,
+    .count = COUNT(cluster_fields),
+    .size = sizeof(struct cluster),
+    .node_offset = offsetof(struct cluster, node),
+    .shorthand = "platform",
+};
+
+/* node_put keeps no place of the key; here keys keep the place where they were written. */
+static void put_entry(struct arena *arena, struct node *map, const char *key, struct loc loc, struct node *value)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        if (strcmp(map->keys[i], key) == 0) {
+            map->items[i] = value;
+            map->key_locs[i] = loc;
+            return;
+        }
+    }
+    node_put(arena, map, key, value);
+    map->key_locs[map->count - 1] = loc;
+}
+
+/* The base with the user's keys over it; mappings are merged key by key, everything else is replaced. */
+static struct node *merge_nodes(struct arena *arena, const struct node *base, const struct node *over)
+{
+    struct node *merged = node_mapping(arena);
+
+    merged->loc = over->loc;
+    for (size_t i = 0; i < base->count; i++)
+        put_entry(arena, merged, base->keys[i], base->key_locs[i], base->items[i]);
+    for (size_t i = 0; i < over->count; i++) {
+        struct node *value = over->items[i];
+        const struct node *below = node_get(base, over->keys[i]);
+        if (below && below->kind == NODE_MAPPING && value->kind == NODE_MAPPING)
+            value = merge_nodes(arena, below, value);
+        put_entry(arena, merged, over->keys[i], over->key_locs[i], value);
+    }
+    return merged;
+}
+
+/* Paths in resolved output must hold wherever that output is read from. */
+static const char *absolute_path(struct arena *arena, const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *copy = arena_strdup(arena, real ? real : path);
+    free(real);
+    return copy;
+}
+
+static bool is_path(const char *text)
+{
+    size_t length = strlen(text);
+    return strchr(text, '/') || (length >= 5 && strcmp(text + length - 5, ".yaml") == 0);
+}
+
+/* Notes that the chain of platforms goes through that file; -1 when it has been there, or goes on for too long. */
+static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
+{
+    const char *real = absolute_path(arena, path);
+
+    for (int i = 0; i < chain->count; i++) {
+        if (strcmp(chain->paths[i], real) != 0)
+            continue;
+        const char *way = real;
+        for (int k = i + 1; k < chain->count; k++)
+            way = arena_printf(arena, "%s -> %s", way, chain->paths[k]);
+        return error_add(err, EXIT_INPUT, loc, "the platform starts from itself: %s -> %s", way, real);
+    }
+    if (chain->count == CHAIN_MAX)
+        return error_add(err, EXIT_INPUT, loc, "more than %d platforms that start from one another", (int)CHAIN_MAX);
+    chain->paths[chain->count++] = real;
+    return 0;
+}
+
+/* The mapping with the keys of its platform, and of that one's platform, below its own; NULL after an error. */
+static struct node *resolve_platform(struct arena *arena, struct node *map, struct chain *chain, struct error *err)
+{
+    struct node *name = node_get(map, "platform"), *root;
+
+    if (!name || name->kind != NODE_SCALAR)
+        return map;
+    if (strcmp(name->text, "ideal") == 0) {
+        chain->ideal = true;
+        return map;
+    }
+    const char *path = data_resolve(arena, "platforms", "platform", name->text, name->loc, err);
+    if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_load(arena, path, &root, err))
+        return NULL;
+    if (root->kind != NODE_MAPPING) {
+        error_add(err, EXIT_INPUT, root->loc, "a platform's file holds a mapping with the keys of a cluster");
+        return NULL;
+    }
+    struct node *base = resolve_platform(arena, root, chain, err);
+    if (!base)
+        return NULL;
+    struct node *merged = merge_nodes(arena, base, map);
+    if (is_path(name->text)) {
+        struct node *real = node_scalar(arena, absolute_path(arena, path), true);
+        real->loc = name->loc;
+        put_entry(arena, merged, "platform", node_loc(map, "platform"), real);
+    }
+    return merged;
+}
+
+/* A name or a path stands for a mapping that changes nothing. */
+static struct node *as_mapping(struct arena *arena, const struct node *value, struct error *err)
+{
+    if (!value || value->kind == NODE_SEQUENCE || (value->kind == NODE_SCALAR && !*value->text)) {
+        error_add(err, EXIT_INPUT, value ? value->loc : (struct loc){0},
+                  "cluster: expected a platform's name, a path, 'ideal' or a mapping");
+        return NULL;
+    }
+    struct node *map = node_mapping(arena);
+    map->loc = value->loc;
+    if (value->kind == NODE_SCALAR) {
+        put_entry(arena, map, "platform", value->loc, node_scalar(arena, value->text, value->quoted));
+        map->items[0]->loc = value->loc;
+        return map;
+    }
+    return merge_nodes(arena, map, value);
+}
+
+/* A link's bandwidth and latency: both or, where nothing needs them, neither (NaN). No default stands for what was
+ * forgotten: a latency of zero is a wrong number. `why` says who needs the link, NULL: nobody. */
+static int check_link(const struct cluster *cluster, const struct table *table, const void *link, const char *why,
+                      double *bandwidth, double *latency, struct error *err)
+{
+    bool has_bandwidth = field_given(table, link, "bandwidth"), has_latency = field_given(table, link, "latency");
+    struct loc loc = field_loc(&cluster_table, cluster, table->name);
+
+    if (!has_bandwidth)
+        *bandwidth = NAN;
+    if (!has_latency)
+        *latency = NAN;
+    if (has_bandwidth && has_latency)
+        return 0;
+    if (!field_given(&cluster_table, cluster, table->name))
+        return !why ? 0 : error_add(err, EXIT_INPUT, cluster->node->loc, "cluster: '%s' is missing: %s", table->name,
+                                    why);
+    if (why || has_bandwidth || has_latency)
+        return error_add(err, EXIT_INPUT, loc, "%s: '%s' is missing", table->name,
+                         has_bandwidth ? "latency" : "bandwidth");
+    return 0;
+}
+
+static int check_topology(struct topology_spec *topology, struct error *err)
+{
+    const struct table *table = &topology_table;
+    bool has_kind = field_given(table, topology, "kind");
+
+    if (!has_kind && (field_given(table, topology, "leaf_nodes") || field_given(table, topology, "oversubscription")))
+        topology->kind = TOPOLOGY_LEAF_SPINE;
+    if (topology->kind == TOPOLOGY_LEAF_SPINE && topology->leaf_nodes < 1)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
+                         "topology: a leaf-spine needs 'leaf_nodes', at least 1");
+    if (topology->kind == TOPOLOGY_LEAF_SPINE)
+        return 0;
+    if (topology->leaf_nodes != 0)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
+                         "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
+    if (topology->oversubscription > 1)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "oversubscription"),
+                         "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
+    return 0;
+}
+
+static int check_nics(const struct cluster *cluster, struct error *err)
+{
+    struct loc loc = field_loc(&network_table, &cluster->network, "nics");
+    int gpus = cluster->gpus_per_node, nics = cluster->network.nics;
+
+    if (nics > gpus)
+        return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the %d GPUs of a node", nics, gpus);
+    if (gpus % nics != 0)
+        return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus,
+                         nics);
+    return 0;
+}
+
+/* On a free network a bandwidth would say nothing: better refused than ignored. */
+static int check_ideal(struct cluster *cluster, struct error *err)
+{
+    static const char *const silent[] = {"bandwidth", "latency"};
+    int status = 0;
+
+    cluster->inside.bandwidth = cluster->inside.latency = NAN;
+    cluster->network.bandwidth = cluster->network.latency = NAN;
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        if (field_given(&inside_table, &cluster->inside, silent[i]))
+            status = error_add(err, EXIT_INPUT, field_loc(&inside_table, &cluster->inside, silent[i]),
+                               "inside: the ideal cluster has no %s", silent[i]);
+        if (field_given(&network_table, &cluster->network, silent[i]))
+            status = error_add(err, EXIT_INPUT, field_loc(&network_table, &cluster->network, silent[i]),
+                               "network: the ideal cluster has no %s", silent[i]);
+    }
+    return status;
+}
+
+static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err);
+
+    if (cluster->ideal)
+        return check_ideal(cluster, err) | status;
+    const char *pairs = NULL, *nodes = NULL;
+    if (cluster->gpus_per_node > 1)
+        pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->gpus_per_node);
+    if (cluster->nodes > 1)
+        nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
+    else if (cluster->nodes == 0)
+        nodes = "without 'nodes' there may be several; only 'nodes: 1' needs no network";
+    struct inside *inside = &cluster->inside;
+    struct network *network = &cluster->network;
+    return check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err)
+        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err) | status;
+}
+
+static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    const char *name = cluster->gpu_name;
+
+    if (!name)
+        return 0;
+    struct loc loc = field_loc(&cluster_table, cluster, "gpu");
+    if (is_path(name))
+        cluster->gpu_name = absolute_path(arena, data_beside(arena, loc.file, name));
+    return gpu_load(arena, name, loc, &cluster->gpu, err);
+}
+
+int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
+{
+    struct chain chain = {0};
+    struct node *map = as_mapping(arena, value, err);
+    struct node *whole = map ? resolve_platform(arena, map, &chain, err) : NULL;
+
+    if (!whole) {
+        /* Without its platform a cluster cannot be checked, but its keys can be read. */
+        if (map)
+            field_parse(arena, &cluster_table, map, cluster, err);
+        return -1;
+    }
+    int status = field_parse(arena, &cluster_table, whole, cluster, err);
+    cluster->ideal = chain.ideal;
+    if (!status)
+        status = check_cluster(arena, cluster, err);
+    return load_gpu(arena, cluster, err) | status ? -1 : 0;
+}

@@ -1,0 +1,37 @@
+/* cmd: the command line. Data goes to stdout, messages to stderr; only here does the program print errors and exit. */
+#ifndef DTSIM_CMD_H
+#define DTSIM_CMD_H
+
+#include "result.h"
+
+struct command {
+    const char *name;
+    const char *usage;               /* after "dtsim NAME" */
+    const char *brief;
+    const char *examples;            /* first in the help, a line each */
+    const char *options;             /* the rest of the help */
+    int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
+};
+extern const struct command cmd_run, cmd_show, cmd_check, cmd_collective, cmd_plot, cmd_list, cmd_help, cmd_schema;
+const struct command *command_at(size_t index);      /* NULL past the last */
+void command_help(const struct command *command, FILE *out);
+
+/* What several commands accept. */
+struct arguments {
+    const char *positional[4];
+    int npositional;
+    const char *sets[256];           /* --set PATH=VALUE */
+    size_t nsets;
+    const char *values[32];          /* by index in the command's option table */
+};
+/* An option: "--json" takes no value, "--engine=" does; "-o=" is short. Its value, or "" for one without, goes to
+ * arguments.values at its index. --set and --help are known to all. */
+enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
+int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
+                    int min_positional, int max_positional, struct arguments *arguments);
+/* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
+int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Prints the errors and gives their exit code; releases them. */
+int report(struct error *err);
+
+#endif

@@ -1,0 +1,163 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+
+enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_JSON };
+static const char *const options[] = {
+    [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
+    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json",
+};
+
+struct request {
+    const struct collective *collective;
+    int ranks, channels;             /* channels 0: as many as the cluster calls for */
+    double bytes;
+    enum engine engine;
+    struct arena arena;
+    struct cluster cluster;
+};
+
+static const char *collective_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return collective_name(i);
+}
+
+static bool parse_count(const char *text, int *value)
+{
+    char *end;
+    long number;
+
+    errno = 0;
+    number = strtol(text, &end, 10);
+    *value = (int)number;
+    return !errno && end != text && !*end && number >= 1 && number <= 65536;
+}
+
+static int parse_request(const struct command *command, const struct arguments *arguments, struct request *request)
+{
+    const char *const *values = arguments->values;
+    const char *algorithm = values[OPT_ALGORITHM] ? values[OPT_ALGORITHM] : "ring";
+    char why[256];
+
+    if (values[OPT_OP] && strcmp(values[OPT_OP], "all_reduce"))
+        return usage_error(command, "--op: unknown operation '%s'; expected all_reduce", values[OPT_OP]);
+    request->collective = collective_find(algorithm);
+    if (!request->collective) {
+        const char *meant = nearest(algorithm, collective_candidate, NULL);
+
+        return usage_error(command, "--algorithm: unknown algorithm '%s'%s%s%s", algorithm, meant ? "; did you mean '" : "",
+                           meant ? meant : "", meant ? "'?" : " (dtsim list collectives)");
+    }
+    if (!values[OPT_RANKS] || !values[OPT_BYTES])
+        return usage_error(command, "expected --ranks N and --bytes SIZE");
+    if (!parse_count(values[OPT_RANKS], &request->ranks))
+        return usage_error(command, "--ranks: expected a number from 1 to 65536, found '%s'", values[OPT_RANKS]);
+    if (values[OPT_CHANNELS] && (!parse_count(values[OPT_CHANNELS], &request->channels) || request->channels > 64))
+        return usage_error(command, "--channels: expected a number from 1 to 64, found '%s'", values[OPT_CHANNELS]);
+    if (unit_parse(UNIT_BYTES, values[OPT_BYTES], &request->bytes, why, sizeof why))
+        return usage_error(command, "--bytes: %s", why);
+    for (int i = 0; values[OPT_ENGINE]; i++) {
+        if (!engine_names[i])
+            return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", values[OPT_ENGINE]);
+        request->engine = (enum engine)i;
+        if (!strcmp(engine_names[i], values[OPT_ENGINE]))
+            break;
+    }
+    return ARGS_DONE;
+}
+
+/* A name, a path, or a file that holds just the mapping that stands under `cluster:`. */
+static int load_cluster(const char *text, struct request *request, struct error *err)
+{
+    if (cluster_load(&request->arena, node_scalar(&request->arena, text, false), &request->cluster, err))
+        return -1;
+    cluster_size(&request->cluster, request->ranks);
+    if (!request->cluster.ideal && request->ranks > cluster_gpus(&request->cluster))
+        return error_add(err, EXIT_INFEASIBLE, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
+                         request->ranks, cluster_gpus(&request->cluster));
+    return 0;
+}
+
+static void print_result(const struct request *request, bool json, double seconds, double messages)
+{
+    double algbw = seconds > 0 ? request->bytes / seconds : 0;
+    double busbw = algbw * 2 * (request->ranks - 1) / request->ranks;
+    char text[4][48];
+
+    if (json) {
+        json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", "all_reduce", "algorithm",
+                                   request->collective->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
+                                   request->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
+                                   busbw, "messages", (json_int_t)messages, "engine", engine_names[request->engine]);
+        json_print(object, stdout);
+        json_decref(object);
+        return;
+    }
+    printf("%-12s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes", "messages", "time",
+           "busbw");
+    printf("%-12s %-16s %6d %9d %12s %9.0f %14s %14s\n", "all_reduce", request->collective->name, request->ranks,
+           request->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), messages,
+           unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
+    printf("algbw %s; %s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48), request->collective->formula);
+}
+
+static int simulate(struct request *request, bool json, struct error *err)
+{
+    int *gpus = xcalloc((size_t)request->ranks, sizeof *gpus), rc;
+    struct measure measure;
+    struct measured measured;
+
+    for (int i = 0; i < request->ranks; i++)
+        gpus[i] = i;
+    if (!request->channels)
+        request->channels = collective_channels(&request->cluster, &(struct group){.n = request->ranks, .gpus = gpus});
+    measure_init(&measure, request->engine, &request->cluster);
+    rc = measure_collective(&measure, request->collective, gpus, 1, request->ranks, request->bytes, request->channels,
+                            &measured, err);
+    if (!rc)
+        print_result(request, json, measured.seconds, measured.messages);
+    measure_release(&measure);
+    free(gpus);
+    return rc;
+}
+
+static int collective_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct request request = {0};
+    struct error err = {0};
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments);
+
+    if (code == ARGS_DONE)
+        code = parse_request(command, &arguments, &request);
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.nsets)
+        return usage_error(command, "--set: there is no scenario to change");
+    if (!load_cluster(arguments.positional[0], &request, &err))
+        simulate(&request, arguments.values[OPT_JSON], &err);
+    arena_release(&request.arena);
+    return report(&err);
+}
+
+const struct command cmd_collective = {
+    .name = "collective",
+    .usage = "CLUSTER --ranks N --bytes SIZE [--op all_reduce] [--algorithm NAME] [--channels C] [--engine ENGINE] [--json]",
+    .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
+    .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
+                "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
+    .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what stands under 'cluster:'\n"
+               "  --ranks N           the first N GPUs of the cluster\n"
+               "  --bytes SIZE        the vector that each rank holds\n"
+               "  --algorithm NAME    dtsim list collectives; ring when left out\n"
+               "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
+               "                      the ranks fill several nodes of several GPUs, else 1\n"
+               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
+               "busbw = algbw * 2 (n-1) / n (nccl-tests, doc/PERFORMANCE.md)\n",
+    .main = collective_main,
+};

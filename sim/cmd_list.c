@@ -1,0 +1,212 @@
+#include <string.h>
+
+#include "cmd.h"
+#include "data.h"
+
+static void list_strategies(FILE *out)
+{
+    for (size_t i = 0; strategy_at(i); i++)
+        fprintf(out, "%-18s %s\n", strategy_at(i)->name, strategy_at(i)->brief);
+}
+
+static void list_collectives(FILE *out)
+{
+    for (size_t i = 0; collective_at(i); i++)
+        fprintf(out, "%-18s %s; %s\n", collective_at(i)->name, collective_at(i)->title, collective_at(i)->formula);
+}
+
+/* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
+static void list_files(const char *folder, FILE *out)
+{
+    struct arena arena = {0};
+    const char **names = data_names(&arena, folder);
+
+    for (size_t i = 0; names && names[i]; i++) {
+        struct error err = {0};
+        struct node *root = NULL, *title = NULL;
+        const char *path = data_file(&arena, folder, names[i]);
+
+        if (path && !conf_load(&arena, path, &root, &err))
+            title = node_get(root, "title");
+        fprintf(out, "%-18s %s\n", names[i], title && title->text ? title->text : "");
+        error_release(&err);
+    }
+    arena_release(&arena);
+}
+
+static void list_gpus(FILE *out)
+{
+    list_files("platforms/gpus", out);
+}
+
+static void list_platforms(FILE *out)
+{
+    fprintf(out, "%-18s %s\n", "ideal", "as many GPUs as needed on a free network");
+    list_files("platforms", out);
+}
+
+static void list_models(FILE *out)
+{
+    list_files("scenarios/models", out);
+}
+
+static const struct { const char *name; void (*list)(FILE *); } lists[] = {
+    {"strategies", list_strategies}, {"collectives", list_collectives}, {"gpus", list_gpus},
+    {"platforms", list_platforms}, {"models", list_models},
+};
+
+static const char *list_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return i < COUNT(lists) ? lists[i].name : NULL;
+}
+
+static int list_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 1, &arguments);
+    const char *wanted = arguments.positional[0];
+    bool found = false;
+
+    if (code != ARGS_DONE)
+        return code;
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        if (wanted && strcmp(wanted, lists[i].name))
+            continue;
+        if (!wanted)
+            printf("%s%s\n", i ? "\n" : "", lists[i].name);
+        lists[i].list(stdout);
+        found = true;
+    }
+    if (!found) {
+        const char *meant = nearest(wanted, list_candidate, NULL);
+
+        return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "", meant ? meant : "",
+                           meant ? "'?" : "; expected strategies, collectives, gpus, platforms or models");
+    }
+    return EXIT_OK;
+}
+
+const struct command cmd_list = {
+    .name = "list",
+    .usage = "[strategies | collectives | gpus | platforms | models]",
+    .brief = "Lists what scenarios can name.",
+    .examples = "  dtsim list strategies\n  dtsim list\n",
+    .main = list_main,
+};
+
+static void help_strategy(const struct strategy *strategy)
+{
+    printf("%s (schedule: %s)\n%s\n\n%s\n%s\nsource: %s\n", strategy->title, strategy->name, strategy->brief,
+           strategy->figure, strategy->formula, strategy->paper);
+    if (strategy->options) {
+        puts("\noptions, under strategy:");
+        field_help(strategy->options, 1, stdout);
+    }
+}
+
+static void help_collective(const struct collective *collective)
+{
+    printf("%s (all_reduce: %s)\n\n%s\n%s\nsource: %s\n", collective->title, collective->name, collective->figure,
+           collective->formula, collective->paper);
+}
+
+static void help_overview(void)
+{
+    puts("dtsim simulates one training iteration of a neural network on a GPU cluster.\n\n"
+         "  dtsim run scenarios/tour/03-gpipe.yaml        simulate a scenario\n"
+         "  dtsim show scenario.yaml --figure             draw its schedule\n"
+         "  dtsim collective dgx-a100 --ranks 16 --bytes '1 GB'\n");
+    for (size_t i = 0; command_at(i); i++)
+        printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
+    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE or COLLECTIVE (its figure)");
+}
+
+static const char *topic_candidate(size_t i, const void *context)
+{
+    size_t n = 0;
+
+    (void)context;
+    for (size_t k = 0; command_at(k); k++)
+        if (n++ == i)
+            return command_at(k)->name;
+    for (size_t k = 0; strategy_at(k); k++)
+        if (n++ == i)
+            return strategy_at(k)->name;
+    for (size_t k = 0; collective_at(k); k++)
+        if (n++ == i)
+            return collective_at(k)->name;
+    return n == i ? "scenario" : NULL;
+}
+
+static int help_topic(const struct command *command, const char *topic)
+{
+    const char *meant;
+
+    for (size_t i = 0; command_at(i); i++)
+        if (!strcmp(topic, command_at(i)->name)) {
+            command_help(command_at(i), stdout);
+            return EXIT_OK;
+        }
+    for (size_t i = 0; strategy_at(i); i++)
+        if (!strcmp(topic, strategy_at(i)->name)) {
+            help_strategy(strategy_at(i));
+            return EXIT_OK;
+        }
+    if (collective_find(topic)) {
+        help_collective(collective_find(topic));
+        return EXIT_OK;
+    }
+    if (!strcmp(topic, "scenario")) {
+        field_help(&scenario_table, 0, stdout);
+        return EXIT_OK;
+    }
+    meant = nearest(topic, topic_candidate, NULL);
+    return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
+                       meant ? "'?" : "; expected a command, 'scenario', a schedule or a collective");
+}
+
+static int help_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 1, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.npositional)
+        return help_topic(command, arguments.positional[0]);
+    help_overview();
+    return EXIT_OK;
+}
+
+const struct command cmd_help = {
+    .name = "help",
+    .usage = "[COMMAND | scenario | SCHEDULE | COLLECTIVE]",
+    .brief = "Explains a command, the scenario's keys, a schedule or a collective.",
+    .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help gpipe\n",
+    .main = help_main,
+};
+
+static int schema_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct arena arena = {0};
+    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 0, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    json_t *json = node_json(field_schema(&arena, &scenario_table));
+    json_print(json, stdout);
+    json_decref(json);
+    arena_release(&arena);
+    return EXIT_OK;
+}
+
+const struct command cmd_schema = {
+    .name = "schema",
+    .usage = "",
+    .brief = "Prints the JSON schema of scenarios, for editors.",
+    .examples = "  dtsim schema > dtsim.schema.json\n"
+                "  (first line of a scenario)  # yaml-language-server: $schema=dtsim.schema.json\n",
+    .main = schema_main,
+};

@@ -1,0 +1,136 @@
+#include <math.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "figure.h"
+
+enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
+static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
+
+static void line(FILE *out, const char *what, enum unit unit, double value, const char *note)
+{
+    char text[48];
+
+    if (isnan(value))
+        return;
+    fprintf(out, "  %-24s %s%s\n", what, unit_format_short(unit, value, text, sizeof text), note);
+}
+
+static void percent(FILE *out, const char *what, double value)
+{
+    if (!isnan(value))
+        fprintf(out, "  %-24s %.2f %%\n", what, 100 * value);
+}
+
+static void print_breakdown(const struct metrics *m, FILE *out)
+{
+    fputs("where the average rank's time goes\n", out);
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        if (m->compute[what] > 0)
+            line(out, op_what_names[what], UNIT_TIME, m->compute[what], "");
+    line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
+    line(out, "bubble", UNIT_TIME, m->bubble, "");
+}
+
+static void print_run(const struct run *run, FILE *out)
+{
+    const struct metrics *m = &run->metrics;
+    const struct scenario *scenario = run->scenario;
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica, engine %s%s\n",
+            scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
+            scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
+            run->lowered.folded ? ", one replica simulated for all" : "");
+    line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
+    fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
+    if (!isnan(m->tokens_per_s))
+        fprintf(out, "  %-24s %.5g\n", "tokens/s", m->tokens_per_s);
+    line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");
+    line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
+    percent(out, "MFU", m->mfu);
+    percent(out, "HFU", m->hfu);
+    percent(out, "bubble", m->bubble_fraction);
+    percent(out, "utilization", m->utilization);
+    line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");
+    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
+    print_breakdown(m, out);
+    if (!model_is_timed(&scenario->model))
+        fprintf(out, "compute costs: %s of %s (data sheet and achievable shares, no measured kernels)\n",
+                cost_source_names[scenario->costs.gpu], scenario->cluster.gpu.title);
+}
+
+static int run_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct run run = {0};
+    char set[64];
+    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.values[OPT_ENGINE]) {
+        snprintf(set, sizeof set, "simulation.engine=%s", arguments.values[OPT_ENGINE]);
+        arguments.sets[arguments.nsets++] = set;
+    }
+    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
+        !run_init(&run, &scenario, &err)) {
+        if (arguments.values[OPT_JSON]) {
+            json_t *json = result_json(&run);
+
+            json_print(json, stdout);
+            json_decref(json);
+        } else {
+            print_run(&run, stdout);
+        }
+        if (arguments.values[OPT_OUT] && !result_write(&run, arguments.values[OPT_OUT], &err))
+            fprintf(stderr, "wrote %s/result.json and its tables\n", arguments.values[OPT_OUT]);
+    }
+    run_release(&run);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_run = {
+    .name = "run",
+    .usage = "SCENARIO [-o DIR] [--engine simgrid|ideal] [--set PATH=VALUE]... [--json]",
+    .brief = "Simulates one training iteration.",
+    .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
+                "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
+                "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
+    .options = "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
+               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
+               "  --json              print all metrics and the resolved scenario\n",
+    .main = run_main,
+};
+
+static int check_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct stage *stages;
+    int code = arguments_parse(command, argc, argv, NULL, 0, 1, 1, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
+        !stages_build(&scenario, &stages, &err))
+        node_print(field_dump(&scenario.arena, &scenario_table, &scenario), stdout);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_check = {
+    .name = "check",
+    .usage = "SCENARIO [--set PATH=VALUE]...",
+    .brief = "Checks a scenario and prints it with every default filled in.",
+    .examples = "  dtsim check scenario.yaml\n"
+                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
+    .main = check_main,
+};

@@ -1,0 +1,158 @@
+#include <string.h>
+
+#include "cmd.h"
+#include "figure.h"
+
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
+static const char *const options[] = {
+    [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
+    [OPT_MEMORY] = "--memory", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
+};
+
+static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
+{
+    char text[6][48];
+
+    fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
+            scenario_strategy(scenario)->title, scenario->strategy.tensor, scenario->strategy.pipeline,
+            scenario->strategy.data, scenario_gpus(scenario), scenario->plan.micro_batches);
+    fprintf(out, "%-6s %12s %12s %12s %12s %12s %12s\n", "stage", "parameters", "forward", "backward", "recompute",
+            "activations", "boundary");
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+        const struct stage *stage = &stages[s];
+
+        fprintf(out, "%-6d %12s %12s %12s %12s %12s %12s\n", s,
+                unit_format_short(UNIT_COUNT, stage->parameters, text[0], 48),
+                unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
+                unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
+                unit_format_short(UNIT_TIME, scenario->plan.recompute ? stage->work[RECOMPUTE].seconds : 0, text[3], 48),
+                unit_format_short(UNIT_BYTES, scenario->plan.recompute ? stage->checkpoint : stage->activation, text[4], 48),
+                unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
+    }
+    fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+}
+
+/* Memory follows from the order alone, so the engine without a network tells it. */
+static int show_memory(struct scenario *scenario, bool json, struct error *err)
+{
+    struct run run = {0};
+    json_t *list = json_array();
+    int rc;
+
+    scenario->simulation.engine = ENGINE_IDEAL;
+    scenario->cluster.ideal = true;
+    rc = run_init(&run, scenario, err);
+    if (run.metrics.ranks && !json)
+        printf("%-6s %14s %14s %14s %14s %14s\n", "rank", "parameters", "gradients", "optimizer", "activations", "total");
+    for (int r = 0; run.metrics.ranks && r < scenario->plan.stages; r++) {
+        struct memory_breakdown memory = rank_states(scenario, run.stages, r);
+        double values[] = {memory.parameters, memory.gradients, memory.optimizer, run.metrics.ranks[r].peak_activation,
+                           run.metrics.ranks[r].peak_memory};
+        char text[5][48];
+
+        for (size_t i = 0; i < COUNT(values); i++)
+            unit_format_short(UNIT_BYTES, values[i], text[i], sizeof text[i]);
+        if (!json)
+            printf("%-6d %14s %14s %14s %14s %14s\n", r, text[0], text[1], text[2], text[3], text[4]);
+        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f, s:f}", "rank", r, "parameters_bytes", values[0],
+                                              "gradients_bytes", values[1], "optimizer_bytes", values[2],
+                                              "activations_bytes", values[3], "peak_memory_bytes", values[4]));
+    }
+    if (json && run.metrics.ranks) {
+        json_t *whole = json_pack("{s:O, s:f}", "ranks", list, "peak_memory_bytes", run.metrics.peak_memory);
+
+        json_print(whole, stdout);
+        json_decref(whole);
+    }
+    json_decref(list);
+    run_release(&run);
+    return rc;
+}
+
+static void print_route(const struct cluster *cluster, const char *what, int src, int dst)
+{
+    struct route route = cluster_route(cluster, src, dst);
+    char name[48], text[48];
+
+    printf("%s, GPU %d to GPU %d:", what, src, dst);
+    for (int i = 0; i < route.count; i++) {
+        cluster_link_name(route.links[i], name, sizeof name);
+        printf("%s %s", i ? "," : "", name);
+    }
+    printf("; %s", unit_format_short(UNIT_TIME, route.latency, text, sizeof text));
+    printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
+}
+
+static void show_platform(struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster->network.topology.leaf_nodes;
+
+    if (cluster->ideal) {
+        puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");
+        return;
+    }
+    node_print(field_dump(&scenario->arena, &cluster_table, cluster), stdout);
+    printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
+    if (per_node > 1)
+        print_route(cluster, "# inside a node", 0, 1);
+    if (cluster->nodes > 1)
+        print_route(cluster, "# between neighbouring nodes", 0, per_node);
+    if (cluster->network.topology.kind == TOPOLOGY_LEAF_SPINE && cluster->nodes > leaf)
+        print_route(cluster, "# between leaves", 0, per_node * leaf);
+}
+
+static int show_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct stage *stages;
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), views = 0, rc;
+
+    if (code != ARGS_DONE)
+        return code;
+    for (int i = OPT_FIGURE; i <= OPT_PLATFORM; i++)
+        views += arguments.values[i] != NULL;
+    if (views > 1)
+        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --platform");
+    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
+        return usage_error(command, "--json goes with --memory");
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    if (!rc)
+        rc = stages_build(&scenario, &stages, &err);
+    if (!rc && arguments.values[OPT_FIGURE])
+        figure_print(&scenario, stdout, &err);
+    else if (!rc && arguments.values[OPT_ORDERS])
+        orders_print(&scenario, stdout);
+    else if (!rc && arguments.values[OPT_GRID])
+        grid_print(&scenario, stdout, &err);
+    else if (!rc && arguments.values[OPT_GROUPS])
+        groups_print(&scenario, stdout);
+    else if (!rc && arguments.values[OPT_MEMORY])
+        show_memory(&scenario, arguments.values[OPT_JSON], &err);
+    else if (!rc && arguments.values[OPT_PLATFORM])
+        show_platform(&scenario);
+    else if (!rc)
+        show_stages(&scenario, stages, stdout);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_show = {
+    .name = "show",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --platform] [--set PATH=VALUE]...",
+    .brief = "Shows what would run, without simulating the network.",
+    .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
+                "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n",
+    .options = "  (nothing)           what each stage holds and costs\n"
+               "  --figure            the schedule as its paper draws it, in text\n"
+               "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
+               "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
+               "  --groups            which GPUs form which tensor, pipeline and data group\n"
+               "  --memory            what each rank holds at its peak; with --json for programs\n"
+               "  --platform          the cluster with its links, every default filled in\n"
+               "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .main = show_main,
+};

@@ -1,0 +1,151 @@
+#include "data.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROOTS_MAX = 2 };
+
+struct names {
+    const char **items;
+    size_t count, capacity;
+};
+
+/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. The sources win
+ * over an installation, so that a developer never tests against stale files. */
+static size_t data_roots(const char *roots[ROOTS_MAX])
+{
+    size_t count = 0;
+    const char *own = getenv("DTSIM_DATA");
+    if (own && *own)
+        roots[count++] = own;
+#ifdef DTSIM_SOURCE_DIR
+    if (access(DTSIM_SOURCE_DIR "/platforms", R_OK) == 0) {
+        roots[count++] = DTSIM_SOURCE_DIR;
+        return count;
+    }
+#endif
+#ifdef DTSIM_INSTALL_DATA
+    roots[count++] = DTSIM_INSTALL_DATA;
+#endif
+    return count;
+}
+
+const char *data_file(struct arena *arena, const char *folder, const char *name)
+{
+    const char *roots[ROOTS_MAX];
+    size_t count = data_roots(roots);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *path = arena_printf(arena, "%s/%s/%s.yaml", roots[i], folder, name);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+static bool ends_in_yaml(const char *text, size_t *stem)
+{
+    size_t length = strlen(text);
+    if (length < 5 || strcmp(text + length - 5, ".yaml") != 0)
+        return false;
+    *stem = length - 5;
+    return true;
+}
+
+static bool names_hold(const struct names *names, const char *name, size_t length)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strlen(names->items[i]) == length && memcmp(names->items[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+static void names_collect(struct arena *arena, const char *path, struct names *names)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        size_t stem;
+        if (entry->d_name[0] == '.' || !ends_in_yaml(entry->d_name, &stem) || names_hold(names, entry->d_name, stem))
+            continue;
+        *GROW(names) = arena_strndup(arena, entry->d_name, stem);
+    }
+    closedir(dir);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **data_names(struct arena *arena, const char *folder)
+{
+    struct names names = {0};
+    const char *roots[ROOTS_MAX];
+    size_t count = data_roots(roots);
+
+    for (size_t i = 0; i < count; i++)
+        names_collect(arena, arena_printf(arena, "%s/%s", roots[i], folder), &names);
+    if (names.count)
+        qsort(names.items, names.count, sizeof names.items[0], compare_names);
+    const char **list = ARENA_ARRAY(arena, const char *, names.count + 1);
+    for (size_t i = 0; i < names.count; i++)
+        list[i] = names.items[i];
+    free(names.items);
+    return list;
+}
+
+const char *data_beside(struct arena *arena, const char *file, const char *path)
+{
+    /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
+    const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
+
+    if (path[0] == '/' || !slash)
+        return arena_strdup(arena, path);
+    return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
+}
+
+static const char *name_at(size_t i, const void *context)
+{
+    return ((const char *const *)context)[i];
+}
+
+static void report_unknown(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                           struct error *err)
+{
+    const char **names = data_names(arena, folder);
+    const char *meant = nearest(text, name_at, names);
+    const char *list = "";
+
+    if (meant) {
+        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", what, text, meant);
+        return;
+    }
+    for (size_t i = 0; names[i]; i++)
+        list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", what, text,
+              *list ? list : "(no files found; is DTSIM_DATA right?)");
+}
+
+const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                         struct error *err)
+{
+    size_t stem;
+
+    if (!strchr(text, '/') && !ends_in_yaml(text, &stem)) {
+        const char *file = data_file(arena, folder, text);
+        if (!file)
+            report_unknown(arena, folder, what, text, loc, err);
+        return file;
+    }
+    const char *path = data_beside(arena, loc.file, text);
+    if (access(path, R_OK) != 0) {
+        error_add(err, EXIT_INPUT, loc, "cannot read the %s file '%s': %s", what, path, strerror(errno));
+        return NULL;
+    }
+    return path;
+}

@@ -1,0 +1,307 @@
+#include "figure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lower.h"
+
+void orders_print(const struct scenario *scenario, FILE *out)
+{
+    struct row *rows = rows_build(scenario);
+    char cell[48];
+
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        for (size_t i = 0; i < rows[rank].count; i++)
+            fprintf(out, "%s%c", work_format(&scenario->plan, rank, rows[rank].items[i], cell, sizeof cell),
+                    i + 1 < rows[rank].count ? ',' : '\n');
+    rows_release(rows, scenario->plan.stages);
+}
+
+/* One replica's rows on a free network. Ids of compute operations follow the rows, rank by rank, in lane order. */
+struct replayed {
+    struct scenario free;            /* the scenario, on the ideal cluster */
+    struct lowered lowered;
+    struct timeline timeline;
+    struct row *rows;
+    uint32_t **ops;                  /* a rank and cell */
+    double slot;                     /* s of the shortest work; 0: none takes time */
+};
+
+static void number_cells(struct replayed *replayed)
+{
+    const struct program *program = &replayed->lowered.program;
+    size_t *cursor = xcalloc((size_t)program->ranks, sizeof *cursor);
+
+    replayed->ops = xcalloc((size_t)program->ranks, sizeof *replayed->ops);
+    for (int rank = 0; rank < program->ranks; rank++)
+        replayed->ops[rank] = xcalloc(replayed->rows[rank].count + 1, sizeof **replayed->ops);
+    for (uint32_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        int rank = program->lanes.items[op->lane].rank;
+
+        if (op->kind != OP_COMPUTE)
+            continue;
+        replayed->ops[rank][cursor[rank]++] = i;
+        if (op->amount > 0 && (replayed->slot == 0 || op->amount < replayed->slot))
+            replayed->slot = op->amount;
+    }
+    free(cursor);
+}
+
+static void replayed_release(struct replayed *replayed)
+{
+    for (int rank = 0; replayed->ops && rank < replayed->lowered.program.ranks; rank++)
+        free(replayed->ops[rank]);
+    free(replayed->ops);
+    rows_release(replayed->rows, replayed->free.plan.stages);
+    timeline_release(&replayed->timeline);
+    lowered_release(&replayed->lowered);
+}
+
+static int replay_rows(struct scenario *scenario, struct replayed *replayed, struct error *err)
+{
+    struct stage *stages;
+    struct measure measure;
+    int rc;
+
+    *replayed = (struct replayed){0};
+    if (stages_build(scenario, &stages, err))
+        return -1;
+    replayed->free = *scenario;
+    replayed->free.cluster.ideal = true;
+    measure_init(&measure, ENGINE_IDEAL, &replayed->free.cluster);
+    rc = lower(&replayed->free, stages, LOWER_COMPUTE, &measure, &replayed->lowered, err);
+    measure_release(&measure);
+    if (rc) {
+        lowered_release(&replayed->lowered);
+        return rc;
+    }
+    timeline_init(&replayed->timeline, &replayed->lowered.program);
+    replay_ideal(&replayed->lowered.program, &replayed->free.cluster, &replayed->timeline);
+    replayed->rows = rows_build(scenario);
+    number_cells(replayed);
+    if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {
+        rc = error_add(err, EXIT_INPUT, node_loc(scenario->node, "model"),
+                       "model: no work takes time, or one 10 million times less than the whole; there is no slot to draw");
+        replayed_release(replayed);
+    }
+    return rc;
+}
+
+/* The slots [*from, *to) of a cell; false when its times are no multiples of the slot. */
+static bool cell_slots(const struct replayed *replayed, int rank, size_t i, int *from, int *to)
+{
+    uint32_t op = replayed->ops[rank][i];
+    double start = replayed->timeline.start[op] / replayed->slot, end = replayed->timeline.end[op] / replayed->slot;
+
+    *from = (int)lround(start);
+    *to = (int)lround(end);
+    return fabs(start - *from) < 1e-6 && fabs(end - *to) < 1e-6;
+}
+
+static int check_slots(const struct scenario *scenario, const struct replayed *replayed, struct error *err)
+{
+    int from, to;
+    char slot[48];
+
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        for (size_t i = 0; i < replayed->rows[rank].count; i++)
+            if (!cell_slots(replayed, rank, i, &from, &to))
+                return error_add(err, EXIT_INPUT, node_loc(scenario->node, "model"),
+                                 "model: the stage times are no multiples of the smallest, %s: no grid can show them; "
+                                 "try --figure", unit_format_short(UNIT_TIME, replayed->slot, slot, sizeof slot));
+    return 0;
+}
+
+static void grid_row(const struct scenario *scenario, const struct replayed *replayed, int rank, int slots, FILE *out)
+{
+    int next = 0, from, to;
+    char cell[48];
+
+    fprintf(out, "S%d", rank + 1);
+    for (size_t i = 0; i < replayed->rows[rank].count; i++) {
+        cell_slots(replayed, rank, i, &from, &to);
+        work_format(&scenario->plan, rank, replayed->rows[rank].items[i], cell, sizeof cell);
+        for (; next < from; next++)
+            fputc(',', out);
+        for (; next < to; next++)
+            fprintf(out, ",%s%s", cell, next > from ? "~" : "");
+    }
+    for (; next < slots; next++)
+        fputc(',', out);
+    fputc('\n', out);
+}
+
+int grid_print(struct scenario *scenario, FILE *out, struct error *err)
+{
+    struct replayed replayed;
+    int slots;
+
+    if (replay_rows(scenario, &replayed, err))
+        return -1;
+    if (check_slots(scenario, &replayed, err)) {
+        replayed_release(&replayed);
+        return -1;
+    }
+    slots = (int)lround(replayed.timeline.makespan / replayed.slot);
+    fputs("row", out);
+    for (int s = 1; s <= slots; s++)
+        fprintf(out, ",%d", s);
+    fputc('\n', out);
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        grid_row(scenario, &replayed, rank, slots, out);
+    replayed_release(&replayed);
+    return 0;
+}
+
+enum { COLUMNS = 100 };
+
+/* "F1 F2 B1 ~": a cell a slot. Chunks are told apart by letters: F1, then F1b, as far as there is room. */
+static void draw_cells(const struct replayed *replayed, int rank, int slots, int width, FILE *out)
+{
+    int next = 0, from, to;
+
+    for (size_t i = 0; i < replayed->rows[rank].count; i++) {
+        struct work work = replayed->rows[rank].items[i];
+        char cell[32];
+
+        cell_slots(replayed, rank, i, &from, &to);
+        if (work.chunk)
+            snprintf(cell, sizeof cell, "%c%d%c", work_letter(work.kind), work.mb + 1, 'a' + work.chunk % 26);
+        else
+            snprintf(cell, sizeof cell, "%c%d", work_letter(work.kind), work.mb + 1);
+        for (; next < from; next++)
+            fprintf(out, " %-*s", width, ".");
+        for (; next < to; next++)
+            fprintf(out, " %-*s", width, next > from ? "~" : cell);
+    }
+    for (; next < slots; next++)
+        fprintf(out, " %-*s", width, ".");
+}
+
+/* One character a column: what the rank does in the middle of the column's time. */
+static void draw_line(const struct replayed *replayed, int rank, int columns, FILE *out)
+{
+    double width = replayed->timeline.makespan / columns;
+    size_t i = 0;
+
+    fputc(' ', out);
+    for (int c = 0; c < columns; c++) {
+        double middle = (c + 0.5) * width;
+
+        while (i < replayed->rows[rank].count && replayed->timeline.end[replayed->ops[rank][i]] <= middle)
+            i++;
+        bool busy = i < replayed->rows[rank].count && replayed->timeline.start[replayed->ops[rank][i]] <= middle;
+        fputc(busy ? work_letter(replayed->rows[rank].items[i].kind) : '.', out);
+    }
+}
+
+/* Lines end where the last thing on them does. */
+static void end_line(char *line, FILE *out)
+{
+    size_t length = strlen(line);
+
+    while (length && line[length - 1] == ' ')
+        length--;
+    fprintf(out, "%.*s\n", (int)length, line);
+}
+
+int figure_print(struct scenario *scenario, FILE *out, struct error *err)
+{
+    struct replayed replayed;
+    struct error ignored = {0};
+    char time[48];
+    int slots, label, width;
+    bool cells;
+
+    if (replay_rows(scenario, &replayed, err))
+        return -1;
+    slots = (int)lround(replayed.timeline.makespan / replayed.slot);
+    label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
+    width = snprintf(NULL, 0, "F%d", scenario->plan.micro_batches) + (scenario->plan.chunks > 1);
+    cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
+    error_release(&ignored);
+    for (int rank = scenario->plan.stages - 1; rank >= 0; rank--) {
+        char *line = NULL;
+        size_t size = 0;
+        FILE *memory = open_memstream(&line, &size);
+
+        fprintf(memory, "S%-*d ", label - 1, rank + 1);
+        if (cells)
+            draw_cells(&replayed, rank, slots, width, memory);
+        else
+            draw_line(&replayed, rank, COLUMNS - label - 2, memory);
+        fclose(memory);
+        end_line(line, out);
+        free(line);
+    }
+    if (!cells)
+        fprintf(out, "%*s each column is %s\n", label, "",
+                unit_format_short(UNIT_TIME, replayed.timeline.makespan / (COLUMNS - label - 2), time, sizeof time));
+    replayed_release(&replayed);
+    return 0;
+}
+
+static void print_group(const struct scenario *scenario, enum dimension dimension, int a, int b, FILE *out)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int n = dimension == DIMENSION_TENSOR ? spec->tensor : dimension == DIMENSION_DATA ? spec->data : spec->pipeline;
+
+    for (int i = 0; i < n; i++) {
+        int gpu = dimension == DIMENSION_TENSOR ? scenario_gpu(scenario, i, a, b)
+                : dimension == DIMENSION_DATA   ? scenario_gpu(scenario, a, i, b)
+                                                : scenario_gpu(scenario, a, b, i);
+        fprintf(out, "%s%d", i ? " " : "", gpu);
+    }
+    fputc('\n', out);
+}
+
+static int by_gpu(const void *a, const void *b)
+{
+    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
+}
+
+void groups_print(const struct scenario *scenario, FILE *out)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int gpus = scenario_gpus(scenario), (*place)[4] = xcalloc((size_t)gpus, sizeof *place);
+
+    fprintf(out, "%d GPUs = %d-way tensor x %d-way pipeline x %d-way data, fastest first: ", gpus, spec->tensor,
+            spec->pipeline, spec->data);
+    for (int i = 0; i < DIMENSION_COUNT; i++)
+        fprintf(out, "%s%s", i ? ", " : "", dimension_names[((const int *)spec->placement.items)[i]]);
+    fprintf(out, "\n\ntensor groups (%d of %d GPUs)\n", spec->data * spec->pipeline, spec->tensor);
+    for (int d = 0; d < spec->data; d++)
+        for (int p = 0; p < spec->pipeline; p++) {
+            fprintf(out, "  stage %d replica %d: ", p, d);
+            print_group(scenario, DIMENSION_TENSOR, d, p, out);
+        }
+    fprintf(out, "pipeline groups (%d of %d GPUs)\n", spec->data * spec->tensor, spec->pipeline);
+    for (int d = 0; d < spec->data; d++)
+        for (int t = 0; t < spec->tensor; t++) {
+            fprintf(out, "  replica %d tensor %d: ", d, t);
+            print_group(scenario, DIMENSION_PIPELINE, t, d, out);
+        }
+    fprintf(out, "data groups (%d of %d GPUs)\n", spec->pipeline * spec->tensor, spec->data);
+    for (int p = 0; p < spec->pipeline; p++)
+        for (int t = 0; t < spec->tensor; t++) {
+            fprintf(out, "  stage %d tensor %d: ", p, t);
+            print_group(scenario, DIMENSION_DATA, t, p, out);
+        }
+    for (int i = 0; i < gpus; i++) {
+        int t = i % spec->tensor, d = i / spec->tensor % spec->data, p = i / spec->tensor / spec->data;
+
+        place[i][0] = scenario_gpu(scenario, t, d, p);
+        place[i][1] = t;
+        place[i][2] = d;
+        place[i][3] = p;
+    }
+    qsort(place, (size_t)gpus, sizeof *place, by_gpu);
+    fputs("\ngpu\tnode\tstage\treplica\ttensor\n", out);
+    for (int i = 0; i < gpus; i++)
+        fprintf(out, "%d\t%d\t%d\t%d\t%d\n", place[i][0],
+                scenario->cluster.ideal ? 0 : cluster_node_of(&scenario->cluster, place[i][0]), place[i][3], place[i][2],
+                place[i][1]);
+    free(place);
+}

@@ -1,0 +1,44 @@
+/* transformer: what transformer.c, its kernels and hf_config.c share; everyone else sees model.h. */
+#ifndef DTSIM_TRANSFORMER_H
+#define DTSIM_TRANSFORMER_H
+
+#include "model.h"
+
+/* The share of a transformer that one GPU of the tensor-parallel group holds (Megatron's split: Shoeybi et al. 2019,
+ * section 3; sequence parallelism: Korthikanti et al. 2022, section 4.2.2). Doubles: products do not overflow. */
+struct cut {
+    const struct transformer *shape;
+    enum dtype dtype;
+    enum recompute recompute;
+    double value;            /* bytes of one value */
+    double batch;            /* samples of the micro-batch */
+    double sequence, hidden, head_size;
+    double tokens;           /* batch x sequence: rows of the products */
+    double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
+    double heads;            /* on this GPU */
+    double query, key;       /* width of Q, and of K or V, on this GPU */
+    double ffn;              /* width of the MLP on this GPU */
+    double vocabulary;       /* rows of the embedding on this GPU */
+    double scores;           /* attention scores on this GPU: batch x heads x sequence^2 */
+};
+
+struct kernels {
+    struct kernel *items;
+    size_t count, capacity;
+};
+
+/* The kernels of the part, in no order that matters, appended to the list. */
+void embedding_kernels(struct kernels *list, const struct cut *cut);
+void block_kernels(struct kernels *list, const struct cut *cut);
+void output_kernels(struct kernels *list, const struct cut *cut);
+
+/* Fills the defaults that depend on other keys and checks that the numbers fit together. */
+int transformer_finish(struct transformer *shape, struct error *err);
+double transformer_parameters(const struct transformer *shape);
+int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
+                       struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err);
+
+/* Reads a Hugging Face config.json as a transformer; its sequence is max_position_embeddings. */
+int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, struct error *err);
+
+#endif

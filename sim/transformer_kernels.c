@@ -1,0 +1,198 @@
+/* The kernels of a transformer's layers on one GPU of the tensor-parallel group.
+ *
+ * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
+ * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads.
+ * A KERNEL_MEMORY entry counts each value that must come from or go to device memory once; what a fused kernel keeps in
+ * registers, and vectors of the size of a bias, are not counted. Gradients of biases ride on the weights' products. */
+#include "transformer.h"
+
+static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
+{
+    kernel.kind = KERNEL_MATMUL;
+    kernel.dtype = cut->dtype;
+    kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
+    if (kernel.bytes == 0)
+        kernel.bytes = kernel.batch * cut->value * (kernel.m * kernel.k + kernel.k * kernel.n + kernel.m * kernel.n);
+    kernel.launches = 1;
+    *GROW(list) = kernel;
+}
+
+/* Y = X W with X of rows x in, W of in x out: dX = dY W^T, dW = X^T dY. */
+static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
+                           double in)
+{
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = 1, .m = rows, .n = out, .k = in});
+    product(list, cut,
+            (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = 1, .m = rows, .n = in, .k = out});
+    product(list, cut,
+            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = 1, .m = in, .n = out, .k = rows});
+}
+
+/* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
+ * and values are counted as if every head read its own copy. */
+static void head_product(struct kernels *list, const struct cut *cut, const char *name, double n, double k)
+{
+    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->sequence,
+                            .n = n, .k = k};
+
+    product(list, cut, kernel);
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
+    product(list, cut, kernel);
+    kernel.m = k, kernel.n = n, kernel.k = cut->sequence; /* dB = A^T dC */
+    product(list, cut, kernel);
+}
+
+static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
+{
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .dtype = cut->dtype,
+                                  .bytes = bytes, .launches = 1};
+}
+
+/* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
+static void norm(struct kernels *list, const struct cut *cut, const char *name)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    memory(list, cut, name, PHASE_FORWARD, 2 * values);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * values);
+}
+
+/* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask.
+ * Backward: the branch takes its gradient through the mask; where the branch began, two gradients become one. */
+static void residual(struct kernels *list, const struct cut *cut, const char *name)
+{
+    double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
+
+    memory(list, cut, name, PHASE_FORWARD, 3 * elements * cut->value + mask);
+    if (mask > 0)
+        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, 2 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * elements * cut->value);
+}
+
+/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads both, writes the
+ * gradient), dropout (reads, writes, mask of one byte), values. */
+static void plain_attention(struct kernels *list, const struct cut *cut)
+{
+    size_t first = list->count;
+    double values = cut->scores * cut->value;
+
+    head_product(list, cut, "scores", cut->sequence, cut->head_size);
+    memory(list, cut, "softmax", PHASE_FORWARD, 2 * values);
+    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, 3 * values);
+    if (cut->shape->attention_dropout > 0) {
+        memory(list, cut, "attention-dropout", PHASE_FORWARD, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, 2 * values + cut->scores);
+    }
+    head_product(list, cut, "values", cut->head_size, cut->sequence);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].attention_core = true;
+}
+
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products, here
+ * one of twice the depth. Backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K,
+ * V and writes O; backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+static void flash_attention(struct kernels *list, const struct cut *cut)
+{
+    double rows = 4 * cut->scores / cut->sequence;
+    struct kernel kernel = {.name = "flash-attention", .attention_core = true, .batch = cut->batch * cut->heads,
+                            .m = cut->sequence, .n = cut->sequence};
+
+    kernel.k = 2 * cut->head_size;
+    kernel.bytes = cut->tokens * cut->value * (2 * cut->query + 2 * cut->key) + rows;
+    product(list, cut, kernel);
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.k = 5 * cut->head_size;
+    kernel.bytes = cut->tokens * cut->value * (4 * cut->query + 4 * cut->key) + rows;
+    product(list, cut, kernel);
+}
+
+/* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
+static void mlp(struct kernels *list, const struct cut *cut)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    const char *name = mlp_names[cut->shape->mlp];
+    double values = cut->tokens * cut->ffn * cut->value;
+
+    weight_product(list, cut, "mlp-up", cut->tokens, (gated ? 2 : 1) * cut->ffn, cut->hidden);
+    memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * values);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * values);
+    weight_product(list, cut, "mlp-down", cut->tokens, cut->hidden, cut->ffn);
+}
+
+void block_kernels(struct kernels *list, const struct cut *cut)
+{
+    double rotated = cut->tokens * (cut->query + cut->key) * cut->value;
+
+    norm(list, cut, "attention-norm");
+    weight_product(list, cut, "qkv", cut->tokens, cut->query + 2 * cut->key, cut->hidden);
+    if (cut->shape->positions == 0) {
+        memory(list, cut, "rotary", PHASE_FORWARD, 2 * rotated);
+        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, 2 * rotated);
+    }
+    if (cut->shape->flash_attention)
+        flash_attention(list, cut);
+    else
+        plain_attention(list, cut);
+    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->query);
+    residual(list, cut, "attention-residual");
+    norm(list, cut, "mlp-norm");
+    mlp(list, cut);
+    residual(list, cut, "mlp-residual");
+}
+
+/* Rows of a table added to the hidden states: the first table's reads a row and writes it for every token, further ones
+ * read and write the sum; a row that repeats (positions over samples, token types) is read once. Backward: reads dy,
+ * adds to the rows. */
+static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
+{
+    double width = cut->hidden * cut->value;
+
+    memory(list, cut, name, PHASE_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
+    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, (cut->tokens + 2 * rows) * width);
+}
+
+void embedding_kernels(struct kernels *list, const struct cut *cut)
+{
+    double elements = cut->own_tokens * cut->hidden;
+
+    lookup(list, cut, "embedding", cut->tokens, false);
+    if (cut->shape->positions > 0)
+        lookup(list, cut, "positions", cut->sequence, true);
+    if (cut->shape->token_types > 0)
+        lookup(list, cut, "token-types", cut->shape->token_types, true);
+    if (cut->shape->embedding_norm)
+        norm(list, cut, "embedding-norm");
+    if (cut->shape->dropout > 0) {
+        memory(list, cut, "dropout", PHASE_FORWARD, elements * (2 * cut->value + 1));
+        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, elements * (2 * cut->value + 1));
+    }
+}
+
+/* BERT's transform before its output layer: a product, GELU and norm, whole on every GPU. */
+static void transform(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
+    memory(list, cut, "gelu", PHASE_FORWARD, 2 * values);
+    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, 3 * values);
+    norm(list, cut, "transform-norm");
+}
+
+/* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
+ * Its all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+void output_kernels(struct kernels *list, const struct cut *cut)
+{
+    double logits = cut->tokens * cut->vocabulary * (cut->value + 4);
+
+    if (cut->shape->final_norm)
+        norm(list, cut, "final-norm");
+    if (cut->shape->head == HEAD_NONE)
+        return;
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        transform(list, cut);
+    weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+}

@@ -1,0 +1,154 @@
+/* The platforms and GPUs that come with dtsim, and where they are found. */
+#include "cluster_files.h"
+
+static void gpus_are_sane(void **state)
+{
+    (void)state;
+    const char **names = data_names(&arena, "platforms/gpus");
+    int count = 0;
+    for (; names[count]; count++) {
+        struct gpu gpu;
+        if (gpu_load(&arena, names[count], (struct loc){0}, &gpu, &error) != 0)
+            error_print(&error, stderr);
+        assert_int_equal(error.count, 0);
+        assert_string_equal(gpu.name, names[count]);
+        assert_true(strncmp(gpu.title, "NVIDIA ", 7) == 0);
+        assert_true(gpu.memory > 10e9 && gpu.memory < 300e9);
+        assert_true(gpu.memory_bandwidth > 300e9 && gpu.memory_bandwidth < 10e12);
+        assert_true(gpu.memory_efficiency > 0.7 && gpu.memory_efficiency < 1);
+        assert_true(gpu.matmul_efficiency > 0.6 && gpu.matmul_efficiency < 0.95);
+        assert_true(gpu.launch_overhead >= 1e-6 && gpu.launch_overhead <= 10e-6);
+        assert_true(gpu.peak.fp32 > 5e12 && gpu.peak.fp32 < 100e12);
+        assert_true(gpu.peak.fp16 > gpu.peak.fp32 && gpu.peak.fp16 < 3e15);
+        assert_true(gpu.peak.bf16 == 0 || gpu.peak.bf16 == gpu.peak.fp16);
+        assert_true(gpu.peak.tf32 == 0 || fabs(gpu.peak.fp16 / gpu.peak.tf32 - 2) < 0.01);
+        /* The size in the name is that of the product, in units that vary from GB to GiB. */
+        const char *size = strrchr(names[count], '-');
+        if (size)
+            assert_true(fabs(gpu.memory / (atof(size + 1) * 1.04e9) - 1) < 0.05);
+    }
+    assert_int_equal(count, 7);
+}
+
+static void gpu_constants(void **state)
+{
+    (void)state;
+    struct gpu gpu;
+    assert_int_equal(gpu_load(&arena, "a100-80gb", (struct loc){0}, &gpu, &error), 0);
+    assert_close(gpu_peak(&gpu, DTYPE_BF16), 312e12);
+    assert_close(gpu_peak(&gpu, DTYPE_TF32), 156e12);
+    assert_close(gpu_peak(&gpu, DTYPE_FP32), 19.5e12);
+    assert_close(gpu.memory, 80. * 1024 * 1024 * 1024);
+    assert_close(gpu.memory_bandwidth, 2039e9);
+    assert_int_equal(gpu_load(&arena, "a100-40gb", (struct loc){0}, &gpu, &error), 0);
+    assert_close(gpu.memory_bandwidth, 1555e9);
+    assert_int_equal(gpu_load(&arena, "h100-80gb", (struct loc){0}, &gpu, &error), 0);
+    assert_close(gpu_peak(&gpu, DTYPE_FP16), 989e12);
+    assert_close(gpu.memory_bandwidth, 3350e9);
+    assert_int_equal(gpu_load(&arena, "h200-141gb", (struct loc){0}, &gpu, &error), 0);
+    assert_close(gpu.memory_bandwidth, 4800e9);
+    /* V100 has no bf16: fp32's rate. */
+    assert_int_equal(gpu_load(&arena, "v100-32gb", (struct loc){0}, &gpu, &error), 0);
+    assert_close(gpu_peak(&gpu, DTYPE_FP16), 125e12);
+    assert_close(gpu_peak(&gpu, DTYPE_BF16), 15.7e12);
+    assert_close(gpu_peak(&gpu, DTYPE_TF32), 15.7e12);
+    struct gpu other;
+    assert_int_equal(gpu_load(&arena, "v100-16gb", (struct loc){0}, &other, &error), 0);
+    assert_close(other.memory_bandwidth, gpu.memory_bandwidth);
+    assert_true(other.memory < 0.51 * gpu.memory);
+}
+
+static void platforms_are_sane(void **state)
+{
+    (void)state;
+    const char **names = data_names(&arena, "platforms");
+    int count = 0;
+    for (; names[count]; count++) {
+        struct cluster cluster = load_good(names[count]);
+        assert_string_equal(cluster.platform, names[count]);
+        assert_non_null(cluster.title);
+        assert_int_equal(cluster.nodes, 0);
+        assert_int_equal(cluster.gpus_per_node, 8);
+        assert_false(cluster.ideal);
+        assert_string_equal(cluster.gpu.name, cluster.gpu_name);
+        assert_true(cluster.inside.bandwidth >= 10e9 && cluster.inside.bandwidth <= 1e12);
+        assert_true(cluster.inside.latency >= 1e-6 && cluster.inside.latency <= 10e-6);
+        assert_true(cluster.inside.efficiency > 0.5 && cluster.inside.efficiency < 1);
+        assert_true(cluster.network.bandwidth >= 1e9 && cluster.network.bandwidth <= 50e9);
+        assert_true(cluster.network.latency >= 1e-6 && cluster.network.latency <= 100e-6);
+        assert_true(cluster.network.latency > cluster.inside.latency);
+        assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
+        assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
+    }
+    assert_int_equal(count, 6);
+}
+
+static void platform_constants(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *gpu;
+        double inside, network;
+        int nics;
+    } expected[] = {
+        {"dgx-1-v100", "v100-32gb", 150e9, 12.5e9, 4}, {"dgx-a100", "a100-80gb", 300e9, 25e9, 8},
+        {"dgx-h100", "h100-80gb", 450e9, 50e9, 8},     {"hgx-h200", "h200-141gb", 450e9, 50e9, 8},
+        {"pcie-10gbe", "a40", 31.5e9, 1.25e9, 1},      {"pcie-25gbe", "a40", 31.5e9, 3.125e9, 1},
+    };
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        struct cluster cluster = load_good(expected[i].name);
+        assert_string_equal(cluster.gpu_name, expected[i].gpu);
+        assert_close(cluster.inside.bandwidth, expected[i].inside);
+        assert_close(cluster.network.bandwidth, expected[i].network);
+        assert_int_equal(cluster.network.nics, expected[i].nics);
+    }
+    /* NCCL's measured bus bandwidths: 232 GB/s in a DGX A100, 370 in a DGX H100, 192 and 380 between nodes. */
+    struct cluster a100 = load_good("dgx-a100"), h100 = load_good("dgx-h100");
+    assert_true(fabs(a100.inside.bandwidth * a100.inside.efficiency / 232e9 - 1) < 0.02);
+    assert_true(fabs(h100.inside.bandwidth * h100.inside.efficiency / 370e9 - 1) < 0.02);
+    assert_true(fabs(8 * a100.network.bandwidth * a100.network.efficiency / 192e9 - 1) < 0.01);
+    assert_true(fabs(8 * h100.network.bandwidth * h100.network.efficiency / 380e9 - 1) < 0.01);
+}
+
+static void data_of_ones_own(void **state)
+{
+    (void)state;
+    assert_string_equal(data_beside(&arena, "a/b/c.yaml", "d.yaml"), "a/b/d.yaml");
+    assert_string_equal(data_beside(&arena, "c.yaml", "d.yaml"), "d.yaml");
+    assert_string_equal(data_beside(&arena, "/c.yaml", "../d.yaml"), "/../d.yaml");
+    assert_string_equal(data_beside(&arena, "a/c.yaml", "/d.yaml"), "/d.yaml");
+    assert_string_equal(data_beside(&arena, NULL, "x/d.yaml"), "x/d.yaml");
+    assert_string_equal(data_beside(&arena, "--set cluster=x/d.yaml", "x/d.yaml"), "x/d.yaml");
+    assert_null(data_file(&arena, "platforms", "mine"));
+    assert_null(data_names(&arena, "no-such-folder")[0]);
+
+    assert_int_equal(mkdir(arena_printf(&arena, "%s/platforms", folder), 0700), 0);
+    write_file("platforms/mine.yaml", "platform: dgx-a100\nnodes: 2\n");
+    write_file("platforms/dgx-h100.yaml", "platform: mine\nnodes: 3\n");
+    write_file("platforms/.hidden.yaml", "");
+    write_file("platforms/README", "");
+    assert_int_equal(setenv("DTSIM_DATA", folder, 1), 0);
+    const char **names = data_names(&arena, "platforms");
+    static const char *const expected[] = {"dgx-1-v100", "dgx-a100", "dgx-h100", "hgx-h200", "mine", "pcie-10gbe",
+                                           "pcie-25gbe"};
+    for (size_t i = 0; i < COUNT(expected); i++)
+        assert_string_equal(names[i], expected[i]);
+    assert_null(names[COUNT(expected)]);
+    assert_int_equal(load_good("mine").nodes, 2);
+    struct cluster cluster = load_good("dgx-h100");
+    assert_int_equal(cluster.nodes, 3);
+    assert_string_equal(cluster.gpu_name, "a100-80gb");
+    assert_int_equal(unsetenv("DTSIM_DATA"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpus_are_sane),
+        cmocka_unit_test(gpu_constants),
+        cmocka_unit_test(platforms_are_sane),
+        cmocka_unit_test(platform_constants),
+        cmocka_unit_test(data_of_ones_own),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
