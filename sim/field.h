@@ -67,9 +67,9 @@ struct table {
 
 /* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
  * defaults. What is left out and has no default is 0, NULL or an empty list, a QUANTITY NaN; a RECORD left out has the
- * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown keys,
- * missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are decimal only; null, a list or a
- * mapping where a scalar is expected are named as what they are. */
+ * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown
+ * keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are decimal only; null, a
+ * list or a mapping where a scalar is expected are named as what they are. */
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
@@ -78,9 +78,9 @@ bool field_given(const struct table *table, const void *object, const char *key)
 /* Where the key's value stands, else where its mapping begins. */
 struct loc field_loc(const struct table *table, const void *object, const char *key);
 
-/* The object as a tree, every default filled in; reading it back gives the same object. Left out are quantities that are
- * NaN or infinite, NULL strings, NULL optionals and empty lists (unless given or with a default), and what was neither
- * given nor has a default and is still 0, or is one of exactly_one and was not given. */
+/* The object as a tree, every default filled in; reading it back gives the same object. Left out are quantities that
+ * are NaN or infinite, NULL strings, NULL optionals and empty lists (unless given or with a default), and what was
+ * neither given nor has a default and is still 0, or is one of exactly_one and was not given. */
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */

@@ -94,7 +94,8 @@ static void test_aliases_and_merges(void **state)
     reads("d: {<<: [{a: 1, b: 1}, {b: 2, c: 2}], c: 3}\n", "{d: {c: 3, a: 1, b: 1}}");
     reads("a: &x {b: 1}\nc: &y {<<: *x, d: 2}\ne: {<<: *y}\n", "{a: {b: 1}, c: {d: 2, b: 1}, e: {d: 2, b: 1}}");
     reads("a: {<<: {}}\n", "{a: {}}");
-    refuses("a: {<<: 3}\n", "f:1:9: error: '<<' merges mappings; expected a mapping or a list of mappings, found text\n");
+    refuses("a: {<<: 3}\n", "f:1:9: error: '<<' merges mappings; expected a mapping or a list of mappings, found "
+                            "text\n");
     refuses("a: {<<: [{}, []]}\n", "f:1:14: error: '<<' merges mappings; expected a mapping, found a list\n");
     refuses("a:\n  <<: {b: 1}\n  <<: {c: 1}\n", "f:3:3: error: duplicate key '<<'; first given at line 2\n");
     refuses("a: *x\n", "f:1:4: error: unknown alias '*x'; no '&x' stands before it\n");
@@ -145,14 +146,17 @@ static void test_syntax_errors_are_said_in_our_words(void **state)
     refuses("a: [1\nb: 2\n", "f:2:2: error: expected ',' or ']' (what is not closed begins at line 1)\n");
     refuses("a: {b: 1\n", "f:2:1: error: expected ',' or '}' (what is not closed begins at line 1)\n");
     refuses("a: \"b\nc: d\n", "f:3:1: error: the file ends inside quotes (what is not closed begins at line 1)\n");
-    refuses("a: b: c\n", "f:1:5: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping on "
+    refuses("a: b: c\n", "f:1:5: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping "
+                         "on "
                          "lines of its own\n");
     refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (what is not "
                                      "closed begins at line 1)\n");
     refuses("a: @b\n", "f:1:4: error: '@' cannot begin a value; put the text in quotes\n");
-    refuses("a\nb: c\n", "f:2:2: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping on "
+    refuses("a\nb: c\n", "f:2:2: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping "
+                         "on "
                          "lines of its own\n");
-    refuses("a: \"\\q\"\n", "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it is\n");
+    refuses("a: \"\\q\"\n", "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it "
+                            "is\n");
     refuses("[1] 2\n", "f:1:5: error: expected the end of the file; is the indentation right?\n");
 }
 
@@ -251,8 +255,10 @@ static void test_alias_bombs(void **state)
 {
     (void)state;
     refuses("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
-            "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
-            "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\ni: &i [*h,*h,*h,*h,*h,*h,*h,*h,*h]\n",
+            "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f "
+            "[*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
+            "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\ni: &i "
+            "[*h,*h,*h,*h,*h,*h,*h,*h,*h]\n",
             "f:7:8: error: more than 1000000 values, each alias counted as what it stands for\n");
     /* the list and 999,999 items fit */
     refuses_soon(repeated("[", "1,", 1000000, "]"),

@@ -78,8 +78,10 @@ static void test_set(void **state)
     set_check("a..b=3", UNCHANGED, "--set a..b=3: error: the path has an empty part; expected PATH=VALUE such as "
                                    "strategy.tensor=8\n", EXIT_USAGE);
     set_check("a.b.c=3", UNCHANGED, "--set a.b.c=3: error: 'a.b' is '1', not a mapping; it has no 'c'\n", EXIT_INPUT);
-    set_check("l.2=3", UNCHANGED, "--set l.2=3: error: 'l' is a list of 2, numbered from 0; it has no '2'\n", EXIT_INPUT);
-    set_check("l.x=3", UNCHANGED, "--set l.x=3: error: 'l' is a list of 2, numbered from 0; it has no 'x'\n", EXIT_INPUT);
+    set_check("l.2=3", UNCHANGED, "--set l.2=3: error: 'l' is a list of 2, numbered from 0; it has no "
+                                  "'2'\n", EXIT_INPUT);
+    set_check("l.x=3", UNCHANGED, "--set l.x=3: error: 'l' is a list of 2, numbered from 0; it has no "
+                                  "'x'\n", EXIT_INPUT);
     set_check("a={b: 1, b: 2}", UNCHANGED, "--set a={b: 1, b: 2}: error: duplicate key 'b'\n", EXIT_INPUT);
     set_check("a\xFF=1", UNCHANGED, "--set a\xFF=1: error: the byte 0xFF is not UTF-8\n", EXIT_INPUT);
     set_check("a=[", UNCHANGED, "--set a=[: error: expected a value\n", EXIT_INPUT);
@@ -163,7 +165,8 @@ static void test_print(void **state)
 
 static void test_print_json(void **state)
 {
-    static const char text[] = "{a: 1, b: '1', c: [true, no, ~, -0.5e3, 01, .5, 80 GiB], d: {}, e: [{f: \"q\\\"\\x01\xC2\xB5\"}]}";
+    static const char text[] = "{a: 1, b: '1', c: [true, no, ~, -0.5e3, 01, .5, 80 GiB], d: {}, e: [{f: "
+                               "\"q\\\"\\x01\xC2\xB5\"}]}";
     struct arena arena = {0};
     struct error err = {0};
     struct node *root;
@@ -181,8 +184,10 @@ static void test_print_json(void **state)
 }
 
 static const char *const pieces[] = {
-    "a", "B", "7", "-", ".", " ", ":", "#", ",", "[", "]", "{", "}", "'", "\"", "\\", "\n", "\t", "?", "&", "*", "!", "|",
-    ">", "%", "@", "`", "~", "null", "true", "<<", "0x1", "\xC2\xB5", "\xC2\x85", "\xE2\x80\xA8", "\xEF\xBB\xBF", "\x01",
+    "a", "B", "7", "-", ".", " ", ":", "#", ",", "[", "]", "{", "}", "'", "\"", "\\", "\n", "\t", "?", "&",
+        "*", "!", "|",
+    ">", "%", "@", "`", "~", "null", "true", "<<", "0x1", "\xC2\xB5", "\xC2\x85", "\xE2\x80\xA8",
+        "\xEF\xBB\xBF", "\x01",
     "\x7F", "\xF0\x9F\x98\x80", "=", "---", "...", "\r", "1e3", "_",
 };
 

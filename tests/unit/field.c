@@ -136,12 +136,14 @@ static void test_keys_are_refused(void **state)
             "s.yaml:3:3: error: strategy: missing key 'schedule'\n"
             "s.yaml:3:3: error: strategy: unknown key 'pipline'; did you mean 'pipeline'?\n");
     refuses("preset: x\nstrategy: {schedule: 1f1b, whatever: 2}\n",
-            "s.yaml:2:28: error: strategy: unknown key 'whatever'; expected one of schedule, tensor, data, pipeline, flush, "
+            "s.yaml:2:28: error: strategy: unknown key 'whatever'; expected one of schedule, tensor, data, pipeline, "
+            "flush, "
             "placement\n");
     refuses("preset: x\nstrategy: {schedule: gpipe, backwards: split}\n",
             "s.yaml:2:29: error: strategy: unknown key 'backwards'; did you mean 'backward'?\n");
     refuses("preset: x\nstrategy: {schedule: 1f1b, backward: split}\n",
-            "s.yaml:2:28: error: strategy: unknown key 'backward'; expected one of schedule, tensor, data, pipeline, flush, "
+            "s.yaml:2:28: error: strategy: unknown key 'backward'; expected one of schedule, tensor, data, pipeline, "
+            "flush, "
             "placement\n");
     /* the options of a schedule that is not known are neither known nor unknown */
     refuses("preset: x\nstrategy: {schedule: gpip, backward: split, tenso: 3}\n",
@@ -187,7 +189,8 @@ static void value_refused(const char *key, const char *value, const char *messag
     char text[256], expected[512];
 
     snprintf(text, sizeof text, "preset: x\nstrategy:\n  schedule: 1f1b\n  %s: %s\n", key, value);
-    snprintf(expected, sizeof expected, "s.yaml:4:%d: error: strategy: %s: %s\n", (int)strlen(key) + (*value ? 5 : 4), key, message);
+    snprintf(expected, sizeof expected, "s.yaml:4:%d: error: strategy: %s: "
+                                        "%s\n", (int)strlen(key) + (*value ? 5 : 4), key, message);
     refuses(text, expected);
 }
 
@@ -221,7 +224,8 @@ static void link_refused(const char *key, const char *value, const char *message
     char text[256], expected[512];
 
     snprintf(text, sizeof text, "preset: x\nstrategy: 1f1b\nlink:\n  bandwidth: 1 B/s\n  %s: %s\n", key, value);
-    snprintf(expected, sizeof expected, "s.yaml:5:%d: error: link: %s: %s\n", (int)strlen(key) + (*value ? 5 : 4), key, message);
+    snprintf(expected, sizeof expected, "s.yaml:5:%d: error: link: %s: "
+                                        "%s\n", (int)strlen(key) + (*value ? 5 : 4), key, message);
     refuses(text, expected);
 }
 
@@ -241,7 +245,8 @@ static void test_quantities_are_refused(void **state)
     link_refused("share", "'1'", "expected a number such as '0.85', found '1' in quotes");
     link_refused("share", "nan", "'nan' is not a number; expected a number such as '0.85'");
     link_refused("buffer", "3 GiB", "3 GiB is out of range; expected 1 kB to 2 GB");
-    link_refused("buffer", "80 Gb", "'80 Gb' is in bits (b means bits, B means bytes); expected bytes such as '80 GiB' or "
+    link_refused("buffer", "80 Gb", "'80 Gb' is in bits (b means bits, B means bytes); expected bytes such as '80 "
+                                    "GiB' or "
                                     "'25 MB'");
     link_refused("offset", "6", "6 is out of range; expected -5 to 5");
     refuses("preset: x\nstrategy: 1f1b\nlink: {bandwidth: 0}\n",

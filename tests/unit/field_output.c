@@ -79,7 +79,8 @@ static void test_what_the_program_settles_is_dumped(void **state)
     s.name = "settled";
     text = printed(field_dump(&arena, &sample_table, &s), node_print);
     assert_string_equal(text, "name: settled\npreset: x\n"
-                              "strategy:\n  schedule: 1f1b\n  tensor: 1\n  data: 24\n  pipeline: 1\n  flush: true\n  placement: [tensor]\n"
+                              "strategy:\n  schedule: 1f1b\n  tensor: 1\n  data: 24\n  pipeline: 1\n  flush: true\n  "
+                              "placement: [tensor]\n"
                               "memory: {fraction: 0.9}\nlimit: 80 GiB\n");
     free(text);
     arena_release(&arena);
@@ -104,7 +105,8 @@ static void test_dumps_read_back(void **state)
                 next(&seed) % 2 ? ", placement: [data, data]" : "");
         if (next(&seed) % 2)
             fprintf(out, "link: {bandwidth: %.17g B/s, latency: %.3g us, share: %.17g}\n",
-                    (double)next(&seed) * 0x1p-20, (double)(next(&seed) % 100000) / 7, (double)(next(&seed) % 1000 + 1) / 1000);
+                    (double)next(&seed) * 0x1p-20, (double)(next(&seed) % 100000) / 7,
+                        (double)(next(&seed) % 1000 + 1) / 1000);
         fprintf(out, "layers:\n");
         for (uint64_t n = next(&seed) % 3 + 1; n > 0; n--)
             fprintf(out, "- {forward: %.15g h, parameters: %.4g M, name: %s}\n", (double)(next(&seed) % 999) / 13,
@@ -155,7 +157,8 @@ static void test_help(void **state)
 static void test_schema(void **state)
 {
     static const char *const expected[] = {
-        "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"type\": \"object\",\n  \"properties\": {\n",
+        "{\n  \"$schema\": \"https://json-schema.org/draft/2020-12/schema\",\n  \"type\": \"object\",\n  "
+        "\"properties\": {\n",
         "\"required\": [\"strategy\"],\n  \"oneOf\": [\n    {\n      \"required\": [\"preset\"]\n    },\n    {\n"
         "      \"required\": [\"file\"]\n    }\n  ],\n  \"additionalProperties\": false,\n  \"title\": \"sample\",\n"
         "  \"description\": \"a sample\"\n}\n",

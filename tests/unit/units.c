@@ -13,7 +13,7 @@
 #include "../text.h"
 #include "units.h"
 
-enum { UNITS = UNIT_POWER + 1 };
+#define UNITS ((enum unit)(UNIT_POWER + 1))
 
 static double parsed(enum unit unit, const char *text)
 {
@@ -179,7 +179,7 @@ static void test_every_double_reads_back(void **state)
     uint64_t seed = 1;
 
     (void)state;
-    for (int unit = 0; unit < UNITS; unit++)
+    for (enum unit unit = 0; unit < UNITS; unit++)
         for (int i = 0; i < 100000; i++) {
             double value = pow(10, 36 * uniform(&seed) - 18);
 
@@ -198,7 +198,7 @@ static void test_every_double_reads_back(void **state)
 static void test_extreme_doubles_read_back(void **state)
 {
     (void)state;
-    for (int unit = 0; unit < UNITS; unit++) {
+    for (enum unit unit = 0; unit < UNITS; unit++) {
         round_trip(unit, 1.7976931348623157e308);
         round_trip(unit, 2.2250738585072014e-308);
         round_trip(unit, 5e-324);
@@ -216,7 +216,7 @@ static void test_the_pattern_accepts_what_is_parsed(void **state)
     uint64_t seed = 2;
 
     (void)state;
-    for (int unit = 0; unit < UNITS; unit++) {
+    for (enum unit unit = 0; unit < UNITS; unit++) {
         regex_t regex;
         int accepted = 0;
 
@@ -233,7 +233,7 @@ static void test_the_pattern_accepts_what_is_parsed(void **state)
             matches = regexec(&regex, text, 0, NULL, 0) == 0;
             accepted += parses;
             if (parses != matches)
-                fail_msg("unit %d: '%s' %s, but the pattern %s it", unit, text, parses ? "is read" : why,
+                fail_msg("unit %u: '%s' %s, but the pattern %s it", unit, text, parses ? "is read" : why,
                          matches ? "accepts" : "refuses");
         }
         assert_true(accepted > 100);    /* or the comparison would say nothing */
