@@ -3,8 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE L*a*b*
- * with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on it. */
+/* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE
+ * L*a*b* with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on
+ * it. */
 static const struct {
     const char *fill, *ink;
 } colours[TONE_COUNT] = {
@@ -79,7 +80,8 @@ int layout_top(const struct layout *layout)
     return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
 }
 
-/* The title's size as a multiple of the font's: smaller for a name that would not fit otherwise. */
+/* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
+ * centred on the chart proper, so that the width is what the narrower side has, twice. */
 static double name_size(const char *name, int width)
 {
     const double usual = 1.2, em = usual * 10 * 96 / 72;
@@ -106,7 +108,7 @@ static void print_settings(const struct chart *chart, const struct layout *layou
     if (strcmp(drawable, chart->headline.name) != 0)
         fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
                 text_escape(chart->arena, drawable));
-    fprintf(out, "name_size = %.2f\n", name_size(chart->headline.name, layout->width));
+    fprintf(out, "name_size = %.2f\n", name_size(chart->headline.name, layout->width - layout->left + layout->right));
     fprintf(out, "summary = \"%s\"\n", summary(chart));
     fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
     fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
