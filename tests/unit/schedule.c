@@ -84,7 +84,8 @@ static struct work expected_work(enum known known, int place, int stages, int ra
     case NAIVE:
         return (struct work){place % 2 ? BACKWARD : FORWARD, 0, place / 2};
     case GPIPE_DESCENDING:
-        return place < micro_batches ? (struct work){FORWARD, 0, half} : (struct work){BACKWARD, 0, micro_batches - 1 - half};
+        return place < micro_batches ? (struct work){FORWARD, 0, half}
+                                     : (struct work){BACKWARD, 0, micro_batches - 1 - half};
     case GPIPE_ASCENDING:
         return (struct work){place < micro_batches ? FORWARD : BACKWARD, 0, half};
     default:
@@ -175,8 +176,9 @@ static void test_rows_are_complete(void **state)
                 char *text;
 
                 assert_true(asprintf(&text, "model: {stages: {forward: 1 s}}\ncluster: ideal\n"
-                                     "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d}\nmemory: {recompute: %s}\n", micro_batches,
-                                     strategy_name(i), stages, micro_batches % 2 ? "full" : "none") > 0);
+                                     "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d}\n"
+                                     "memory: {recompute: %s}\n", micro_batches, strategy_name(i), stages,
+                                     micro_batches % 2 ? "full" : "none") > 0);
                 memset(&simulated, 0, sizeof simulated);
                 simulated.text = text;
                 if (!load_text(text, &simulated.scenario, &err)) {     /* a schedule may refuse a plan */
