@@ -120,9 +120,11 @@ static void find_hosts(const struct cluster *cluster, const bool *used)
 
         if (used && !used[gpu])
             continue;
-        simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
+        if (cluster->gpus_per_node > 1)     /* else it has no port, as nobody is there to talk to */
+            simulation.ports[gpu] = find_host("gpu", gpu);
         if (cluster->nodes > 1 && !simulation.nics[nic])
             simulation.nics[nic] = find_host("nic", nic);
+        simulation.home = simulation.ports[gpu] ? simulation.ports[gpu] : simulation.nics[nic];
     }
 }
 
