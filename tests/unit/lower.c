@@ -130,7 +130,8 @@ static void assert_synchronised(const struct simulated *simulated, const struct 
         if (op->what != WHAT_UPDATE)
             continue;
         for (size_t k = 0; k < program->ops.count; k++)
-            if (program->ops.items[k].what == WHAT_SYNC && program->lanes.items[program->ops.items[k].lane].rank == rank)
+            if (program->ops.items[k].what == WHAT_SYNC &&
+                program->lanes.items[program->ops.items[k].lane].rank == rank)
                 last = fmax(last, simulated->run.timeline.end[k]);
         assert_true(simulated->run.timeline.start[i] >= last);
     }

@@ -1,4 +1,4 @@
-/* The numbers of an iteration against what must hold of them: sums, traffic by formula, work and memory of recomputing. */
+/* The numbers of an iteration against what must hold of them: sums, traffic by formula, recomputing. */
 #include "random_plan.h"
 
 enum { PLANS = 1200 };
@@ -37,7 +37,8 @@ static void assert_compute(const struct simulated *simulated, const struct rando
         const struct stage *stage = &run->stages[r % plan->pipeline];
         const double *seconds = run->metrics.ranks[r].seconds;
 
-        expect_near("forward", seconds[WHAT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds, simulated->text);
+        expect_near("forward", seconds[WHAT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
+                    simulated->text);
         expect_near("backward", seconds[WHAT_BACKWARD], plan->micro_batches * stage->work[BACKWARD].seconds,
                     simulated->text);
         expect_near("update", seconds[WHAT_UPDATE], stage->update, simulated->text);
@@ -55,7 +56,8 @@ static int recomputed(const struct random_plan *plan)
  * of rows whole). */
 static double stage_parameters(const struct random_plan *plan, int stage)
 {
-    double h = HIDDEN, t = plan->tensor, block = (12 * h * h + 7 * h) / t + 6 * h, vocabulary = ceil(VOCABULARY / t) * h;
+    double h = HIDDEN, t = plan->tensor, block = (12 * h * h + 7 * h) / t + 6 * h;
+    double vocabulary = ceil(VOCABULARY / t) * h;
     bool first = stage == 0, last = stage == plan->pipeline - 1;
 
     if (!plan->transformer)
@@ -103,7 +105,8 @@ static void test_random_plans(void **state)
         for (int stage = 0; stage < plan.pipeline; stage++)
             expect_near("parameters", simulated.run.stages[stage].parameters, stage_parameters(&plan, stage),
                         simulated.text);
-        expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, expected_bytes(&plan), simulated.text);
+        expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, expected_bytes(&plan),
+                    simulated.text);
         simulated_release(&simulated);
     }
 }
@@ -129,7 +132,8 @@ static void test_flop_of_recomputing(void **state)
             for (int tensor = 1; tensor <= 4; tensor *= 4) {
                 struct random_plan plan = little_gpt();
                 double h = HIDDEN, s = SEQUENCE, samples = 6 * 2 * data, l = plan.blocks * plan.pipeline;
-                double blocks = 24 * samples * s * l * h * h * (1 + s / (6 * h)), logits = 2 * samples * s * h * VOCABULARY;
+                double blocks = 24 * samples * s * l * h * h * (1 + s / (6 * h));
+                double logits = 2 * samples * s * h * VOCABULARY;
                 double core = 4 * samples * s * s * h * l, again = mode == 2 ? blocks : mode == 1 ? core : 0;
                 struct simulated simulated;
 
@@ -141,7 +145,8 @@ static void test_flop_of_recomputing(void **state)
                 expect_near("hardware flop", simulated.run.metrics.hardware_flop, 3 * (blocks + logits) + again,
                             simulated.text);
                 expect_near("flop rate", simulated.run.metrics.hardware_flops_per_gpu,
-                            (3 * (blocks + logits) + again) / simulated.run.metrics.iteration_time / (2 * data * tensor),
+                            (3 * (blocks + logits) + again) / simulated.run.metrics.iteration_time /
+                            (2 * data * tensor),
                             simulated.text);
                 simulated_release(&simulated);
             }
@@ -169,7 +174,8 @@ static void test_memory_of_recomputing(void **state)
 
             plan.recompute = cases[i].mode;
             simulate_plan(&simulated, &plan);
-            expect_near("activations", simulated.run.metrics.ranks[0].peak_activation, cases[i].expected, simulated.text);
+            expect_near("activations", simulated.run.metrics.ranks[0].peak_activation, cases[i].expected,
+                        simulated.text);
             expect_near("states", simulated.run.metrics.ranks[0].peak_memory - cases[i].expected,
                         16 * stage_parameters(&plan, 0), simulated.text);
             simulated_release(&simulated);

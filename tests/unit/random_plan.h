@@ -75,10 +75,10 @@ static inline void print_cluster(const struct random_plan *plan, FILE *out)
             plan->gpus_per_node);
     fprintf(out, "  inside: {bandwidth: %.17g B/s, latency: %.17g s}\n", plan->inside * plan->speed,
             plan->inside_latency / plan->speed);
-    fprintf(out, "  network: {bandwidth: %.17g B/s, latency: %.17g s, nics: %d, topology: ", plan->network * plan->speed,
-            plan->network_latency / plan->speed, plan->nics);
+    fprintf(out, "  network: {bandwidth: %.17g B/s, latency: %.17g s, nics: %d, topology: ",
+            plan->network * plan->speed, plan->network_latency / plan->speed, plan->nics);
     if (plan->leaf_nodes)
-        fprintf(out, "{leaf_nodes: %d, oversubscription: 2}}\n", plan->leaf_nodes);
+        fprintf(out, "{leaf_nodes: %d, oversubscription: %d}}\n", plan->leaf_nodes, plan->leaf_nodes < 10 ? 2 : 1);
     else
         fputs("nonblocking}\n", out);
 }
@@ -94,9 +94,9 @@ static inline char *plan_yaml(const struct random_plan *plan)
         fprintf(out, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d}}\n",
                 plan->blocks * plan->pipeline, HIDDEN, HEADS, SEQUENCE, VOCABULARY);
     else
-        fprintf(out, "model: {stages: {forward: %.17g s, backward: %.17g s, boundary: %.17g B, parameters: %.17g, "
-                "activation: 1000 B}}\n", plan->forward / plan->speed, plan->backward / plan->speed, plan->boundary,
-                plan->parameters);
+        fprintf(out, "model: {stages: {forward: %.17g s, backward: %.17g s, boundary: %.17g B, "
+                "parameters: %.17g, activation: 1000 B}}\n", plan->forward / plan->speed,
+                plan->backward / plan->speed, plan->boundary, plan->parameters);
     print_cluster(plan, out);
     fprintf(out, "batch: {micro_batches: %d, micro: %d}\n", plan->micro_batches, plan->micro);
     fprintf(out, "strategy: {schedule: %s, tensor: %d, pipeline: %d, data: %d, placement: [%s], all_reduce: %s,\n"
