@@ -112,8 +112,8 @@ static int field_absent(const struct reading *reading, const struct field *field
 {
     struct reading inner;
 
-    if (field->required && !field->fallback)
-        return node ? reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key) : 0;
+    if (field->required && !field->fallback && node)
+        return reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
     if (field->fallback) {
         if (field_value(reading, field, fallback_node(reading, field), member))
             BUG("the default of '%s' is refused: %s", field->key, field->fallback);

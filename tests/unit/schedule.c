@@ -82,19 +82,19 @@ static struct work expected_work(enum known known, int place, int stages, int ra
 
     switch (known) {
     case NAIVE:
-        return (struct work){place % 2 ? BACKWARD : FORWARD, 0, place / 2};
+        return (struct work){place % 2 ? BACKWARD : FORWARD, 0, place / 2, false};
     case GPIPE_DESCENDING:
-        return place < micro_batches ? (struct work){FORWARD, 0, half}
-                                     : (struct work){BACKWARD, 0, micro_batches - 1 - half};
+        return place < micro_batches ? (struct work){FORWARD, 0, half, false}
+                                     : (struct work){BACKWARD, 0, micro_batches - 1 - half, false};
     case GPIPE_ASCENDING:
-        return (struct work){place < micro_batches ? FORWARD : BACKWARD, 0, half};
+        return (struct work){place < micro_batches ? FORWARD : BACKWARD, 0, half, false};
     default:
         if (place < warm)
-            return (struct work){FORWARD, 0, place};
+            return (struct work){FORWARD, 0, place, false};
         if (place >= 2 * micro_batches - warm)
-            return (struct work){BACKWARD, 0, place - micro_batches};
-        return (place - warm) % 2 ? (struct work){BACKWARD, 0, (place - warm) / 2}
-                                  : (struct work){FORWARD, 0, warm + (place - warm) / 2};
+            return (struct work){BACKWARD, 0, place - micro_batches, false};
+        return (place - warm) % 2 ? (struct work){BACKWARD, 0, (place - warm) / 2, false}
+                                  : (struct work){FORWARD, 0, warm + (place - warm) / 2, false};
     }
 }
 
