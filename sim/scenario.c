@@ -196,6 +196,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
+    scenario->plan.batches = 1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
