@@ -49,6 +49,7 @@ static void settle(struct agenda *agenda, uint32_t id)
     struct agenda_ready *ready = &agenda->ready;
 
     if (op->kind == OP_TRANSFER && op->amount > 0 && !agenda->cluster->ideal) {
+        BUG_IF(ready->count == ready->capacity);
         ready->items[(ready->first + ready->count++) % ready->capacity] = id;
         return;
     }

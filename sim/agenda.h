@@ -13,7 +13,7 @@ struct agenda {
     const struct cluster *cluster;
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
-    uint32_t *waits;                 /* what an operation waits for still: dependencies, and the one before in its lane */
+    uint32_t *waits;                 /* still to end before it: dependencies, and the one before in its lane */
     uint32_t *successors;            /* of operation i: from first_successor[i] to first_successor[i + 1] */
     uint32_t *first_successor;
     struct agenda_known { uint32_t *items; size_t count, capacity; } known;    /* ends to tell the successors */

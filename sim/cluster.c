@@ -20,9 +20,9 @@ int cluster_node_of(const struct cluster *cluster, int gpu)
 
 int cluster_nic_of(const struct cluster *cluster, int gpu)
 {
-    int local = gpu % cluster->gpus_per_node;
+    int local = gpu % cluster->gpus_per_node, nics = cluster->network.nics;
 
-    return cluster_node_of(cluster, gpu) * cluster->network.nics + local * cluster->network.nics / cluster->gpus_per_node;
+    return cluster_node_of(cluster, gpu) * nics + local * nics / cluster->gpus_per_node;
 }
 
 int cluster_leaf_of(const struct cluster *cluster, int node)

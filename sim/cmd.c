@@ -33,7 +33,7 @@ int usage_error(const struct command *command, const char *format, ...)
 
 int report(struct error *err)
 {
-    enum exit_code code = error_exit_code(err);
+    int code = (int)error_exit_code(err);
 
     fflush(stdout);
     error_print(err, stderr);

@@ -36,8 +36,11 @@ static bool complete(const struct table *table, const struct node *mapping)
 /* A record that was not written is shown with its defaults, unless it has none for a key that a written one must have. */
 static struct node *record_dump(struct arena *arena, const struct field *field, const void *record, bool given)
 {
-    struct node *mapping = object_dump(arena, field->table, record);
+    struct node *mapping;
 
+    if (!given && field->load && !*object_node(field->table, record))
+        return NULL;    /* its reader never saw it: zeros, not defaults */
+    mapping = object_dump(arena, field->table, record);
     return given || (mapping->count > 0 && complete(field->table, mapping)) ? mapping : NULL;
 }
 

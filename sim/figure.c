@@ -6,54 +6,101 @@
 
 #include "lower.h"
 
+/* An action is a cell, or several that overlap. How many cells it is. */
+static size_t action_length(const struct row *row, size_t first)
+{
+    size_t last = first;
+
+    while (row->items[last].with_next)
+        last++;
+    return last - first + 1;
+}
+
+/* "2F5", or "(2F5;1B3)O". */
+static char *action_format(const struct plan *plan, int rank, const struct row *row, size_t first, char *buffer, size_t size)
+{
+    size_t length = action_length(row, first), at = 0;
+    char cell[40];
+
+    for (size_t i = 0; i < length; i++)
+        at += (size_t)snprintf(buffer + at, size - at, "%s%s", length == 1 ? "" : i ? ";" : "(",
+                               work_format(plan, rank, row->items[first + i], cell, sizeof cell));
+    if (length > 1)
+        snprintf(buffer + at, size - at, ")O");
+    return buffer;
+}
+
 void orders_print(const struct scenario *scenario, FILE *out)
 {
     struct row *rows = rows_build(scenario);
-    char cell[48];
+    char cell[96];
 
     for (int rank = 0; rank < scenario->plan.stages; rank++)
-        for (size_t i = 0; i < rows[rank].count; i++)
-            fprintf(out, "%s%c", work_format(&scenario->plan, rank, rows[rank].items[i], cell, sizeof cell),
-                    i + 1 < rows[rank].count ? ',' : '\n');
+        for (size_t i = 0; i < rows[rank].count; i += action_length(&rows[rank], i))
+            fprintf(out, "%s%s%s", i ? "," : "",
+                    action_format(&scenario->plan, rank, &rows[rank], i, cell, sizeof cell),
+                    i + action_length(&rows[rank], i) < rows[rank].count ? "" : "\n");
     rows_release(rows, scenario->plan.stages);
 }
 
-/* One replica's rows on a free network. Ids of compute operations follow the rows, rank by rank, in lane order. */
+/* One replica's rows on a free network. */
 struct replayed {
     struct scenario free;            /* the scenario, on the ideal cluster */
     struct lowered lowered;
     struct timeline timeline;
     struct row *rows;
-    uint32_t **ops;                  /* a rank and cell */
-    double slot;                     /* s of the shortest work; 0: none takes time */
+    struct slot { double start, end; } **cells;  /* s; a rank and cell. Overlapped cells all have their action's times */
+    double slot;                     /* s of the shortest cell; 0: none takes time */
 };
 
-static void number_cells(struct replayed *replayed)
+/* The compute operations of a rank follow its row; a cell may be several pieces. */
+static void time_cells(struct replayed *replayed)
 {
     const struct program *program = &replayed->lowered.program;
-    size_t *cursor = xcalloc((size_t)program->ranks, sizeof *cursor);
+    size_t *cells = xcalloc((size_t)program->ranks, sizeof *cells);
 
-    replayed->ops = xcalloc((size_t)program->ranks, sizeof *replayed->ops);
+    replayed->cells = xcalloc((size_t)program->ranks, sizeof *replayed->cells);
     for (int rank = 0; rank < program->ranks; rank++)
-        replayed->ops[rank] = xcalloc(replayed->rows[rank].count + 1, sizeof **replayed->ops);
+        replayed->cells[rank] = xcalloc(replayed->rows[rank].count + 1, sizeof **replayed->cells);
     for (uint32_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         int rank = program->lanes.items[op->lane].rank;
 
         if (op->kind != OP_COMPUTE)
             continue;
-        replayed->ops[rank][cursor[rank]++] = i;
-        if (op->amount > 0 && (replayed->slot == 0 || op->amount < replayed->slot))
-            replayed->slot = op->amount;
+        if (!op->continues)
+            replayed->cells[rank][cells[rank]++].start = replayed->timeline.start[i];
+        replayed->cells[rank][cells[rank] - 1].end = replayed->timeline.end[i];
     }
-    free(cursor);
+    free(cells);
+}
+
+static void measure_slot(struct replayed *replayed)
+{
+    for (int rank = 0; rank < replayed->lowered.program.ranks; rank++) {
+        const struct row *row = &replayed->rows[rank];
+        struct slot *cells = replayed->cells[rank];
+
+        for (size_t i = 0; i < row->count; i++) {
+            double seconds = cells[i].end - cells[i].start;
+
+            if (seconds > 0 && (replayed->slot == 0 || seconds < replayed->slot))
+                replayed->slot = seconds;
+        }
+        for (size_t i = row->count; i-- > 0;)
+            if (row->items[i].with_next)
+                cells[i].end = cells[i + 1].end;
+        for (size_t i = 1; i < row->count; i++)
+            if (row->items[i - 1].with_next)
+                cells[i].start = cells[i - 1].start;
+    }
 }
 
 static void replayed_release(struct replayed *replayed)
 {
-    for (int rank = 0; replayed->ops && rank < replayed->lowered.program.ranks; rank++)
-        free(replayed->ops[rank]);
-    free(replayed->ops);
+    for (int rank = 0; replayed->cells && rank < replayed->lowered.program.ranks; rank++)
+        free(replayed->cells[rank]);
+    free(replayed->cells);
     rows_release(replayed->rows, replayed->free.plan.stages);
     timeline_release(&replayed->timeline);
     lowered_release(&replayed->lowered);
@@ -80,7 +127,8 @@ static int replay_rows(struct scenario *scenario, struct replayed *replayed, str
     timeline_init(&replayed->timeline, &replayed->lowered.program);
     replay_ideal(&replayed->lowered.program, &replayed->free.cluster, &replayed->timeline);
     replayed->rows = rows_build(scenario);
-    number_cells(replayed);
+    time_cells(replayed);
+    measure_slot(replayed);
     if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {
         rc = error_add(err, EXIT_INPUT, node_loc(scenario->node, "model"),
                        "model: no work takes time, or one 10 million times less than the whole; there is no slot to draw");
@@ -92,8 +140,8 @@ static int replay_rows(struct scenario *scenario, struct replayed *replayed, str
 /* The slots [*from, *to) of a cell; false when its times are no multiples of the slot. */
 static bool cell_slots(const struct replayed *replayed, int rank, size_t i, int *from, int *to)
 {
-    uint32_t op = replayed->ops[rank][i];
-    double start = replayed->timeline.start[op] / replayed->slot, end = replayed->timeline.end[op] / replayed->slot;
+    struct slot cell = replayed->cells[rank][i];
+    double start = cell.start / replayed->slot, end = cell.end / replayed->slot;
 
     *from = (int)lround(start);
     *to = (int)lround(end);
@@ -117,12 +165,13 @@ static int check_slots(const struct scenario *scenario, const struct replayed *r
 static void grid_row(const struct scenario *scenario, const struct replayed *replayed, int rank, int slots, FILE *out)
 {
     int next = 0, from, to;
-    char cell[48];
+    const struct row *row = &replayed->rows[rank];
+    char cell[96];
 
     fprintf(out, "S%d", rank + 1);
-    for (size_t i = 0; i < replayed->rows[rank].count; i++) {
+    for (size_t i = 0; i < row->count; i += action_length(row, i)) {
         cell_slots(replayed, rank, i, &from, &to);
-        work_format(&scenario->plan, rank, replayed->rows[rank].items[i], cell, sizeof cell);
+        action_format(&scenario->plan, rank, row, i, cell, sizeof cell);
         for (; next < from; next++)
             fputc(',', out);
         for (; next < to; next++)
@@ -157,20 +206,27 @@ int grid_print(struct scenario *scenario, FILE *out, struct error *err)
 
 enum { COLUMNS = 100 };
 
-/* "F1 F2 B1 ~": a cell a slot. Chunks are told apart by letters: F1, then F1b, as far as there is room. */
+/* "F1", of a further chunk "F1b". */
+static size_t cell_draw(struct work work, char *buffer, size_t size)
+{
+    if (work.chunk)
+        return (size_t)snprintf(buffer, size, "%c%d%c", work_letter(work.kind), work.mb + 1, 'a' + work.chunk % 26);
+    return (size_t)snprintf(buffer, size, "%c%d", work_letter(work.kind), work.mb + 1);
+}
+
+/* "F1 F2 B1 ~": a cell a slot. */
 static void draw_cells(const struct replayed *replayed, int rank, int slots, int width, FILE *out)
 {
+    const struct row *row = &replayed->rows[rank];
     int next = 0, from, to;
 
-    for (size_t i = 0; i < replayed->rows[rank].count; i++) {
-        struct work work = replayed->rows[rank].items[i];
-        char cell[32];
+    for (size_t i = 0; i < row->count; i += action_length(row, i)) {
+        char cell[96];
+        size_t at = 0;
 
         cell_slots(replayed, rank, i, &from, &to);
-        if (work.chunk)
-            snprintf(cell, sizeof cell, "%c%d%c", work_letter(work.kind), work.mb + 1, 'a' + work.chunk % 26);
-        else
-            snprintf(cell, sizeof cell, "%c%d", work_letter(work.kind), work.mb + 1);
+        for (size_t k = i; k < i + action_length(row, i); k++)
+            at += cell_draw(row->items[k], cell + at, sizeof cell - at);
         for (; next < from; next++)
             fprintf(out, " %-*s", width, ".");
         for (; next < to; next++)
@@ -190,11 +246,28 @@ static void draw_line(const struct replayed *replayed, int rank, int columns, FI
     for (int c = 0; c < columns; c++) {
         double middle = (c + 0.5) * width;
 
-        while (i < replayed->rows[rank].count && replayed->timeline.end[replayed->ops[rank][i]] <= middle)
+        while (i < replayed->rows[rank].count && replayed->cells[rank][i].end <= middle)
             i++;
-        bool busy = i < replayed->rows[rank].count && replayed->timeline.start[replayed->ops[rank][i]] <= middle;
+        bool busy = i < replayed->rows[rank].count && replayed->cells[rank][i].start <= middle;
         fputc(busy ? work_letter(replayed->rows[rank].items[i].kind) : '.', out);
     }
+}
+
+static int widest_action(const struct replayed *replayed)
+{
+    size_t widest = 1;
+
+    for (int rank = 0; rank < replayed->free.plan.stages; rank++) {
+        const struct row *row = &replayed->rows[rank];
+
+        for (size_t i = 0, next, width = 0; i < row->count; i = next, width = 0) {
+            next = i + action_length(row, i);
+            for (size_t k = i; k < next; k++)
+                width += cell_draw(row->items[k], NULL, 0);
+            widest = width > widest ? width : widest;
+        }
+    }
+    return (int)widest;
 }
 
 /* Lines end where the last thing on them does. */
@@ -219,7 +292,7 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         return -1;
     slots = (int)lround(replayed.timeline.makespan / replayed.slot);
     label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
-    width = snprintf(NULL, 0, "F%d", scenario->plan.micro_batches) + (scenario->plan.chunks > 1);
+    width = widest_action(&replayed);
     cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
     error_release(&ignored);
     for (int rank = scenario->plan.stages - 1; rank >= 0; rank--) {

@@ -32,14 +32,31 @@ struct lowering {
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     uint32_t **ready;                /* a program rank and chunk: the id after which each bucket is ready */
     struct tensor_cost *tensor;      /* a program rank and chunk */
+    int channels;                    /* of gradient all-reduces */
+    uint32_t *collective_lane;       /* a program rank, flow and channel */
+    uint32_t *synced;                /* a program rank, chunk and flow: the end of its last all-reduce */
 
-    /* Of the replica being lowered, by global stage * micro-batches + micro-batch. */
+    /* Of the replica being lowered, by direction, global stage and micro-batch (lowering_cell). */
     struct arrival *activation, *gradient;
     uint32_t *forwarded, *recomputed, *backwarded;
+    uint32_t *due;                   /* the piece of the next stage's backward after which a recomputation may begin */
     bool *recomputes;                /* the row recomputes it */
     size_t *cursor;                  /* a pipeline rank: the next cell of its row */
-    size_t *last_backward;           /* a global stage: the cell that completes its weight gradients */
+    size_t *last_backward;           /* a pipeline rank and chunk: the cell that completes its weight gradients */
 };
+
+/* Where a cell of a row stands in the model. */
+struct place {
+    int rank, stage, direction;
+    size_t at;               /* lowering_cell */
+};
+
+/* lower_work.c */
+size_t lowering_cell(const struct lowering *lowering, int direction, int stage, int mb);
+struct place lowering_place(const struct lowering *lowering, int rank, struct work work);
+/* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered.
+ * `scratch` holds 2 (flows + 1) ids. */
+bool lower_cell(struct lowering *lowering, int replica, int rank, uint32_t *scratch);
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);

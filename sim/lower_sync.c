@@ -30,7 +30,7 @@ void buckets_build(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    if (scenario->strategy.data == 1)
+    if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
         return;
     for (int s = 0; s < plan_global_stages(lowering->plan); s++)
         stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
@@ -42,157 +42,188 @@ void buckets_build(struct lowering *lowering)
     }
 }
 
-/* The sync of one pipeline rank, over all replicas. */
+/* The sync of one global stage: its holders are a rank in every replica, and in both directions. */
 struct sync {
     struct lowering *lowering;
-    int rank, channels;
-    int *gpus;               /* [tensor index * data + replica] */
-    int *ranks;              /* program rank a replica */
-    uint32_t *lanes;         /* [(replica * flows + flow) * channels + channel] */
-    uint32_t *done;          /* [flow * replicas + replica]: when the last all-reduce so far is over */
-    uint32_t *ready;         /* scratch, a replica */
+    int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
+    int channels;
+    int *gpus;               /* [tensor index * all + holder] */
+    int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
+    uint32_t *lanes;         /* scratch, [holder * channels + channel] */
+    uint32_t *ready;         /* scratch, a holder */
+    uint32_t *done;          /* scratch, a holder */
 };
-
-static void sync_init(struct sync *sync, struct lowering *lowering, int rank)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int data = scenario->strategy.data, replicas = lowering->out->replicas, flows = lowering->program->flows;
-
-    *sync = (struct sync){.lowering = lowering, .rank = rank};
-    sync->gpus = xcalloc((size_t)data * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
-    for (int t = 0; t < scenario->strategy.tensor; t++)
-        for (int d = 0; d < data; d++)
-            sync->gpus[t * data + d] = scenario_gpu(scenario, t, d, rank);
-    sync->channels = scenario->strategy.channels;
-    if (!sync->channels)
-        sync->channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = sync->gpus});
-    sync->ranks = xcalloc((size_t)replicas, sizeof *sync->ranks);
-    sync->ready = xcalloc((size_t)replicas, sizeof *sync->ready);
-    sync->done = xcalloc((size_t)replicas * (size_t)flows, sizeof *sync->done);
-    sync->lanes = xcalloc((size_t)replicas * (size_t)flows * (size_t)sync->channels, sizeof *sync->lanes);
-    for (int d = 0; d < replicas; d++) {
-        sync->ranks[d] = program_rank(lowering, d, rank);
-        for (int i = 0; i < flows * sync->channels; i++)
-            sync->lanes[d * flows * sync->channels + i] =
-                program_lane(lowering->program, sync->ranks[d], LANE_COLLECTIVE, i);
-    }
-}
 
 static void sync_release(struct sync *sync)
 {
     free(sync->gpus);
     free(sync->ranks);
+    free(sync->chunks);
+    free(sync->lanes);
     free(sync->ready);
     free(sync->done);
-    free(sync->lanes);
+}
+
+static void sync_init(struct sync *sync, struct lowering *lowering, int stage)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int directions = plan_directions(lowering->plan);
+    size_t all = (size_t)(scenario->strategy.data * directions);
+
+    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all, .here = lowering->out->replicas * directions};
+    sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
+    sync->ranks = xcalloc(all, sizeof *sync->ranks);
+    sync->chunks = xcalloc(all, sizeof *sync->chunks);
+    for (int i = 0; i < sync->all; i++) {
+        int replica = i / directions, rank = plan_rank(lowering->plan, i % directions, stage, &sync->chunks[i]);
+
+        sync->ranks[i] = program_rank(lowering, replica, rank);
+        for (int t = 0; t < scenario->strategy.tensor; t++)
+            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, replica, rank);
+    }
+    sync->channels = lowering->channels;
+    sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
+    sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->done = xcalloc(all, sizeof *sync->done);
+}
+
+/* Where the last all-reduce so far of a holder and flow ends. */
+static uint32_t *synced(const struct lowering *lowering, int program_rank, int chunk, int flow)
+{
+    return &lowering->synced[((size_t)program_rank * (size_t)lowering->plan->chunks + (size_t)chunk) *
+                             (size_t)lowering->program->flows + (size_t)flow];
+}
+
+static uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel)
+{
+    return lowering->collective_lane[((size_t)program_rank * (size_t)lowering->program->flows + (size_t)flow) *
+                                     (size_t)lowering->channels + (size_t)channel];
 }
 
 static void sync_messages(struct sync *sync, struct op like, double bytes)
 {
     struct lowering *lowering = sync->lowering;
-    int data = lowering->scenario->strategy.data, flows = lowering->program->flows;
-    uint32_t *lanes = xcalloc((size_t)data * (size_t)sync->channels, sizeof *lanes);
 
-    for (int t = 0; t < flows; t++) {
-        struct group group = {.n = data, .ranks = sync->ranks, .gpus = sync->gpus + t * data};
+    for (int t = 0; t < lowering->program->flows; t++) {
+        struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
 
-        for (int i = 0; i < data * sync->channels; i++)
-            lanes[i] = sync->lanes[(i / sync->channels * flows + t) * sync->channels + i % sync->channels];
+        for (int i = 0; i < sync->all * sync->channels; i++)
+            sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
         collective_lower(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster, &group, bytes,
-                         sync->channels, lanes, sync->ready, like, lowering->program, sync->done + t * data);
+                         sync->channels, sync->lanes, sync->ready, like, lowering->program, sync->done);
+        for (int i = 0; i < sync->all; i++)
+            *synced(lowering, sync->ranks[i], sync->chunks[i], t) = sync->done[i];
     }
-    free(lanes);
 }
 
-/* All replicas begin when the last is ready, and take the measured time. */
+/* All holders begin when the last is ready, and take the measured time. */
 static int sync_measured(struct sync *sync, struct op like, double bytes, struct error *err)
 {
     struct lowering *lowering = sync->lowering;
     const struct scenario *scenario = lowering->scenario;
-    int replicas = lowering->out->replicas, per_rank = lowering->program->flows * sync->channels;
     struct measured measured;
 
     if (measure_collective(lowering->measure, scenario_all_reduce(scenario), sync->gpus, lowering->program->flows,
-                           scenario->strategy.data, bytes, sync->channels, &measured, err))
+                           sync->all, bytes, sync->channels, &measured, err))
         return -1;
     like.kind = OP_COMPUTE;
-    like.lane = sync->lanes[0];
-    uint32_t all = program_add(lowering->program, like, sync->ready, (size_t)replicas);
+    like.lane = collective_lane(lowering, sync->ranks[0], 0, 0);
+    uint32_t begin = program_add(lowering->program, like, sync->ready, (size_t)sync->here);
     like.amount = like.communication = measured.seconds;
     like.sent = measured.bytes_sent;
-    for (int d = 0; d < replicas; d++) {
-        like.lane = sync->lanes[d * per_rank];
-        sync->done[d] = program_add(lowering->program, like, &all, 1);
-        for (int t = 1; t < lowering->program->flows; t++)
-            sync->done[t * replicas + d] = sync->done[d];
+    for (int i = 0; i < sync->here; i++) {
+        like.lane = collective_lane(lowering, sync->ranks[i], 0, 0);
+        uint32_t done = program_add(lowering->program, like, &begin, 1);
+        for (int t = 0; t < lowering->program->flows; t++)
+            *synced(lowering, sync->ranks[i], sync->chunks[i], t) = done;
     }
     return 0;
 }
 
-static int sync_rank(struct sync *sync, struct error *err)
+static int sync_stage(struct lowering *lowering, int stage, struct error *err)
 {
-    struct lowering *lowering = sync->lowering;
-    int chunks = lowering->plan->chunks;
+    const struct buckets *buckets = &lowering->buckets[stage];
+    struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = stage};
+    struct sync sync;
+    int rc = 0;
 
-    /* the last chunk's gradients are complete first */
-    for (int chunk = chunks - 1; chunk >= 0; chunk--) {
-        int stage = plan_global_stage(lowering->plan, sync->rank, chunk);
-        const struct buckets *buckets = &lowering->buckets[stage];
-
-        for (size_t b = 0; b < buckets->count; b++) {
-            struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = stage};
-
-            for (int d = 0; d < lowering->out->replicas; d++)
-                sync->ready[d] = lowering->ready[sync->ranks[d] * chunks + chunk][b];
-            if (!lowering->out->measured)
-                sync_messages(sync, like, buckets->items[b].bytes);
-            else if (sync_measured(sync, like, buckets->items[b].bytes, err))
-                return -1;
-        }
+    sync_init(&sync, lowering, stage);
+    for (size_t b = 0; !rc && b < buckets->count; b++) {
+        for (int i = 0; i < sync.here; i++)
+            sync.ready[i] = lowering->ready[sync.ranks[i] * lowering->plan->chunks + sync.chunks[i]][b];
+        if (lowering->out->measured)
+            rc = sync_measured(&sync, like, buckets->items[b].bytes, err);
+        else
+            sync_messages(&sync, like, buckets->items[b].bytes);
     }
-    return 0;
+    sync_release(&sync);
+    return rc;
 }
 
 /* The optimizer's update, when the gradients of all the rank's chunks are there. */
-static void update(struct lowering *lowering, int rank, const struct sync *sync)
+static void update(struct lowering *lowering, int prank, uint32_t *deps)
 {
-    int flows = lowering->program->flows, replicas = lowering->out->replicas;
-    uint32_t *deps = xcalloc((size_t)flows, sizeof *deps);
+    int rank = prank % lowering->plan->stages;
     double seconds = 0;
+    size_t ndeps = 0;
 
-    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
+    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++) {
         seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
-    for (int d = 0; d < replicas && (sync || seconds > 0); d++) {
-        for (int t = 0; sync && t < flows; t++)
-            deps[t] = sync->done[t * replicas + d];
-        program_add(lowering->program, (struct op){
-            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[program_rank(lowering, d, rank)],
-            .amount = seconds, .mb = -1, .stage = rank,
-        }, deps, sync ? (size_t)flows : 0);
+        for (int t = 0; t < lowering->program->flows; t++)
+            if (*synced(lowering, prank, chunk, t) != NO_OP)
+                deps[ndeps++] = *synced(lowering, prank, chunk, t);
     }
-    free(deps);
+    if (ndeps > 0 || seconds > 0)
+        program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+            .mb = -1, .stage = rank,
+        }, deps, ndeps);
+}
+
+/* Rings at once of every gradient all-reduce; a lane for each of them, flow and rank. */
+static void make_collective_lanes(struct lowering *lowering)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    size_t count = (size_t)lowering->program->ranks * (size_t)lowering->program->flows;
+    int *gpus = xcalloc((size_t)spec->data, sizeof *gpus);
+
+    for (int d = 0; d < spec->data; d++)
+        gpus[d] = scenario_gpu(lowering->scenario, 0, d, 0);
+    lowering->channels = spec->channels;
+    if (!lowering->channels)
+        lowering->channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = spec->data, .gpus = gpus});
+    free(gpus);
+    count *= (size_t)lowering->channels;
+    lowering->collective_lane = xcalloc(count, sizeof *lowering->collective_lane);
+    for (size_t i = 0; i < count; i++) {
+        int per_rank = lowering->program->flows * lowering->channels;
+
+        lowering->collective_lane[i] =
+            program_lane(lowering->program, (int)i / per_rank, LANE_COLLECTIVE, (int)i % per_rank);
+    }
 }
 
 int lower_sync(struct lowering *lowering, struct error *err)
 {
+    size_t count = (size_t)lowering->plan->chunks * (size_t)lowering->program->flows;
+    uint32_t *deps = xcalloc(count, sizeof *deps);
+    bool any = false;
     int rc = 0;
 
-    for (int rank = 0; !rc && rank < lowering->plan->stages; rank++) {
-        bool synced = false;
-
-        for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
-            synced |= lowering->buckets[plan_global_stage(lowering->plan, rank, chunk)].count > 0;
-        if (synced) {
-            struct sync sync;
-
-            sync_init(&sync, lowering, rank);
-            rc = sync_rank(&sync, err);
-            if (!rc)
-                update(lowering, rank, &sync);
-            sync_release(&sync);
-        } else {
-            update(lowering, rank, NULL);
-        }
-    }
+    count *= (size_t)lowering->program->ranks;
+    lowering->synced = xcalloc(count, sizeof *lowering->synced);
+    for (size_t i = 0; i < count; i++)
+        lowering->synced[i] = NO_OP;
+    for (int s = 0; s < plan_global_stages(lowering->plan); s++)
+        any |= lowering->buckets[s].count > 0;
+    if (any)
+        make_collective_lanes(lowering);
+    /* the last stage's gradients are complete first */
+    for (int s = plan_global_stages(lowering->plan) - 1; !rc && s >= 0; s--)
+        if (lowering->buckets[s].count)
+            rc = sync_stage(lowering, s, err);
+    for (int rank = 0; !rc && rank < lowering->program->ranks; rank++)
+        update(lowering, rank, deps);
+    free(deps);
     return rc;
 }

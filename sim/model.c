@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "data.h"
 #include "given_layers.h"
@@ -38,6 +39,20 @@ static struct loc loc_of(const struct model *model, const char *key)
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err);
 
+/* The model as if the user had written `key: value` instead of preset or hf_config: what field_dump then prints. */
+static void become(struct arena *arena, struct model *model, const char *key, const struct node *value)
+{
+    struct node *mapping = node_mapping(arena);
+
+    mapping->loc = model->node->loc;
+    for (size_t i = 0; i < model->node->count; i++)
+        if (strcmp(model->node->keys[i], "preset") && strcmp(model->node->keys[i], "hf_config"))
+            node_put(arena, mapping, model->node->keys[i], model->node->items[i]);
+    node_put(arena, mapping, key, (struct node *)(uintptr_t)value);
+    model->node = mapping;
+    model->preset = model->hf_config = NULL;
+}
+
 static int load_preset(struct arena *arena, struct model *model, int depth, struct error *err)
 {
     struct model named;
@@ -57,7 +72,24 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
         model->title = named.title ? named.title : model->preset;
     if (!field_given(&model_table, model, "published_parameters"))
         model->published_parameters = named.published_parameters;
-    model->preset = NULL;
+    if (named.transformer)
+        become(arena, model, "transformer", named.transformer->node);
+    else if (named.layers.count > 0)
+        become(arena, model, "layers", named.layers.node);
+    else
+        become(arena, model, "stages", named.stages.node);
+    return 0;
+}
+
+static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
+{
+    const char *path = data_beside(arena, loc_of(model, "hf_config").file, model->hf_config);
+
+    if (hf_config_load(arena, path, &model->transformer, err) < 0)
+        return -1;
+    if (!model->title)
+        model->title = model->hf_config;
+    become(arena, model, "transformer", model->transformer->node);
     return 0;
 }
 
@@ -88,18 +120,17 @@ static int set_sequence(struct model *model, struct error *err)
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err)
 {
-    int result = field_parse(arena, &model_table, value, model, err);
+    int result;
 
-    if (result < 0)
+    if (!value)
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "model: missing; expected one of %s",
+                         model_table.exactly_one);
+    if (field_parse(arena, &model_table, value, model, err) < 0)
         return -1;
     if (model->preset) {
         result = load_preset(arena, model, depth, err);
     } else if (model->hf_config) {
-        const char *path = data_beside(arena, loc_of(model, "hf_config").file, model->hf_config);
-
-        result = hf_config_load(arena, path, &model->transformer, err);
-        model->title = model->title ? model->title : model->hf_config;
-        model->hf_config = NULL;
+        result = load_hf_config(arena, model, err);
     } else if (model->transformer) {
         result = transformer_finish(model->transformer, err);
     } else if (field_given(&model_table, model, "layers")) {

@@ -29,8 +29,8 @@ static void print_link(const struct cluster *cluster, struct link link, FILE *ou
 }
 
 /* A host at the end of an arm of a star. Hosts compute nothing: an operation's seconds are given. */
-static void print_arm(const struct cluster *cluster, const char *host, int index, enum link_kind up, enum link_kind down,
-                      FILE *out)
+static void print_arm(const struct cluster *cluster, const char *host, int index, enum link_kind up,
+                      enum link_kind down, FILE *out)
 {
     char up_name[32], down_name[32];
 
@@ -76,8 +76,9 @@ static void print_spine(const struct cluster *cluster, const bool *leaves, int c
         for (int dst = 0; dst < count; dst++)
             if (src != dst && leaves[src] && leaves[dst])
                 fprintf(out,
-                        "    <zoneRoute src=\"leaf%d\" dst=\"leaf%d\" gw_src=\"leaf%d.gateway\" gw_dst=\"leaf%d.gateway\""
-                        " symmetrical=\"NO\"><link_ctn id=\"leaf%d.up\"/><link_ctn id=\"leaf%d.down\"/></zoneRoute>\n",
+                        "    <zoneRoute src=\"leaf%d\" dst=\"leaf%d\" symmetrical=\"NO\" gw_src=\"leaf%d.gateway\""
+                        " gw_dst=\"leaf%d.gateway\"><link_ctn id=\"leaf%d.up\"/><link_ctn id=\"leaf%d.down\"/>"
+                        "</zoneRoute>\n",
                         src, dst, src, dst, src, dst);
 }
 

@@ -83,11 +83,23 @@ static int check_supported(const struct scenario *scenario, struct error *err)
     if (spec->sequence_parallel)
         rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "sequence_parallel"),
                        "strategy: sequence_parallel: true is not simulated by this version; expected false");
-    if (spec->chunks > 1 && !scenario_strategy(scenario)->chunked)
-        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
-                       "strategy: chunks: %s has one model chunk a rank, found %d", scenario_strategy(scenario)->name,
-                       spec->chunks);
     return rc;
+}
+
+/* A schedule has one chunk a rank, or a range of them, whose least is its default. */
+static int resolve_chunks(struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    int min = strategy->min_chunks ? strategy->min_chunks : 1, max = strategy->max_chunks ? strategy->max_chunks : min;
+    int *chunks = &scenario->strategy.chunks;
+
+    if (!*chunks)
+        *chunks = min;
+    if (*chunks >= min && *chunks <= max)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
+                     "strategy: chunks: found %d; %s has %d%s a rank", *chunks, strategy->name, min,
+                     max > min ? " or more" : "");
 }
 
 /* The number of replicas: given, or what remains of the cluster. */
@@ -150,7 +162,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
 static int check_model(const struct scenario *scenario, struct error *err)
 {
     const struct model *model = &scenario->model;
-    int stages = scenario->strategy.pipeline * scenario->strategy.chunks, rc = 0;
+    int stages = plan_global_stages(&scenario->plan), rc = 0;
 
     if (!model_is_timed(model) && scenario->cluster.ideal)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
@@ -161,8 +173,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
     if (model->stages.count > 1 && (int)model->stages.count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
-                       "model: stages: %zu are given, pipeline %d x chunks %d needs %d", model->stages.count,
-                       scenario->strategy.pipeline, scenario->strategy.chunks, stages);
+                       "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks, stages);
     if (!model->transformer && scenario->strategy.tensor > 1)
         rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
                        "strategy: tensor: %d needs a transformer; this model's times are given whole",
@@ -174,15 +186,20 @@ static int resolve(struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
 
-    if (check_supported(scenario, err) | check_placement(scenario, err) | resolve_degrees(scenario, err))
-        return -1;
-    if (check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_supported(scenario, err) | check_placement(scenario, err) | resolve_chunks(scenario, err) |
+        resolve_degrees(scenario, err))
         return -1;
     scenario->plan = (struct plan){
-        .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks,
-        .micro_batches = scenario->batch.micro_batches,
+        .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL, .options = scenario->strategy.options,
     };
+    if (check_model(scenario, err) | resolve_batch(scenario, err))
+        return -1;
+    scenario->plan.micro_batches = scenario->batch.micro_batches;
+    if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
+        return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
+                         "batch: %d micro-batches a replica do not divide into the two directions of %s",
+                         scenario->plan.micro_batches, strategy->name);
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 

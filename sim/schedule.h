@@ -11,6 +11,7 @@ enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, 
 struct work {
     enum work_kind kind;
     int chunk, mb;
+    bool with_next;          /* one overlapped action with the cell after it, which begins and ends with it */
 };
 struct row { struct work *items; size_t count, capacity; };      /* zero-initialise; free(items) */
 
@@ -20,13 +21,27 @@ void backward(struct row *row, int chunk, int mb);
 void backward_input(struct row *row, int chunk, int mb);
 void backward_weight(struct row *row, int chunk, int mb);
 void recompute(struct row *row, int chunk, int mb);
+/* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
+void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
+
+/* Which part of the model a rank's chunk is, with P ranks and V chunks a rank. */
+enum placement {
+    PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
+    PLACEMENT_V,             /* two chunks: rank r holds r and 2P - 1 - r */
+    PLACEMENT_BIDIRECTIONAL, /* two chunks, each of another copy of the whole model (a direction): r and P - 1 - r */
+};
 
 /* The degrees that a schedule sees. */
 struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank */
     int micro_batches;       /* per replica and iteration */
+    enum placement placement;
     bool recompute;          /* full recomputation: a forward keeps its input alone */
+    struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
+        double forward, backward_input, backward_weight;
+        double communication;    /* of a boundary to the next rank, without contention */
+    } times;
     const void *options;     /* of the schedule: the struct of its options table */
 };
 
@@ -34,6 +49,7 @@ struct plan {
 enum recompute_rule {
     RECOMPUTE_WITH_GRADIENT, /* once the gradient that its backward needs has arrived (fused, as in Megatron) */
     RECOMPUTE_EARLY,         /* as soon as the rank comes to it (GPipe, torchgpipe) */
+    RECOMPUTE_JUST_IN_TIME,  /* when the next stage's backward has come so far that both end together (Varuna) */
 };
 
 struct strategy {
@@ -45,14 +61,17 @@ struct strategy {
     const char *formula;     /* its closed forms, as text */
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
-    bool chunked;            /* more than one chunk a rank makes sense */
+    enum placement placement;
+    int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
     int (*check)(const struct plan *plan, struct loc loc, struct error *err);
-    /* The row of one rank. */
+    /* The row of one rank; or, where rows depend on each other, the rows of all ranks at once. */
     void (*row)(struct row *row, const struct plan *plan, int rank);
-    /* Seconds of the whole iteration on a free network, every stage taking f, b and r seconds a micro-batch. */
+    void (*rows)(struct row *rows, const struct plan *plan);
+    /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a micro-batch;
+     * a backward that is split takes b / 2 twice. NULL: no closed form. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
-    /* Most micro-batches (of one chunk) whose forward is done and backward is not, on that rank. */
+    /* Most micro-batches (in all chunks) whose forward is done and backward is not, on that rank. NULL: no closed form. */
     int (*ideal_in_flight)(const struct plan *plan, int rank);
 };
 
@@ -60,12 +79,19 @@ struct strategy {
 const struct strategy *strategy_at(size_t index);        /* NULL past the last */
 const char *strategy_name(size_t index);                 /* a choice_name */
 
-/* The model's chunks in model order are the global stages. Rank r's chunk c is global stage c * stages + r. */
-int plan_global_stage(const struct plan *plan, int rank, int chunk);
-int plan_rank(const struct plan *plan, int global_stage);
+/* The model's chunks in model order are its global stages. A direction is one of the copies of the model that a replica
+ * holds: two where the placement is bidirectional, else one. */
 int plan_global_stages(const struct plan *plan);
+int plan_directions(const struct plan *plan);
+int plan_global_stage(const struct plan *plan, int rank, int chunk);
+int plan_direction(const struct plan *plan, int chunk);
+/* Where a global stage of a direction is: its rank and, if `chunk` is not NULL, the rank's chunk. */
+int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk);
+/* Micro-batches of each direction. */
+int plan_micro_batches(const struct plan *plan);
 
-/* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0. */
+/* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it where
+ * there are two directions. */
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size);
 char work_letter(enum work_kind kind);
 

@@ -183,6 +183,25 @@ static void from_given(struct scenario *scenario, struct stage *stages)
     }
 }
 
+/* What schedules whose order depends on times see: the mean stage, and a boundary between neighbouring ranks. */
+static void plan_the_times(struct scenario *scenario, const struct stage *stages)
+{
+    struct plan_times *times = &scenario->plan.times;
+    int count = plan_global_stages(&scenario->plan);
+
+    *times = (struct plan_times){0};
+    for (int s = 0; s < count; s++) {
+        times->forward += stages[s].work[FORWARD].seconds / count;
+        times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
+        times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
+    }
+    if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
+        struct route route = cluster_route(&scenario->cluster, scenario_gpu(scenario, 0, 0, 0), scenario_gpu(scenario, 0, 0, 1));
+
+        times->communication = route.latency + stages[0].boundary / route.bandwidth;
+    }
+}
+
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -194,5 +213,6 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
         return -1;
     for (int s = 0; s < count; s++)
         (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
+    plan_the_times(scenario, *stages);
     return 0;
 }

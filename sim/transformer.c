@@ -1,6 +1,5 @@
 #include "transformer.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@ enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 static const struct field transformer_fields[] = {
     {"layers", FIELD_INT, AT(layers), .brief = "blocks", .required = true, .min = 1, .max = MAX_LAYERS},
     {"hidden", FIELD_INT, AT(hidden), .brief = "width of the hidden states", .required = true, .min = 1,
-     .max = MAX_WIDTH},
+     .max = MAX_WIDTH / 4},
     {"heads", FIELD_INT, AT(heads), .brief = "attention heads", .required = true, .min = 1, .max = MAX_WIDTH},
     {"kv_heads", FIELD_INT, AT(kv_heads), .brief = "heads of keys and values; without it: heads", .min = 1,
      .max = MAX_WIDTH},
@@ -322,7 +321,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
 }
 
 /* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two a block and
- * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each: whole s b h. */
+ * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each s b h. */
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {

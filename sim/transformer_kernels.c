@@ -90,8 +90,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products, here
- * one of twice the depth. Backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K,
- * V and writes O; backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+ * one of twice the depth. Backward: the scores once more and four gradients, five products. Traffic: forward reads Q,
+ * K, V and writes O; backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;

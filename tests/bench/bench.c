@@ -1,5 +1,5 @@
 /* bench: operations a second of each engine, on the shapes of programs that scenarios lower to. Prints a line a shape
- * and engine, the fastest of `repeats` (the first argument, 3). A measurement, so no test: times depend on the machine. */
+ * and engine, the fastest of `repeats` (the first argument, 3). A measurement, no test: it depends on the machine. */
 #include "replay.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 static const struct cluster nodes_of_8 = {
     .gpus_per_node = 8,
-    .inside = {.bandwidth = 450e9, .latency = 1e-6},
-    .network = {.bandwidth = 50e9, .latency = 3e-6, .nics = 8},
+    .inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6},
+    .network = {.bandwidth = 50e9, .efficiency = 1, .latency = 3e-6, .nics = 8},
 };
 
 static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *dep)

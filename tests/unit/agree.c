@@ -43,12 +43,15 @@ static double amount(double scale)
 
 static struct cluster random_cluster(void)
 {
-    struct cluster cluster = {.nodes = 1 + (int)draw(6), .gpus_per_node = 2 + (int)draw(7)};
+    struct cluster cluster = {.nodes = 1 + (int)draw(6), .gpus_per_node = 1 + (int)draw(8)};
 
+    cluster.nodes += cluster.nodes * cluster.gpus_per_node == 1;
     cluster.inside.bandwidth = 1e9 * (1 + uniform());
     cluster.inside.latency = draw(3) ? 1e-5 * uniform() : 0;
     cluster.network.bandwidth = 1e8 * (1 + uniform());
     cluster.network.latency = draw(3) ? 1e-4 * uniform() : 0;
+    cluster.inside.efficiency = 1 - uniform() / 2;
+    cluster.network.efficiency = 1 - uniform() / 2;
     cluster.network.nics = 1 + (int)draw((uint64_t)cluster.gpus_per_node);
     cluster.network.topology.kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING;
     cluster.network.topology.leaf_nodes = 1 + (int)draw(3);
@@ -59,7 +62,7 @@ static struct cluster random_cluster(void)
 /* apart: lane l sends from GPU 2l to 2l + 1 only, so that no two transfers share a link. */
 static void random_program(struct program *program, const struct cluster *cluster, bool apart)
 {
-    uint32_t lanes = apart ? (uint32_t)cluster_gpus(cluster) / 2 : LANES;
+    uint32_t gpus = (uint32_t)cluster_gpus(cluster), lanes = apart ? gpus / 2 : LANES;
 
     memset(program, 0, sizeof *program);
     program->ranks = 1;
@@ -77,8 +80,8 @@ static void random_program(struct program *program, const struct cluster *cluste
             op.src = 2 * op.lane;
             op.dst = op.src + 1;
         } else if (op.kind == OP_TRANSFER) {
-            op.src = (uint32_t)draw((uint64_t)cluster_gpus(cluster));
-            op.dst = (op.src + 1 + (uint32_t)draw((uint64_t)cluster_gpus(cluster) - 1)) % (uint32_t)cluster_gpus(cluster);
+            op.src = (uint32_t)draw(gpus);
+            op.dst = (op.src + 1 + (uint32_t)draw(gpus - 1)) % gpus;
         }
         program_add(program, op, deps, ndeps);
     }
@@ -92,6 +95,125 @@ static void run(enum engine engine, const struct program *program, const struct 
     timeline_init(timeline, program);
     if (replay(engine, program, cluster, timeline, &err))
         fail_msg("%s", err.messages[0].text);
+}
+
+/* A second opinion on contention: every flow's rate by progressive filling, from one event to the next, in the most
+ * simple-minded way. Operation i has `left` to do in its phase; a transfer's latency comes first, then its bytes. */
+enum phase { WAITING, TIMED, FLOWING, DONE };
+struct fluid {
+    enum phase phase[OPS];
+    double left[OPS], rate[OPS], start[OPS], end[OPS];
+};
+
+static int link_id(struct link link)
+{
+    return (int)link.kind * 64 + link.index;
+}
+
+static void share_links(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
+{
+    double room[6 * 64];
+    int flows[6 * 64];
+    bool fixed[OPS] = {false};
+
+    for (int i = 0; i < 6 * 64; i++)
+        room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+    for (;;) {
+        int narrowest = -1;
+
+        memset(flows, 0, sizeof flows);
+        for (int pass = 0; pass < 2; pass++) {
+            for (size_t i = 0; i < program->ops.count; i++) {
+                const struct op *op = &program->ops.items[i];
+
+                if (fluid->phase[i] != FLOWING || fixed[i])
+                    continue;
+                struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
+                bool there = false;
+
+                for (int l = 0; l < route.count; l++) {
+                    flows[link_id(route.links[l])] += !pass;
+                    there |= link_id(route.links[l]) == narrowest;
+                }
+                if (!pass || !there)
+                    continue;
+                fixed[i] = true;
+                fluid->rate[i] = room[narrowest] / flows[narrowest];
+            }
+            for (int i = 0; !pass && i < 6 * 64; i++)
+                if (flows[i] && (narrowest < 0 || room[i] / flows[i] < room[narrowest] / flows[narrowest]))
+                    narrowest = i;
+            if (narrowest < 0)
+                return;
+        }
+        for (int i = 0; i < 6 * 64; i++)
+            room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+            struct route route = {0};
+
+            if (fixed[i])
+                route = cluster_route(cluster, (int)op->src, (int)op->dst);
+            for (int l = 0; l < route.count; l++)
+                room[link_id(route.links[l])] -= fluid->rate[i];
+        }
+    }
+}
+
+/* Starts what can start and goes on to the bytes where the latency is over, until nothing changes at this time. */
+static void begin(struct fluid *fluid, const struct program *program, const struct cluster *cluster, double now)
+{
+    for (bool changed = true; changed;) {
+        bool lane_busy[LANES + 64] = {false};
+
+        changed = false;
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+            bool transfer = op->kind == OP_TRANSFER, can = fluid->phase[i] == WAITING && !lane_busy[op->lane];
+
+            for (uint32_t d = 0; d < op->ndeps; d++)
+                can &= fluid->phase[program->deps.items[op->first_dep + d]] == DONE;
+            if (can) {
+                fluid->phase[i] = TIMED;
+                fluid->start[i] = now;
+                fluid->left[i] = transfer ? cluster_route(cluster, (int)op->src, (int)op->dst).latency : op->amount;
+                fluid->rate[i] = 1;
+            }
+            if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer && op->amount > 0) {
+                fluid->phase[i] = FLOWING;
+                fluid->left[i] = op->amount;
+            }
+            if ((fluid->phase[i] == TIMED || fluid->phase[i] == FLOWING) && fluid->left[i] <= 0) {
+                fluid->phase[i] = DONE;
+                fluid->end[i] = now;
+                changed = true;
+            }
+            lane_busy[op->lane] |= fluid->phase[i] != DONE;
+        }
+    }
+}
+
+static void replay_fluid(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
+{
+    double now = 0, step;
+
+    memset(fluid, 0, sizeof *fluid);
+    do {
+        begin(fluid, program, cluster, now);
+        share_links(fluid, program, cluster);
+        step = INFINITY;
+        for (size_t i = 0; i < program->ops.count; i++)
+            if (fluid->phase[i] == TIMED || fluid->phase[i] == FLOWING)
+                step = fmin(step, fluid->left[i] / fluid->rate[i]);
+        for (size_t i = 0; i < program->ops.count && isfinite(step); i++) {
+            if (fluid->phase[i] != TIMED && fluid->phase[i] != FLOWING)
+                continue;
+            fluid->left[i] -= fluid->rate[i] * step;
+            if (fluid->left[i] <= fluid->rate[i] * 1e-15)       /* what is less than 1e-15 s away is rounding */
+                fluid->left[i] = 0;
+        }
+        now += isfinite(step) ? step : 0;
+    } while (isfinite(step));
 }
 
 /* An operation starts exactly when its lane is free and all that it depends on has ended. */
@@ -166,6 +288,30 @@ static void test_never_earlier(void **state)
     assert_true(contended > PROGRAMS / 4);      /* or this has tested nothing */
 }
 
+static void test_sharing_is_max_min(void **state)
+{
+    static struct fluid fluid;
+
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+        struct timeline simgrid;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0x8EBC6AF09C88C6E3u;
+        cluster = random_cluster();
+        random_program(&program, &cluster, false);
+        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        replay_fluid(&fluid, &program, &cluster);
+        for (size_t op = 0; op < program.ops.count; op++) {
+            assert_true(fabs(simgrid.start[op] - fluid.start[op]) <= 1e-12);
+            assert_true(fabs(simgrid.end[op] - fluid.end[op]) <= 1e-12);
+        }
+        timeline_release(&simgrid);
+        program_release(&program);
+    }
+}
+
 /* Twice the work at twice the latency takes twice as long. */
 static void test_doubling(void **state)
 {
@@ -220,6 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agree_without_contention),
         cmocka_unit_test(test_never_earlier),
+        cmocka_unit_test(test_sharing_is_max_min),
         cmocka_unit_test(test_doubling),
         cmocka_unit_test(test_same_every_time),
     };

@@ -14,8 +14,8 @@
 static const struct cluster leaf_spine = {
     .nodes = 5,
     .gpus_per_node = 4,
-    .inside = {.bandwidth = 300e9, .latency = 1.1e-6},
-    .network = {.bandwidth = 25e9, .latency = 3.3e-6, .nics = 2,
+    .inside = {.bandwidth = 300e9, .latency = 1.1e-6, .efficiency = 1},
+    .network = {.bandwidth = 25e9, .latency = 3.3e-6, .efficiency = 1, .nics = 2,
                 .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 3}},
 };
 
@@ -125,21 +125,30 @@ static void test_routes(void **state)
     expect_route(&flat, 3, 19, "nic1.up nic9.down", 3.3e-6, 25e9);
 }
 
-/* One node, so no network is described; and uplinks that are narrower than a NIC. */
+/* One node or one GPU a node, so that half of the cluster is not described; uplinks that are narrower than a NIC. */
 static void test_routes_at_the_edges(void **state)
 {
-    struct cluster one = {.nodes = 1, .gpus_per_node = 2, .inside = {.bandwidth = 1e9, .latency = 0}};
-    struct cluster narrow = leaf_spine;
+    struct cluster one = {.nodes = 1, .gpus_per_node = 2, .inside = {.bandwidth = 1e9, .efficiency = 1}};
+    struct cluster narrow = leaf_spine, lone = leaf_spine;
 
     (void)state;
     expect_route(&one, 1, 0, "gpu1.up gpu0.down", 0, 1e9);
+    lone.gpus_per_node = lone.network.nics = 1;
+    lone.inside = (struct inside){.bandwidth = NAN, .latency = NAN};
+    expect_route(&lone, 0, 4, "nic0.up leaf0.up leaf2.down nic4.down", 3.3e-6, 50e9 / 3);
     narrow.network.topology.oversubscription = 8;
     expect_route(&narrow, 3, 19, "nic1.up leaf0.up leaf2.down nic9.down", 3.3e-6, 12.5e9);
 }
 
 static void test_bandwidths(void **state)
 {
+    struct cluster half = leaf_spine;
+
     (void)state;
+    half.inside.efficiency = half.network.efficiency = 0.5;
+    assert_true(cluster_link_bandwidth(&half, LINK_PORT_DOWN) == 150e9);
+    assert_true(cluster_link_bandwidth(&half, LINK_NIC_UP) == 12.5e9);
+    assert_true(cluster_link_bandwidth(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
     assert_true(cluster_link_bandwidth(&leaf_spine, LINK_PORT_UP) == 300e9);
     assert_true(cluster_link_bandwidth(&leaf_spine, LINK_NIC_DOWN) == 25e9);
     assert_true(cluster_link_bandwidth(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);

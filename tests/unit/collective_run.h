@@ -21,8 +21,8 @@ static inline struct cluster make_cluster(int nodes, int gpus_per_node, int nics
 {
     return (struct cluster){
         .nodes = nodes, .gpus_per_node = gpus_per_node,
-        .inside = {.bandwidth = 3e11, .latency = 1e-6},
-        .network = {.bandwidth = 2.5e10, .latency = 5e-6, .nics = nics},
+        .inside = {.bandwidth = 3e11, .latency = 1e-6, .efficiency = 1},
+        .network = {.bandwidth = 2.5e10, .latency = 5e-6, .efficiency = 1, .nics = nics},
     };
 }
 

@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* One node of 8 GPUs, 450 GB/s and 1 us. */
-static const struct cluster node = {.nodes = 1, .gpus_per_node = 8, .inside = {.bandwidth = 450e9, .latency = 1e-6}};
+static const struct cluster node = {.nodes = 1, .gpus_per_node = 8,
+                                    .inside = {.bandwidth = 450e9, .efficiency = 1, .latency = 1e-6}};
 
 static void assert_near(double value, double expect, double relative)
 {
@@ -75,7 +76,8 @@ static void test_ring(void **state)
 /* A transfer costs latency + bytes / bandwidth: whole bytes, fractions, none, and very many. */
 static void test_sizes(void **state)
 {
-    static const double sizes[] = {0, 1e-3, 1 / 7.0, 1, 1.5, 100 / 3.0, 4096, 1e6 + 1 / 3.0, 16777216, 1e9 / 7, 1e12, 1e18};
+    static const double sizes[] = {0, 1e-3, 1 / 7.0, 1, 1.5, 100 / 3.0, 4096, 1e6 + 1 / 3.0,
+                                   16777216, 1e9 / 7, 1e12, 1e18};
     static const double latencies[] = {0, 1e-12, 1.3e-6, 0.25};
 
     (void)state;
@@ -118,7 +120,8 @@ static void expect_flows(const struct cluster *cluster, const struct flow *flows
 
 static void test_sharing(void **state)
 {
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 8, .inside = {.bandwidth = 1e9, .latency = 1e-3}};
+    struct cluster cluster = {.nodes = 1, .gpus_per_node = 8,
+                              .inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-3}};
     static const struct flow out[] = {{0, 1, 1e6, 0, 3e-3}, {0, 2, 1e6, 0, 3e-3}};
     static const struct flow in[] = {{1, 0, 1e6, 0, 3e-3}, {2, 0, 1e6, 0, 3e-3}};
     static const struct flow both_ways[] = {{0, 1, 1e6, 0, 2e-3}, {1, 0, 1e6, 0, 2e-3}};
@@ -143,8 +146,8 @@ static void test_sharing(void **state)
 static void test_network(void **state)
 {
     struct cluster cluster = {
-        .nodes = 4, .gpus_per_node = 4, .inside = {.bandwidth = 1e12},
-        .network = {.bandwidth = 10e9, .nics = 2,
+        .nodes = 4, .gpus_per_node = 4, .inside = {.bandwidth = 1e12, .efficiency = 1},
+        .network = {.bandwidth = 10e9, .efficiency = 1, .nics = 2,
                     .topology = {.kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 2, .oversubscription = 4}},
     };
     static const struct flow shared_nic[] = {{0, 4, 10e9, 0, 2}, {1, 6, 10e9, 0, 2}};
@@ -166,7 +169,8 @@ static void test_network(void **state)
 /* Lanes keep their order; dependencies across lanes; operations of no time. */
 static void test_order(void **state)
 {
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 4, .inside = {.bandwidth = 1, .latency = 0.5}};
+    struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
+                              .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
     static const double starts[] = {0, 1, 1, 1, 3.5, 0, 3.5, 4, 7};
     static const double ends[] = {1, 1, 1, 3.5, 7, 0, 4, 7.5, 7};
     struct program program = {0};
@@ -227,7 +231,8 @@ static void test_ideal_cluster(void **state)
 static void test_many_lanes(void **state)
 {
     enum { LANES = 5000 };
-    struct cluster cluster = {.nodes = 1, .gpus_per_node = 2, .inside = {.bandwidth = 1e9, .latency = 1e-6}};
+    struct cluster cluster = {.nodes = 1, .gpus_per_node = 2,
+                              .inside = {.bandwidth = 1e9, .efficiency = 1, .latency = 1e-6}};
     struct program program = {0};
     struct timeline timeline;
     double end = 1e-6;

@@ -1,0 +1,379 @@
+/* model: parameter counts of published models, defaults, Hugging Face configurations, given times, messages. */
+#include "model_files.h"
+
+#include <unistd.h>
+
+static void published_counts(void **state)
+{
+    (void)state;
+    static const struct { const char *name; double parameters; } cases[] = {
+        {"gpt2-124m", 124439808}, {"gpt2-355m", 354823168}, {"gpt2-774m", 774030080}, {"gpt2-1.5b", 1557611200},
+        {"llama2-7b", 6738415616}, {"llama2-13b", 13015864320}, {"llama2-70b", 68976648192},
+        {"llama3-8b", 8030261248}, {"llama3-70b", 70553706496},
+        {"bert-large", 335174458}, /* BertForMaskedLM */
+        {"gpt3-175b", 174604259328.0 /* 174.6 B */}, {"vgg16", 138357544}, {"resnet50", 25557032},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = preset(cases[i].name);
+
+        if (model_parameters(&model) != cases[i].parameters)
+            fail_msg("%s: %.0f instead of %.0f", cases[i].name, model_parameters(&model), cases[i].parameters);
+        assert_non_null(model.title);
+        assert_true(fabs(model.published_parameters / cases[i].parameters - 1) < 0.05);
+    }
+}
+
+/* BertModel has a pooler (a product of h x h with its bias) where BertForMaskedLM has the same product, a norm of 2 h
+ * and a bias of V. */
+static void bert_with_a_pooler(void **state)
+{
+    (void)state;
+    struct model model = preset("bert-large");
+
+    assert_true(model_parameters(&model) - 2 * 1024 - 30522 == 335141888);
+}
+
+/* Multiply-adds of one image: VGG-16 15.47 G, ResNet-50 (v1.5) 4.09 G. */
+static void published_flops(void **state)
+{
+    (void)state;
+    double forward;
+    struct model model = preset("vgg16");
+
+    assert_close(model_flop(&model, &forward), 3 * 2 * 15470264320.0);
+    assert_close(forward, 2 * 15470264320.0);
+    model = preset("resnet50");
+    assert_close(model_flop(&model, NULL), 3 * 2 * 4089184256.0);
+    assert_false(model_is_timed(&model));
+    assert_true(model_has_samples(&model));
+}
+
+static void transformer_defaults(void **state)
+{
+    (void)state;
+    struct model model = load_good("transformer: {layers: 2, hidden: 64, heads: 4, sequence: 32, vocabulary: 100}");
+    const struct transformer *shape = model.transformer;
+
+    assert_int_equal(shape->kv_heads, 4);
+    assert_int_equal(shape->head_size, 16);
+    assert_int_equal(shape->ffn, 256);
+    assert_int_equal(shape->positions, 32);
+    assert_int_equal(shape->norm, NORM_LAYERNORM);
+    assert_int_equal(shape->mlp, MLP_GELU);
+    assert_true(shape->tied && shape->bias && shape->qkv_bias && shape->causal && shape->final_norm);
+    assert_true(shape->dropout == 0.1 && shape->attention_dropout == 0.1);
+    assert_int_equal(model.sequence, 32);
+}
+
+static void sequence_beside(void **state)
+{
+    (void)state;
+    struct model model = load_good("{preset: megatron-1.7b, sequence: 512}");
+
+    assert_int_equal(model.transformer->sequence, 512);
+    assert_int_equal(model.transformer->positions, 512);
+    model = load_good("{preset: gpt2-124m, sequence: 256}");
+    assert_int_equal(model.transformer->sequence, 256);
+    assert_int_equal(model.transformer->positions, 1024);
+    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 16384}");
+    assert_int_equal(model.transformer->sequence, 16384);
+    assert_int_equal(model.transformer->positions, 0);
+}
+
+/* What a resolved scenario prints is the same model, whatever it was read from. */
+static void dumps_read_back(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "preset: gpt2-124m", "preset: llama3-70b", "{preset: megatron-1t, sequence: 1024, title: mine}",
+        "preset: vgg16",
+        "hf_config: " MODELS "bert-large-uncased/config.json", "stages: {forward: 1 s}",
+        "layers: [{name: a, forward: 1 ms, backward_input: 1 ms, parameters: 3 k}]",
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = load_good(cases[i]), again;
+        struct node *dump = field_dump(&arena, &model_table, &model), *second;
+        char *texts[2] = {0};
+        size_t sizes[2];
+        FILE *out;
+
+        assert_null(model.preset);
+        assert_null(model.hf_config);
+        assert_int_equal(model_load(&arena, dump, &again, &error), 0);
+        second = field_dump(&arena, &model_table, &again);
+        for (int k = 0; k < 2; k++) {
+            out = open_memstream(&texts[k], &sizes[k]);
+            node_print(k ? second : dump, out);
+            fclose(out);
+        }
+        assert_string_equal(texts[0], texts[1]);
+        assert_true(sizes[0] > 40);
+        if (!isnan(model_parameters(&model)))
+            assert_true(model_parameters(&again) == model_parameters(&model));
+        free(texts[0]);
+        free(texts[1]);
+    }
+}
+
+static void assert_same_shape(const char *config, const char *name)
+{
+    struct model model = load_good(arena_printf(&arena, "hf_config: " MODELS "%s/config.json", config));
+    struct transformer a = *model.transformer, b;
+
+    model = preset(name);
+    b = *model.transformer;
+    a.node = b.node;
+    assert_int_equal(a.layers, b.layers);
+    assert_int_equal(a.hidden, b.hidden);
+    assert_int_equal(a.heads, b.heads);
+    assert_int_equal(a.kv_heads, b.kv_heads);
+    assert_int_equal(a.head_size, b.head_size);
+    assert_int_equal(a.ffn, b.ffn);
+    assert_int_equal(a.sequence, b.sequence);
+    assert_int_equal(a.vocabulary, b.vocabulary);
+    assert_int_equal(a.positions, b.positions);
+    assert_int_equal(a.token_types, b.token_types);
+    assert_int_equal(a.norm, b.norm);
+    assert_int_equal(a.mlp, b.mlp);
+    assert_int_equal(a.head, b.head);
+    assert_true(a.qkv_bias == b.qkv_bias && a.bias == b.bias && a.tied == b.tied && a.causal == b.causal);
+    assert_true(a.final_norm == b.final_norm && a.embedding_norm == b.embedding_norm);
+    assert_true(a.dropout == b.dropout && a.attention_dropout == b.attention_dropout);
+}
+
+static void hf_configs(void **state)
+{
+    (void)state;
+    static const char beside[] = "hf_config: gpt2-xl/config.json";
+    struct model model;
+    struct node *root;
+
+    assert_same_shape("gpt2-xl", "gpt2-1.5b");
+    assert_same_shape("llama3-8b", "llama3-8b");
+    assert_same_shape("bert-large-uncased", "bert-large");
+    model = load_good("hf_config: " MODELS "mistral-7b/config.json");
+    assert_true(model_parameters(&model) == 7241732096);
+    model = load_good("hf_config: " MODELS "gpt-neox-20b/config.json");
+    assert_true(model_parameters(&model) == 20554567680);
+    /* The path stands beside the file that it is written in. */
+    assert_int_equal(conf_parse(&arena, MODELS "scenario.yaml", beside, strlen(beside), &root, &error), 0);
+    assert_int_equal(model_load(&arena, root, &model, &error), 0);
+    assert_true(model_parameters(&model) == 1557611200);
+}
+
+static char config_path[64] = "/tmp/dtsim-config-XXXXXX";
+
+static void write_config(const char *text)
+{
+    FILE *file = fopen(config_path, "w");
+
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void hf_refused(const char *text, const char *expected)
+{
+    write_config(text);
+    refused(arena_printf(&arena, "hf_config: %s", config_path), expected);
+}
+
+static void hf_messages(void **state)
+{
+    (void)state;
+#define SUPPORTED "supported are llama, mistral, gpt2, gpt_neox and bert"
+    hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
+    hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
+    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
+               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": null}",
+               "1:1: hf_config: missing key 'num_hidden_layers' (model_type llama)");
+    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
+               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": 2, \"attention_bias\": true}",
+               "1:1: hf_config: attention_bias and mlp_bias differ, which is not supported");
+    hf_refused("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
+    hf_refused("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
+               "2:12: transformer: heads: 7 does not divide hidden 64; give head_size where that is meant");
+}
+
+/* Keys that config.json may leave out, and one that is not known. */
+static void hf_defaults(void **state)
+{
+    (void)state;
+    struct model model;
+
+    write_config("{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_attention_heads\": 16, \"vocab_size\": 100,"
+                 " \"num_hidden_layers\": 2, \"intermediate_size\": 128, \"eos_token_id\": [1, 2],"
+                 " \"head_dim\": null}");
+    model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
+    assert_int_equal(model.transformer->kv_heads, 8);
+    assert_int_equal(model.transformer->head_size, 4);
+    assert_int_equal(model.transformer->sequence, 131072);
+    assert_false(model.transformer->tied);
+    assert_true(model.transformer->dropout == 0);
+    write_config("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"vocab_size\": 100}");
+    model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
+    assert_int_equal(model.transformer->positions, 1024);
+    assert_int_equal(model.transformer->ffn, 256);
+    assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
+}
+
+static void stage_defaults(void **state)
+{
+    (void)state;
+    struct model model = load_good("stages: {forward: 3 s}");
+    const struct given_layer *stage = model.stages.items;
+
+    assert_int_equal(model.stages.count, 1);
+    assert_true(stage->backward == 6 && stage->recompute == 3);
+    assert_true(stage->backward_input == 3 && stage->backward_weight == 3);
+    assert_true(isnan(stage->flops) && isnan(model_parameters(&model)) && isnan(model_flop(&model, NULL)));
+    assert_true(model_is_timed(&model));
+    assert_false(model_has_samples(&model));
+
+    model = load_good("stages: [{forward: 1 s, backward_input: 1 s, backward_weight: 2 s, parameters: 1 M},"
+                      " {forward: 1 s, backward: 5 s, backward_input: 2 s, recompute: 0 s, parameters: 2 M},"
+                      " {forward: 1 s, backward: 5 s, backward_input: 2 s, backward_weight: 2 s}]");
+    stage = model.stages.items;
+    assert_true(stage[0].backward == 3);
+    assert_true(stage[1].backward_weight == 3 && stage[1].recompute == 0);
+    assert_true(stage[2].backward == 5 && stage[2].backward_input + stage[2].backward_weight == 4);
+    assert_true(model_parameters(&model) == 3e6);
+}
+
+static void timed_layers(void **state)
+{
+    (void)state;
+    struct model model = load_good("layers: [{name: a, forward: 1 s, backward: 3 s, boundary: 5 B, activation: 7 B},"
+                                   " {name: b, forward: 2 s, parameters: 10}]");
+    struct layers layers = cut(&model, (struct shard){.micro = 4, .tensor = 1, .dtype = DTYPE_FP16});
+
+    assert_true(model_is_timed(&model));
+    assert_int_equal(layers.count, 2);
+    assert_string_equal(layers.items[1].name, "b");
+    assert_int_equal(layers.items[0].role, LAYER_BLOCK);
+    assert_true(layers.items[0].timed && layers.items[0].nkernels == 0 && layers.items[0].ntensors == 0);
+    assert_true(layers.items[0].given[PHASE_BACKWARD_INPUT] == 1.5 && layers.items[0].given_backward == 3);
+    assert_true(layers.items[0].boundary == 5 && layers.items[0].activation == 7 && layers.items[0].checkpoint == 0);
+    assert_true(layers.items[1].checkpoint == 5 && layers.items[1].given_recompute == 2);
+    assert_true(layers.items[1].ntensors == 1 && layers.items[1].tensors[0] == 10);
+}
+
+/* FLOPs and bytes are a sample's, bytes at 4 a value. */
+static void layers_by_flops(void **state)
+{
+    (void)state;
+    struct model model = load_good("layers: [{name: a, flops: 1 GFLOP, parameters: 100, boundary: 40 B,"
+                                   " activation: 80 B}, {name: b, flops: 2 GFLOP}]");
+    struct layers layers = cut(&model, (struct shard){.micro = 4, .tensor = 1, .dtype = DTYPE_FP16});
+    const struct layer *first = &layers.items[0];
+
+    assert_false(first->timed);
+    assert_true(first->activation == 160 && first->boundary == 80 && layers.items[1].checkpoint == 80);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
+        assert_true(flop_of(first, (enum phase)phase) == 4e9);
+    assert_true(first->kernels[0].bytes == 100 * 2 + 2 * 160);
+    assert_true(model_flop(&model, NULL) == 9e9);
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    refused("{preset: gpt2-124m, stages: {forward: 1 s}}", "1:21: model: 'preset' and 'stages' exclude each other");
+    refused("{sequence: 5}", "1:1: model: expected exactly one of preset, transformer, hf_config, layers, stages");
+    refused("transformer: {layers: 2, hidden: 64, heads: 8, kv_heads: 3, sequence: 32, vocabulary: 100}",
+            "1:58: transformer: kv_heads: 3 does not divide the 8 heads");
+    refused("transformer: {layers: 2, hidden: 64, heads: 8, positions: 16, sequence: 32, vocabulary: 100}",
+            "1:73: transformer: sequence: 32 is longer than the 16 learned positions");
+    refused("{preset: gpt2-124m, sequence: 2048}",
+            "1:31: model: sequence: 2048 is longer than the 1024 learned positions");
+    refused("{stages: {forward: 1 s}, sequence: 2048}",
+            "1:36: model: sequence: this model has no tokens; it goes with a transformer");
+    refused("layers: []", "1:9: layers: at least one is needed");
+    refused("layers: [{forward: 1 s}, {flops: 1 GFLOP}]",
+            "1:34: layers: times are of a micro-batch and flops of a sample; give one kind for every layer");
+    refused("layers: [{flops: 1 GFLOP, backward: 1 s}]",
+            "1:37: layers: backward: a time beside flops; give forward too, and no flops");
+    refused("layers: [{name: a}]", "1:10: layers: expected exactly one of forward, flops");
+    refused("stages: {forward: 1 s, backward_input: 3 s}",
+            "1:40: stages: backward_input is longer than the whole backward; give backward, or both parts");
+    refused("stages: {forward: 1 s, backward: 1 s, backward_weight: 3 s}",
+            "1:56: stages: backward_weight is longer than the whole backward; give backward, or both parts");
+}
+
+static void preset_messages(void **state)
+{
+    (void)state;
+    struct model model;
+
+    assert_int_equal(load("preset: gpt2-125m", &model), -1);
+    assert_non_null(strstr(error.messages[0].text, "did you mean 'gpt2-124m'?"));
+    error_release(&error);
+    memset(&error, 0, sizeof error);
+    write_config("");
+    assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
+    strcat(config_path, ".yaml");
+    write_config(arena_printf(&arena, "preset: %s", config_path));
+    refused(arena_printf(&arena, "preset: %s", config_path),
+            "1:9: model: preset: more than 4 presets inside each other");
+    assert_int_equal(model_load(&arena, NULL, &model, &error), -1);
+    expect_message(EXIT_INPUT, "0:0: model: missing; expected one of preset transformer hf_config layers stages");
+}
+
+static void tensor_messages(void **state)
+{
+    (void)state;
+    static const struct { const char *model; struct shard shard; const char *expected; } cases[] = {
+        {"preset: gpt2-355m", {.tensor = 3},
+         "7:8: strategy: tensor: 3 does not divide the 16 attention heads; try 1, 2, 4, 8 or 16"},
+        {"preset: llama3-70b", {.tensor = 16},
+         "7:8: strategy: tensor: 16 does not divide the 8 heads of keys and values; try 1, 2, 4 or 8"},
+        {"transformer: {layers: 1, hidden: 64, heads: 8, ffn: 100, sequence: 32, vocabulary: 100}", {.tensor = 8},
+         "7:8: strategy: tensor: 8 does not divide the 100 columns of the MLP; try 1, 2 or 4"},
+        {"{preset: gpt2-355m, sequence: 30}", {.tensor = 4, .sequence_parallel = true},
+         "7:8: strategy: tensor: 4 does not divide the 30 tokens of a sample that sequence_parallel splits;"
+         " try 1 or 2"},
+        {"preset: vgg16", {.tensor = 2},
+         "7:8: strategy: tensor: 2, but the model is given layer by layer and says nothing of how a layer is"
+         " split; try 1"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct model model = load_good(cases[i].model);
+        struct shard shard = cases[i].shard;
+        struct layers layers;
+
+        shard.micro = 1;
+        assert_int_equal(model_layers(&arena, &model, &shard, (struct loc){"test.yaml", 7, 8}, &layers.items,
+                                      &layers.count, &error), -1);
+        expect_message(EXIT_INFEASIBLE, cases[i].expected);
+    }
+}
+
+static int make_config(void **state)
+{
+    int descriptor = mkstemp(config_path);
+
+    (void)state;
+    return descriptor < 0 ? -1 : close(descriptor);
+}
+
+static int drop_config(void **state)
+{
+    (void)state;
+    return unlink(config_path);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, forget)
+    const struct CMUnitTest tests[] = {
+        TEST(published_counts), TEST(bert_with_a_pooler), TEST(published_flops), TEST(transformer_defaults),
+        TEST(sequence_beside), TEST(dumps_read_back), TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults),
+        TEST(stage_defaults), TEST(timed_layers), TEST(layers_by_flops), TEST(messages), TEST(tensor_messages),
+        TEST(preset_messages),
+    };
+
+    return cmocka_run_group_tests(tests, make_config, drop_config);
+}
