@@ -104,6 +104,8 @@ const char *data_beside(struct arena *arena, const char *file, const char *path)
     /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
     const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
 
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
     if (path[0] == '/' || !slash)
         return arena_strdup(arena, path);
     return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
