@@ -194,8 +194,8 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
         return NULL;
     }
     if (node_get(root, "cluster")) {
-        error_add(err, EXIT_INPUT, name->loc, "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster",
-                  name->text);
+        error_add(err, EXIT_INPUT, name->loc,
+                  "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
         return NULL;
     }
     struct node *base = resolve_platform(arena, root, chain, err);

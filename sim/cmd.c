@@ -78,6 +78,9 @@ static int unknown_option(const struct command *command, const char *word, const
     struct option_names names = {options, count};
     const char *meant = nearest(word, option_candidate, &names);
 
+    for (size_t k = 0; k < count; k++)
+        if (!strncmp(word, options[k], strlen(options[k])) && word[strlen(options[k])] == '=')
+            return usage_error(command, "%s takes no value, found '%s'", options[k], word);
     if (!meant)
         return usage_error(command, "unknown option '%s'", word);
     return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);

@@ -149,8 +149,8 @@ char *conf_syntax_message(struct arena *arena, const char *problem, const char *
             return arena_printf(arena, "'%c' cannot begin a value; put the text in quotes", c);
     }
     if (strcmp(text, "could not find expected ':'") == 0)
-        return begun > 0 && begun != line ? arena_printf(arena, "expected a ':' and a space behind the key at line %d", begun)
-                                          : arena_strdup(arena, "expected a ':' and a space behind the key");
+        return arena_printf(arena, begun > 0 ? "expected a ':' and a space behind the key at line %d"
+                                             : "expected a ':' and a space behind the key", begun);
     if (strcmp(text, "did not find expected node content") == 0 && c == 0)
         return arena_printf(arena, "expected a value, found the end%s", since);
     for (size_t i = 0; i < COUNT(problems); i++)

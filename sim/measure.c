@@ -123,8 +123,8 @@ int measure_collective(struct measure *measure, const struct collective *collect
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},
-                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks or "
-                         "channels, or another algorithm (dtsim list collectives)", collective->name, n, messages,
+                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                         "or channels, or another algorithm (dtsim list collectives)", collective->name, n, messages,
                          (double)MOST_MESSAGES);
     }
     known = find(measure, &wanted);

@@ -191,7 +191,7 @@ static int check_size(const struct scenario *scenario, struct error *err)
     if (cells <= MOST)
         return 0;
     return error_add(err, EXIT_INPUT, scenario->batch.node->loc,
-                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer micro-batches or stages",
+                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
                      plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 

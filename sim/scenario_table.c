@@ -73,7 +73,8 @@ static const char *option_misplaced(struct arena *arena, const void *object, con
     for (size_t i = 0; strategy_at(i); i++)
         for (size_t k = 0; strategy_at(i)->options && k < strategy_at(i)->options->count; k++)
             if (!strcmp(strategy_at(i)->options->fields[k].key, key))
-                return arena_printf(arena, "'%s' is an option of %s, not of %s", key, strategy_at(i)->name, chosen->name);
+                return arena_printf(arena, "'%s' is an option of %s, not of %s", key, strategy_at(i)->name,
+                                    chosen->name);
     return NULL;
 }
 static const struct table strategy_table = {
