@@ -132,8 +132,8 @@ static void test_fold(void **state)
 }
 
 /* One leaf switch over all nodes is the nonblocking network said otherwise, but there nothing stands for anything else:
- * every GPU of a tensor group has flows of its own, every replica is simulated. Degrees that do not divide the GPUs of a
- * node, in any placement, put some groups inside a node and others across. */
+ * every GPU of a tensor group has flows of its own, every replica is simulated. Degrees that do not divide the GPUs of
+ * a node, in any placement, put some groups inside a node and others across. */
 static void test_representatives(void **state)
 {
     int represented = 0, folded = 0;
