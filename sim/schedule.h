@@ -75,7 +75,7 @@ struct strategy {
     void (*row)(struct row *row, const struct plan *plan, int rank);
     void (*rows)(struct row *rows, const struct plan *plan);
     /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a micro-batch;
-     * a backward that is split takes b / 2 twice. NULL: no closed form. */
+     * a backward that is split takes b / 2 twice. NULL, or NaN for a plan: no closed form. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
     /* Most micro-batches (in all chunks) whose forward is done and backward is not, on that rank. NULL: no closed form. */
     int (*ideal_in_flight)(const struct plan *plan, int rank);
