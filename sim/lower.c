@@ -5,21 +5,7 @@
 
 struct row *rows_build(const struct scenario *scenario)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    struct row *rows = xcalloc((size_t)scenario->plan.stages, sizeof *rows);
-
-    if (strategy->rows)
-        strategy->rows(rows, &scenario->plan);
-    for (int rank = 0; !strategy->rows && rank < scenario->plan.stages; rank++)
-        strategy->row(&rows[rank], &scenario->plan, rank);
-    return rows;
-}
-
-void rows_release(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++)
-        free(rows[rank].items);
-    free(rows);
+    return rows_of(scenario_strategy(scenario), &scenario->plan);
 }
 
 /* What a first look at the rows tells: which forwards are recomputed, and which backward is a chunk's last. */

@@ -3,3 +3,8 @@
 SCHEDULE(naive)
 SCHEDULE(gpipe)
 SCHEDULE(one_f_one_b)
+SCHEDULE(interleaved)
+SCHEDULE(looped_bfs)
+SCHEDULE(interleaved_zb)
+SCHEDULE(zb_h1)
+SCHEDULE(zb_h2)
