@@ -3,18 +3,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's colours and, where they have too few, Tol's: told apart with any colour vision. `ink` is for
- * letters on it. */
+/* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE
+ * L*a*b* with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on
+ * it. */
 static const struct {
     const char *fill, *ink;
 } colours[TONE_COUNT] = {
     [TONE_FORWARD] = {"0x0072b2", "0xffffff"},
     [TONE_BACKWARD] = {"0xe69f00", "0x000000"},
     [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
-    [TONE_BACKWARD_WEIGHT] = {"0x117733", "0xffffff"},
-    [TONE_RECOMPUTE] = {"0x8fd0f5", "0x000000"},
-    [TONE_UPDATE] = {"0x777777", "0xffffff"},
-    [TONE_COMMUNICATION] = {"0xaa4499", "0xffffff"},
+    [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff"},
+    [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000"},
+    [TONE_UPDATE] = {"0x666666", "0xffffff"},
+    [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
 };
 
 const char *const tone_names[] = {
@@ -79,6 +80,21 @@ int layout_top(const struct layout *layout)
     return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
 }
 
+/* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
+ * centred on the chart proper, so that the width is what the narrower side has, twice. */
+static double name_size(const char *name, int width)
+{
+    const double usual = 1.2, em = usual * 10 * 96 / 72;
+    double ems = 0;
+
+    for (; *name; name++)
+        if ((*name >= 'a' && *name <= 'z' && *name != 'm' && *name != 'w') || (*name >= '0' && *name <= '9'))
+            ems += 0.64;
+        else if ((*name & 0xC0) != 0x80)
+            ems += strchr(" .,:;/()|!'", *name) ? 0.4 : *name == '-' || *name == '_' ? 0.5 : 1;
+    return ems * em > width - 30 ? usual * (width - 30) / (ems * em) : usual;
+}
+
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
@@ -92,6 +108,7 @@ static void print_settings(const struct chart *chart, const struct layout *layou
     if (strcmp(drawable, chart->headline.name) != 0)
         fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
                 text_escape(chart->arena, drawable));
+    fprintf(out, "name_size = %.2f\n", name_size(chart->headline.name, layout->width - layout->left + layout->right));
     fprintf(out, "summary = \"%s\"\n", summary(chart));
     fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
     fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
@@ -135,7 +152,7 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "set tmargin at screen 1 - 1.0*top/height\n"
           "set bmargin at screen 1.0*bottom/height\n"
           "middle = 0.5*(left + width - right)/width\n"
-          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(1.2*font_size)\n"
+          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(name_size*font_size)\n"
           "set label 2 summary at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
           "set label 3 note at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
           "set border 3 linecolor rgb line_colour\n"

@@ -140,7 +140,7 @@ static void write_plot(const struct layout *layout, FILE *out)
           "pixel = 1.0*end/(width - left - right)\n"
           "gap(t0, t1) = t1 - t0 > 5*pixel ? 0.5*pixel : 0.0\n"
           "fits(t0, t1, low, high, name) = strlen(name) && (t1 - t0)/pixel > (0.84*strlen(name) + 0.2)*label_size \\\n"
-          "    && (high - low)*row_height > 1.3*label_size\n"
+          "    && (high - low)*row_height > 1.3*label_size && label_size >= 5    # smaller ones cannot be read\n"
           "label_font = at_size(label_size)\n"
           "ink(i) = value(sprintf(\"ink_%d\", i))\n"
           "plot \\\n", out);

@@ -131,7 +131,8 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
         if (layout->tones[k])
             fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
                     tone_names[k]);
-    fprintf(out, "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
+    fprintf(out, "    100*mean with lines linewidth 2.5 linecolor rgb \"white\" notitle, \\\n"
+                 "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
                  "title sprintf(\"mean %%.1f %%%%\", 100*mean)\n");
 }
 

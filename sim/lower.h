@@ -25,5 +25,7 @@ void lowered_release(struct lowered *lowered);
 
 /* rows_of the scenario's schedule and plan. */
 struct row *rows_build(const struct scenario *scenario);
+/* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
+void rows_strip_updates(struct row *rows, int count);
 
 #endif

@@ -32,6 +32,11 @@ void recompute(struct row *row, int chunk, int mb)
     append(row, RECOMPUTE, chunk, mb);
 }
 
+void update(struct row *row)
+{
+    append(row, UPDATE, 0, -1);
+}
+
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb)
 {
     append(row, FORWARD, forward_chunk, forward_mb);
@@ -64,7 +69,7 @@ static struct done *done_at(struct done *done, const struct plan *plan, int dire
 {
     size_t row = (size_t)direction * (size_t)plan_global_stages(plan) + (size_t)stage;
 
-    return &done[row * (size_t)plan->micro_batches + (size_t)mb];
+    return &done[row * (size_t)plan_micro_batches(plan) + (size_t)mb];
 }
 
 /* Whether what a cell waits for has been done. */
@@ -72,6 +77,8 @@ static bool may_begin(struct done *done, const struct plan *plan, int rank, stru
 {
     int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, work.chunk);
 
+    if (work.kind == UPDATE)
+        return true;
     if (work.kind == FORWARD)
         return stage == 0 || done_at(done, plan, direction, stage - 1, work.mb)->forward;
     if (work.kind == BACKWARD_WEIGHT)
@@ -93,18 +100,19 @@ static size_t advance(struct done *done, const struct plan *plan, int rank, cons
             return 0;
     for (size_t i = first; i <= last; i++) {
         struct work work = row->items[i];
-        struct done *here = done_at(done, plan, plan_direction(plan, work.chunk),
-                                    plan_global_stage(plan, rank, work.chunk), work.mb);
+        int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, work.chunk);
 
-        here->forward |= work.kind == FORWARD;
-        here->backward |= work.kind == BACKWARD || work.kind == BACKWARD_INPUT;
+        if (work.kind == FORWARD)
+            done_at(done, plan, direction, stage, work.mb)->forward = true;
+        else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
+            done_at(done, plan, direction, stage, work.mb)->backward = true;
     }
     return last - first + 1;
 }
 
 bool rows_deadlock(const struct row *rows, const struct plan *plan)
 {
-    size_t cells = (size_t)plan_directions(plan) * (size_t)plan_global_stages(plan) * (size_t)plan->micro_batches;
+    size_t cells = (size_t)plan_directions(plan) * (size_t)plan_global_stages(plan) * (size_t)plan_micro_batches(plan);
     struct done *done = xcalloc(cells, sizeof *done);
     size_t *cursor = xcalloc((size_t)plan->stages, sizeof *cursor);
     bool moved = true, waiting = true;
@@ -179,12 +187,12 @@ int plan_rank(const struct plan *plan, int direction, int global_stage, int *chu
 
 int plan_micro_batches(const struct plan *plan)
 {
-    return plan->micro_batches / plan_directions(plan);
+    return plan->micro_batches * plan->batches / plan_directions(plan);
 }
 
 char work_letter(enum work_kind kind)
 {
-    return "FBIWR"[kind];
+    return "FBIWRU"[kind];
 }
 
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)
