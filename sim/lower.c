@@ -5,14 +5,7 @@
 
 struct row *rows_build(const struct scenario *scenario)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    struct row *rows = xcalloc((size_t)scenario->plan.stages, sizeof *rows);
-
-    if (strategy->rows)
-        strategy->rows(rows, &scenario->plan);
-    for (int rank = 0; !strategy->rows && rank < scenario->plan.stages; rank++)
-        strategy->row(&rows[rank], &scenario->plan, rank);
-    return rows;
+    return rows_of(scenario_strategy(scenario), &scenario->plan);
 }
 
 void rows_strip_updates(struct row *rows, int count)
@@ -25,13 +18,6 @@ void rows_strip_updates(struct row *rows, int count)
                 rows[rank].items[kept++] = rows[rank].items[i];
         rows[rank].count = kept;
     }
-}
-
-void rows_release(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++)
-        free(rows[rank].items);
-    free(rows);
 }
 
 /* What a first look at a row tells: which micro-batches it recomputes, and which backwards are their chunks' last before an

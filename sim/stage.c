@@ -193,6 +193,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     for (int s = 0; s < count; s++) {
         times->forward += stages[s].work[FORWARD].seconds / count;
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
+        if (scenario->plan.recompute)
+            times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
