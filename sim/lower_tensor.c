@@ -133,7 +133,7 @@ int tensor_costs(struct lowering *lowering, struct error *err)
         rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
                                 group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
                                 stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
-        lowering->tensor[i] = (struct tensor_cost){measured.seconds, measured.bytes_sent};
+        lowering->holders[i].tensor = (struct tensor_cost){measured.seconds, measured.bytes_sent};
     }
     free(gpus);
     return rc;
