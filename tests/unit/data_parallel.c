@@ -1,7 +1,7 @@
 /* Data parallelism against what DDP does and what all-reduces cost: buckets, overlap, whole iterations by formula. */
 #include "simulated.h"
 
-enum { LAYERS_MAX = 12, MODELS = 150 };
+enum { LAYERS_MAX = 12, MODELS = 60 };
 static const char *const engines[] = {"ideal", "simgrid"};
 static const char *const modes[] = {"messages", "measured"};
 
