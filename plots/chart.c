@@ -1,19 +1,21 @@
 #include "chart.h"
 
+#include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's colours and, where they have too few, Tol's: told apart with any colour vision. `ink` is the colour of
- * letters on it. */
+/* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE
+ * L*a*b* with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on
+ * it. */
 static const struct {
     const char *fill, *ink;
 } colours[TONE_COUNT] = {
     [TONE_FORWARD] = {"0x0072b2", "0xffffff"},
     [TONE_BACKWARD] = {"0xe69f00", "0x000000"},
     [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
-    [TONE_BACKWARD_WEIGHT] = {"0x117733", "0xffffff"},
-    [TONE_RECOMPUTE] = {"0x8fd0f5", "0x000000"},
-    [TONE_UPDATE] = {"0x777777", "0xffffff"},
-    [TONE_COMMUNICATION] = {"0xaa4499", "0xffffff"},
+    [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff"},
+    [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000"},
+    [TONE_UPDATE] = {"0x666666", "0xffffff"},
+    [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
 };
 
 const char *const tone_names[] = {
@@ -52,8 +54,8 @@ static const char *summary(const struct chart *chart)
     const struct time_unit *unit = time_unit_for(headline->iteration);
 
     return arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
-                        headline->iteration * unit->per_second, unit->label, 100 * headline->bubble + 0.0,
-                        100 * headline->utilization);
+                        headline->iteration * unit->per_second, unit->label, 100 * fmax(headline->bubble, 0),
+                        100 * fmax(headline->utilization, 0));
 }
 
 /* The entries of the legend that stand beside each other; each is as wide as the widest. */
@@ -78,16 +80,35 @@ int layout_top(const struct layout *layout)
     return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
 }
 
+/* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
+ * centred on the chart proper, so that the width is what the narrower side has, twice. */
+static double name_size(const char *name, int width)
+{
+    const double usual = 1.2, em = usual * 10 * 96 / 72;
+    double ems = 0;
+
+    for (; *name; name++)
+        if ((*name >= 'a' && *name <= 'z' && *name != 'm' && *name != 'w') || (*name >= '0' && *name <= '9'))
+            ems += 0.64;
+        else if ((*name & 0xC0) != 0x80)
+            ems += strchr(" .,:;/()|!'", *name) ? 0.4 : *name == '-' || *name == '_' ? 0.5 : 1;
+    return ems * em > width - 30 ? usual * (width - 30) / (ems * em) : usual;
+}
+
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
-    const char *kind = chart->kind;
+    const char *kind = chart->kind, *drawable = text_drawable(chart->arena, chart->headline.name);
 
     fprintf(out, "# The %s chart of one training iteration; its data are in %s.tsv beside this script.\n"
                  "# Restyle what you like and run: gnuplot %s.gp\n"
                  "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
     fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
     fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, chart->headline.name));
+    if (strcmp(drawable, chart->headline.name) != 0)
+        fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
+                text_escape(chart->arena, drawable));
+    fprintf(out, "name_size = %.2f\n", name_size(chart->headline.name, layout->width - layout->left + layout->right));
     fprintf(out, "summary = \"%s\"\n", summary(chart));
     fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
     fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
@@ -117,7 +138,8 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 font at_size(font_size)\n"
           "}\n"
           "if (format eq \"svg\") {\n"
-          "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) background rgb \"white\"\n"
+          "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) \\\n"
+          "        background rgb \"white\"\n"
           "}\n"
           "if (format eq \"pdf\") {\n"
           "    set terminal pdfcairo noenhanced size width/96.0,height/96.0 fontscale 0.75 font at_size(font_size)\n"
@@ -130,13 +152,13 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "set tmargin at screen 1 - 1.0*top/height\n"
           "set bmargin at screen 1.0*bottom/height\n"
           "middle = 0.5*(left + width - right)/width\n"
-          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(1.2*font_size)\n"
+          "set label 1 name at screen middle, 1 - 16.0/height center font at_size(name_size*font_size)\n"
           "set label 2 summary at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
           "set label 3 note at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
           "set border 3 linecolor rgb line_colour\n"
           "set tics nomirror out scale 0.5\n", out);
-    fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d Left reverse \\\n"
-                 "    samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));
+    fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d \\\n"
+                 "    Left reverse samplen 1 width 1 height 0 noautotitle\n", legend_columns(layout));
 }
 
 void script_end(const struct chart *chart)

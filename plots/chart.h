@@ -42,6 +42,11 @@ int tone_of(const char *kind);
 /* The text as valid UTF-8 in one line of at most `longest` characters: control characters become blanks, bytes that
  * are no UTF-8 become U+FFFD, and what is cut off shows as an ellipsis. */
 const char *text_clean(struct arena *arena, const char *text, size_t longest);
+/* Clean text as cairo can draw it here: characters that no font of this machine has become '?', because gnuplot's cairo
+ * terminals draw them as boxes larger than the picture. */
+const char *text_drawable(struct arena *arena, const char *text);
+/* A short name of the simulator's own, in bulk: clean, at most 24 characters, beyond Latin, Greek and Cyrillic '?'. */
+const char *text_label(struct arena *arena, const char *text);
 /* Clean text between double quotes of a script, or in a cell of a data file: whatever gnuplot could take for
  * something else is written as an octal escape. */
 const char *text_escape(struct arena *arena, const char *text);
@@ -68,6 +73,9 @@ void script_begin(const struct chart *chart, const struct layout *layout);
 /* Ends the script. */
 void script_end(const struct chart *chart);
 
+/* Runs a tool in a folder, without a shell, and keeps the beginning of what it writes to `descriptor` (1 or 2).
+ * Returns an errno: ENOENT when there is no such tool. */
+int tool_run(const char *folder, const char *const arguments[], int descriptor, char *text, size_t size, int *status);
 /* Runs gnuplot on KIND.gp in the folder DIR/plots, where it makes `picture`. */
 int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
 

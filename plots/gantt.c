@@ -8,7 +8,7 @@
 
 #include "tsv.h"
 
-enum { LONGEST_LABEL = 24, MOST_LANES = 1000 };
+enum { MOST_LANES = 1000 };
 
 enum { RANK, STAGE, KIND, NAME, START, END, LANE };
 static const char *const columns[] = {"rank", "stage", "kind", "name", "t0", "t1", "lane", NULL};
@@ -67,7 +67,6 @@ static int read_spans(struct gantt *gantt, struct tsv *tsv, struct error *err)
     }
     if (err->count + err->dropped > before)
         return -1;
-    tsv->loc.line = 0;
     if (rows == 0)
         return error_add(err, EXIT_INPUT, tsv->loc, "no spans: nothing to draw");
     return 0;
@@ -157,7 +156,7 @@ static void place_strips(struct gantt *gantt)
     free(used);
 }
 
-/* The boxes first..last-1 lie in one cell of one lane. Those of a kind become one, kinds in the order of their first. */
+/* The boxes first..last-1 lie in one cell of one lane. Those of a kind become one, kinds in the order of the first. */
 static void join(const struct box *boxes, size_t first, size_t last, struct boxes *joined)
 {
     double at = boxes[first].start;

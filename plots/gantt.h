@@ -42,8 +42,8 @@ struct gantt {
 };
 
 void gantt_release(struct gantt *gantt);
-/* Joins boxes narrower than a column (seconds) that begin in the same cell of a lane: those of a kind become one box, as
- * long as they are together. So the time a rank spends on a kind of work in a lane stays what it is. */
+/* Joins boxes narrower than a column (seconds) that begin in the same cell of a lane: those of a kind become one box,
+ * as long as they are together. So the time a rank spends on a kind of work in a lane stays what it is. */
 void gantt_merge(struct gantt *gantt, double column);
 /* Writes the data and the script of the boxes. */
 void gantt_script(const struct chart *chart, const struct gantt *gantt);

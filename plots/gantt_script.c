@@ -87,9 +87,9 @@ static void write_data(const struct chart *chart, const struct gantt *gantt)
             low += heights.box + heights.strip * lane->strip + BETWEEN;
         high = low + (lane->strip >= 0 ? heights.strip - BETWEEN : heights.box);
         fprintf(chart->data, "%d\t%d\t%s\t%s\t%.15g\t%.15g\t%.5g\t%.5g\t%d\t%d\t%s\n", row, rank,
-                text_escape(chart->arena, text_clean(chart->arena, lane->name, 100)), box->what, box->start, box->end,
+                text_escape(chart->arena, text_label(chart->arena, lane->name)), box->what, box->start, box->end,
                 row + low, row + high, box->kind, box->spans,
-                text_escape(chart->arena, text_clean(chart->arena, box->name, 24)));
+                text_escape(chart->arena, text_label(chart->arena, box->name)));
     }
 }
 
@@ -140,7 +140,7 @@ static void write_plot(const struct layout *layout, FILE *out)
           "pixel = 1.0*end/(width - left - right)\n"
           "gap(t0, t1) = t1 - t0 > 5*pixel ? 0.5*pixel : 0.0\n"
           "fits(t0, t1, low, high, name) = strlen(name) && (t1 - t0)/pixel > (0.84*strlen(name) + 0.2)*label_size \\\n"
-          "    && (high - low)*row_height > 1.3*label_size\n"
+          "    && (high - low)*row_height > 1.3*label_size && label_size >= 5    # smaller ones cannot be read\n"
           "label_font = at_size(label_size)\n"
           "ink(i) = value(sprintf(\"ink_%d\", i))\n"
           "plot \\\n", out);
@@ -148,10 +148,11 @@ static void write_plot(const struct layout *layout, FILE *out)
         if (layout->tones[i])
             fprintf(out, "    data using ($9 == %d ? 0.5*unit*($5 + $6) : NaN):(0.5*($7 + $8)):"
                          "(unit*($5 + gap($5, $6))):(unit*($6 - gap($5, $6))):7:8 \\\n"
-                         "        with boxxyerror fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n",
+                         "        with boxxyerror fillstyle solid 1 noborder fillcolor rgb colour_%d \\\n"
+                         "        title \"%s\", \\\n",
                     i, i, tone_names[i]);
-    fputs("    data using (fits($5, $6, $7, $8, strcol(11)) ? 0.5*unit*($5 + $6) : NaN):(0.5*($7 + $8)):11:(ink($9)) \\\n"
-          "        with labels font label_font textcolor rgb variable\n", out);
+    fputs("    data using (fits($5, $6, $7, $8, strcol(11)) ? 0.5*unit*($5 + $6) : NaN):(0.5*($7 + $8)): \\\n"
+          "        11:(ink($9)) with labels font label_font textcolor rgb variable\n", out);
 }
 
 static const char *note_of(const struct chart *chart, const struct gantt *gantt)
@@ -186,8 +187,8 @@ void gantt_script(const struct chart *chart, const struct gantt *gantt)
     script_begin(chart, &layout);
     fprintf(out, "\nrows = %d\nrow_height = (height - top - bottom)/(1.0*rows)\nend = %.15g\nunit = %g\n", gantt->nrows,
             gantt->end, unit->per_second);
-    fprintf(out, "label_size = %.1f\nrow_font = at_size(%.1f)\n", label_size(gantt, layout.width - layout.left - layout.right, row),
-            fmin(9.5, fmax(7, 0.6 * row)));
+    fprintf(out, "label_size = %.1f\nrow_font = at_size(%.1f)\n",
+            label_size(gantt, layout.width - layout.left - layout.right, row), fmin(9.5, fmax(7, 0.6 * row)));
     fputs("set xrange [0:end*unit]\nset yrange [rows:0]\n", out);
     fprintf(out, "set xlabel \"time (%s)\" offset 0,0.3\n", unit->label);
     write_labels(chart, gantt, step, out);

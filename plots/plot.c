@@ -130,7 +130,9 @@ static int write_chart(const struct kind *kind, struct chart *chart)
 int plot(const char *kind, const char *dir, const char *format, struct error *err)
 {
     struct arena arena = {0};
-    struct chart chart = {.kind = kind, .dir = dir, .format = format ? format : formats[0], .arena = &arena, .err = err};
+    struct chart chart = {
+        .kind = kind, .dir = dir, .format = format ? format : formats[0], .arena = &arena, .err = err,
+    };
     const struct kind *found = find_kind(kind, err);
     const char *plots = arena_printf(&arena, "%s/plots", dir);
     int failed = !found || check_format(chart.format, err) || make_folders(dir, plots, err) ||

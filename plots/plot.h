@@ -20,8 +20,8 @@ const char *plot_format_at(size_t i);
  * same. */
 int plot(const char *kind, const char *dir, const char *format, struct error *err);
 
-/* The i-th file that plot(kind, dir, format) makes, the picture first, then the script and the data; NULL past the last.
- * The path lives in the arena. */
+/* The i-th file that plot(kind, dir, format) makes, the picture first, then the script and the data; NULL past the
+ * last. The path lives in the arena. */
 const char *plot_file(struct arena *arena, const char *kind, const char *dir, const char *format, size_t i);
 
 #endif

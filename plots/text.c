@@ -2,6 +2,7 @@
 #include "chart.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* How many bytes the UTF-8 character at `text` takes; 0 when it is none (overlong, surrogate, cut short). */
 static size_t utf8_length(const unsigned char *text)
@@ -64,12 +65,79 @@ const char *text_clean(struct arena *arena, const char *text, size_t longest)
     return clean;
 }
 
+static unsigned code_point(const unsigned char *text, size_t length)
+{
+    unsigned code = length == 1 ? text[0] : text[0] & (0xFFu >> (length + 1));
+
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (text[i] & 0x3F);
+    return code;
+}
+
+/* Latin, Greek, Cyrillic and general punctuation: any font for text has them. */
+static bool is_common(unsigned code)
+{
+    return code < 0x250 || (code >= 0x370 && code < 0x500) || (code >= 0x2010 && code < 0x2028);
+}
+
+/* Whether a font has the character; assumed of common ones, and when there is nothing to ask. */
+static bool has_glyph(unsigned code)
+{
+    char pattern[32], fonts[8];
+    const char *const arguments[] = {"fc-list", pattern, "family", NULL};
+    int status = 0;
+
+    if (is_common(code))
+        return true;
+    snprintf(pattern, sizeof pattern, ":charset=%x", code);
+    return tool_run("/", arguments, STDOUT_FILENO, fonts, sizeof fonts, &status) || status || *fonts;
+}
+
+static const char *replace(struct arena *arena, const char *text, bool (*keep)(unsigned code))
+{
+    const unsigned char *from = (const unsigned char *)text;
+    char *drawable = arena_alloc(arena, strlen(text) + 1), *to = drawable;
+
+    while (*from) {
+        size_t length = utf8_length(from);
+
+        if (keep(code_point(from, length)))
+            to = mempcpy(to, from, length);
+        else
+            *to++ = '?';
+        from += length;
+    }
+    *to = '\0';
+    return drawable;
+}
+
+const char *text_drawable(struct arena *arena, const char *text)
+{
+    return replace(arena, text, has_glyph);
+}
+
+const char *text_label(struct arena *arena, const char *text)
+{
+    enum { LONGEST = 24 };
+    size_t length = 0;
+
+    while (text[length] >= ' ' && text[length] <= '~')
+        length++;
+    if (!text[length] && length <= LONGEST)
+        return text;                     /* as nearly always: nothing to copy */
+    return replace(arena, text_clean(arena, text, LONGEST), is_common);
+}
+
 const char *text_escape(struct arena *arena, const char *text)
 {
-    char *escaped = arena_alloc(arena, 4 * strlen(text) + 1), *to = escaped;
+    static const char special[] = "\"\\`'@#$";
+    char *escaped, *to;
 
+    if (!strpbrk(text, special))
+        return text;
+    escaped = to = arena_alloc(arena, 4 * strlen(text) + 1);
     for (; *text; text++) {
-        if (strchr("\"\\`'@#$", *text))
+        if (strchr(special, *text))
             to += sprintf(to, "\\%03o", (unsigned)(unsigned char)*text);
         else
             *to++ = *text;

@@ -50,7 +50,7 @@ static int check_whole(const struct tsv *tsv, struct error *err)
         return error_add(err, EXIT_INPUT, loc, "the file is empty");
     if (!zero && tsv->end[-1] == '\n')
         return 0;
-    loc.line = 1;
+    loc.line = loc.column = 1;
     for (const char *at = tsv->text; at < (zero ? zero : tsv->end); at++)
         loc.line += *at == '\n';
     if (zero)
@@ -68,6 +68,7 @@ static int split(struct tsv *tsv)
     *end = '\0';
     tsv->next = end + 1;
     tsv->loc.line++;
+    tsv->loc.column = 1;
     for (;;) {
         char *tab = strchr(line, '\t');
 
@@ -119,6 +120,7 @@ bool tsv_next(struct tsv *tsv, struct error *err)
         error_add(err, EXIT_INPUT, tsv->loc, "%d cell%s where the header has %d", cells, cells == 1 ? "" : "s",
                   tsv->in_file);
     }
+    tsv->loc = (struct loc){.file = tsv->loc.file};
     return false;
 }
 
@@ -172,7 +174,8 @@ int tsv_integer(const struct tsv *tsv, int column, int low, int high, int *value
     if (!end || *end)
         return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "'%.*s' is not a whole number", SHOWN, text);
     if (errno || number < low || number > high)
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "%.*s is not between %d and %d", SHOWN, text, low, high);
+        return error_add(err, EXIT_INPUT, tsv_loc(tsv, column), "%.*s is not between %d and %d", SHOWN, text, low,
+                         high);
     *value = (int)number;
     return 0;
 }

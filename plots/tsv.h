@@ -9,7 +9,7 @@ enum { TSV_COLUMNS = 64 };       /* at most, in a file */
 
 /* Zero-initialise; tsv_release when done. */
 struct tsv {
-    struct loc loc;              /* of the row at hand; column 0 */
+    struct loc loc;              /* of the row at hand; of the file when there is none */
     char *text, *next, *end;     /* the whole file, the row to come, the terminating zero */
     int in_file;                 /* columns in the file */
     int wanted;                  /* columns asked for */

@@ -67,7 +67,6 @@ static int read_windows(struct windows *windows, struct tsv *tsv, struct error *
     }
     if (err->count + err->dropped > before)
         return -1;
-    tsv->loc.line = 0;
     if (windows->count == 0)
         return error_add(err, EXIT_INPUT, tsv->loc, "no windows: nothing to draw");
     return 0;
@@ -121,8 +120,8 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
 
-    fputs("\n# columns: 1 time; 2 and on: the share of each kind, in the order of their colours. Areas are drawn from 0\n"
-          "# to the sum so far, the highest first.\n"
+    fputs("\n# columns: 1 time; 2 and on: the share of each kind, in the order of their colours.\n"
+          "# Areas are drawn from 0 to the sum so far, the highest first.\n"
           "plot \\\n", out);
     for (int k = TONE_COUNT - 1; k >= 0; k--)
         if (layout->tones[k])
@@ -132,7 +131,8 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
         if (layout->tones[k])
             fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
                     tone_names[k]);
-    fprintf(out, "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
+    fprintf(out, "    100*mean with lines linewidth 2.5 linecolor rgb \"white\" notitle, \\\n"
+                 "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
                  "title sprintf(\"mean %%.1f %%%%\", 100*mean)\n");
 }
 

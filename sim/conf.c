@@ -57,8 +57,8 @@ static struct loc loc_of(const struct composer *composer, yaml_mark_t mark)
 static int count_nodes(struct composer *composer, size_t nodes, struct loc loc)
 {
     if (nodes > CONF_MAX_NODES - composer->nodes)
-        return error_add(composer->err, EXIT_INPUT, loc, "more than %d values, each alias counted as what it stands for",
-                         CONF_MAX_NODES);
+        return error_add(composer->err, EXIT_INPUT, loc,
+                         "more than %d values, each alias counted as what it stands for", CONF_MAX_NODES);
     composer->nodes += nodes;
     return 0;
 }
@@ -219,7 +219,8 @@ static int alias_read(struct composer *composer, const yaml_event_t *event)
 
     text_clip(wanted.name, shown, sizeof shown);
     if (!anchor)
-        return error_add(composer->err, EXIT_INPUT, loc, "unknown alias '*%s'; no '&%s' stands before it", shown, shown);
+        return error_add(composer->err, EXIT_INPUT, loc, "unknown alias '*%s'; no '&%s' stands before it", shown,
+                         shown);
     if (anchor->open)
         return error_add(composer->err, EXIT_INPUT, loc, "the alias '*%s' stands inside what it stands for", shown);
     if (key_expected(composer))
@@ -279,8 +280,7 @@ static int syntax_error(struct composer *composer)
 {
     const yaml_parser_t *parser = &composer->parser;
     size_t index = parser->problem_mark.index;
-    /* The index counts characters; it is the byte only while all before it is ASCII, and a wrong guess shows nothing. */
-    int c = 0;
+    int c = 0;    /* the character there; libyaml's index counts characters, not bytes */
     const char *at = composer->text, *end = composer->text + composer->length;
 
     if (parser->error == YAML_MEMORY_ERROR)

@@ -9,7 +9,7 @@ int conf_read(struct arena *arena, const char *name, const char *text, size_t le
               struct node **root, struct error *err);
 /* Adds a key without asking whether it is there. */
 void node_push(struct arena *arena, struct node *mapping, const char *key, struct loc key_loc, struct node *value);
-/* Ends a mapping: refuses duplicate keys, and adds what `merge` (the value of <<, or NULL) has and the mapping has not. */
+/* Ends a mapping: refuses duplicate keys, and adds what `merge` (the value of <<, or NULL) has and it has not. */
 int node_settle(struct arena *arena, struct node *mapping, const struct node *merge, struct error *err);
 
 #endif

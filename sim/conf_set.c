@@ -133,6 +133,8 @@ int conf_set(struct arena *arena, struct node *root, const char *assignment, str
     struct node *value, *changed;
     struct path path;
 
+    if (conf_check_text(loc.file, assignment, strlen(assignment), true, err))
+        return -1;
     if (!equals || equals == assignment)
         return error_add(err, EXIT_USAGE, loc, "expected PATH=VALUE such as strategy.tensor=8");
     if (path_split(arena, assignment, (size_t)(equals - assignment), loc, &path, err))

@@ -139,8 +139,8 @@ static int field_absent(const struct reading *reading, const struct table *table
 {
     struct reading inner;
 
-    if (field->required && !field->fallback)
-        return !node ? 0 : misspelt_key(table, node, field->key) ? -1 :
+    if (field->required && !field->fallback && node)
+        return misspelt_key(table, node, field->key) ? -1 :
                reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
     if (field->fallback) {
         if (field_value(reading, field, fallback_node(reading, field), member))

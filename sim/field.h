@@ -25,7 +25,7 @@ struct list {
     const struct node *node;    /* where it came from; NULL when left out */
 };
 
-/* The names a CHOICE accepts: a NULL-terminated array, or a function for names that are collected elsewhere (list.h). */
+/* The names a CHOICE accepts: a NULL-terminated array, or a function for names that are collected elsewhere. */
 typedef const char *choice_name(size_t index);      /* NULL past the last */
 
 struct table;
@@ -37,15 +37,15 @@ struct field {
     const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
     bool required;              /* with no default: leaving it out is an error */
     enum unit unit;             /* QUANTITY */
-    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max below min
-                                   or infinite (or INT_MAX): no upper bound, so {.min = 1} is "1 or more" */
+    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max
+                                   below min or infinite (or INT_MAX) is none, so that {.min = 1} is "1 or more" */
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST: a lone mapping stands for a sequence of one */
-    /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump alone.
-     * Not called for what is left out and has no default: that stays zero. */
+    /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump
+     * alone. Not called for what is left out and has no default: that stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);
 };
 
@@ -59,9 +59,9 @@ struct table {
     const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
-     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the first
-     * table's fields were understood, and again to dump: it allocates once, keeps the address in the object, and gives
-     * that the next time. NULL, or a NULL table: none. */
+     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the
+     * first table's fields were understood, and again to dump: it allocates once, keeps the address in the object, and
+     * gives that the next time. NULL, or a NULL table: none. */
     const struct table *(*extension)(struct arena *arena, void *object, void **extra);
     /* What to say of a key that stands in neither table but would elsewhere ("'x' is an option of a, not of b"), or
      * NULL. Not required. */
@@ -70,8 +70,9 @@ struct table {
 
 /* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
  * defaults. What is left out and has no default is 0, NULL or an empty list, a QUANTITY NaN; a RECORD left out has the
- * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are
- * decimal only; null, a list or a mapping where a scalar is expected are named as what they are. */
+ * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown
+ * keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are decimal only; null, a
+ * list or a mapping where a scalar is expected are named as what they are. */
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
@@ -80,9 +81,9 @@ bool field_given(const struct table *table, const void *object, const char *key)
 /* Where the key's value stands, else where its mapping begins. */
 struct loc field_loc(const struct table *table, const void *object, const char *key);
 
-/* The object as a tree, every default filled in; reading it back gives the same object. Quantities that are NaN or
- * infinite, NULL strings, NULL optionals and empty lists are left out (a list that has a default or was given is not), and
- * what was neither given nor has a default and is still 0, or is one of exactly_one and was not given. */
+/* The object as a tree, every default filled in; reading it back gives the same object. Left out are quantities that
+ * are NaN or infinite, NULL strings, NULL optionals and empty lists (unless given or with a default), and what was
+ * neither given nor has a default and is still 0, or is one of exactly_one and was not given. */
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */

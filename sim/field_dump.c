@@ -33,7 +33,7 @@ static bool complete(const struct table *table, const struct node *mapping)
     return !table->exactly_one || exclusive == 1;
 }
 
-/* A record that was not written is shown with its defaults, unless it has none for a key that a written one must have. */
+/* A record that was not written is shown with its defaults, unless a written one must have a key without. */
 static struct node *record_dump(struct arena *arena, const struct field *field, const void *record, bool given)
 {
     struct node *mapping;

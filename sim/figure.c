@@ -35,6 +35,7 @@ void orders_print(const struct scenario *scenario, FILE *out)
     struct row *rows = rows_build(scenario);
     char cell[96];
 
+    rows_strip_updates(rows, scenario->plan.stages);
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         for (size_t i = 0; i < rows[rank].count; i += action_length(&rows[rank], i))
             fprintf(out, "%s%s%s", i ? "," : "",
@@ -127,6 +128,7 @@ static int replay_rows(struct scenario *scenario, struct replayed *replayed, str
     timeline_init(&replayed->timeline, &replayed->lowered.program);
     replay_ideal(&replayed->lowered.program, &replayed->free.cluster, &replayed->timeline);
     replayed->rows = rows_build(scenario);
+    rows_strip_updates(replayed->rows, scenario->plan.stages);
     time_cells(replayed);
     measure_slot(replayed);
     if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {

@@ -211,6 +211,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     if (check_size(scenario, err))
         return -1;
+    scenario->plan.batches = 1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
@@ -226,6 +227,19 @@ static const char *stem(struct arena *arena, const char *path)
     return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario, struct error *err)
+{
+    int rc;
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = field_parse(arena, &scenario_table, root, scenario, err);
+    scenario->arena = *arena;
+    *arena = (struct arena){0};
+    if (!rc && !scenario->name)
+        scenario->name = strcmp(name, "-") ? stem(&scenario->arena, name) : "stdin";
+    return rc ? rc : resolve(scenario, err);
+}
+
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
 {
     struct node *root;
@@ -237,11 +251,9 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
     for (size_t i = 0; !rc && i < nsets; i++)
         rc = conf_set(&arena, root, sets[i], err);
     if (!rc)
-        rc = field_parse(&arena, &scenario_table, root, scenario, err);
-    scenario->arena = arena;
-    if (!rc && !scenario->name)
-        scenario->name = strcmp(path, "-") ? stem(&scenario->arena, path) : "stdin";
-    return rc ? rc : resolve(scenario, err);
+        return scenario_read(&arena, root, path, scenario, err);
+    arena_release(&arena);
+    return rc;
 }
 
 void scenario_release(struct scenario *scenario)

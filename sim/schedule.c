@@ -30,6 +30,11 @@ void recompute(struct row *row, int chunk, int mb)
     append(row, RECOMPUTE, chunk, mb);
 }
 
+void update(struct row *row)
+{
+    append(row, UPDATE, 0, -1);
+}
+
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb)
 {
     append(row, FORWARD, forward_chunk, forward_mb);
@@ -94,12 +99,12 @@ int plan_rank(const struct plan *plan, int direction, int global_stage, int *chu
 
 int plan_micro_batches(const struct plan *plan)
 {
-    return plan->micro_batches / plan_directions(plan);
+    return plan->micro_batches * plan->batches / plan_directions(plan);
 }
 
 char work_letter(enum work_kind kind)
 {
-    return "FBIWR"[kind];
+    return "FBIWRU"[kind];
 }
 
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)

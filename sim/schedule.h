@@ -5,7 +5,7 @@
 
 #include "field.h"
 
-enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, WORK_KIND_COUNT };
+enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE, WORK_KIND_COUNT };
 
 /* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both count from 0. */
 struct work {
@@ -24,6 +24,10 @@ void recompute(struct row *row, int chunk, int mb);
 /* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
 
+/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last one. Only asynchronous
+ * schedules write it; the rows of the others end with it, after a flush. */
+void update(struct row *row);
+
 /* Which part of the model a rank's chunk is, with P ranks and V chunks a rank. */
 enum placement {
     PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
@@ -35,7 +39,8 @@ enum placement {
 struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank */
-    int micro_batches;       /* per replica and iteration */
+    int micro_batches;       /* per replica and batch */
+    int batches;             /* in a row, of asynchronous schedules; micro-batches are numbered through all of them */
     enum placement placement;
     bool recompute;          /* full recomputation: a forward keeps its input alone */
     struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
@@ -61,6 +66,7 @@ struct strategy {
     const char *formula;     /* its closed forms, as text */
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
+    bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
     enum placement placement;
     int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
@@ -87,7 +93,7 @@ int plan_global_stage(const struct plan *plan, int rank, int chunk);
 int plan_direction(const struct plan *plan, int chunk);
 /* Where a global stage of a direction is: its rank and, if `chunk` is not NULL, the rank's chunk. */
 int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk);
-/* Micro-batches of each direction. */
+/* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 
 /* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it where

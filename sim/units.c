@@ -7,7 +7,7 @@
 
 #include "base.h"
 
-/* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Ascending, so that later means larger. */
+/* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Ascending: later is larger. */
 struct prefix {
     const char *text;
     int exp10, exp2;
@@ -20,8 +20,8 @@ static const struct prefix time_prefixes[] = {
 };
 static const struct prefix byte_prefixes[] = {
     {"", 0, 0, false}, {"k", 3, 0, false}, {"K", 3, 0, true}, {"Ki", 0, 10, false}, {"M", 6, 0, false},
-    {"Mi", 0, 20, false}, {"G", 9, 0, false}, {"Gi", 0, 30, false}, {"T", 12, 0, false}, {"Ti", 0, 40, false}, {"P", 15, 0, false},
-    {"Pi", 0, 50, false}, {NULL, 0, 0, false},
+    {"Mi", 0, 20, false}, {"G", 9, 0, false}, {"Gi", 0, 30, false}, {"T", 12, 0, false}, {"Ti", 0, 40, false},
+    {"P", 15, 0, false}, {"Pi", 0, 50, false}, {NULL, 0, 0, false},
 };
 static const struct prefix flop_prefixes[] = {
     {"", 0, 0, false}, {"k", 3, 0, false}, {"K", 3, 0, true}, {"M", 6, 0, false}, {"G", 9, 0, false},
@@ -312,7 +312,7 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size)
     return buffer;
 }
 
-/* People read bytes in binary prefixes, the rest in decimal ones; minutes and hours from two on, counts from 10 k on. */
+/* People read bytes in binary prefixes, the rest in decimal ones; minutes and hours from two on, counts from 10 k. */
 static bool short_fits(enum unit unit, double value, double quotient, const struct name *name,
                        const struct prefix *prefix)
 {

@@ -3,3 +3,4 @@
 SCHEDULE(naive)
 SCHEDULE(gpipe)
 SCHEDULE(one_f_one_b)
+SCHEDULE(varuna)

@@ -174,7 +174,9 @@ static const char *word(size_t i, const void *context)
 
 static void test_nearest(void **state)
 {
-    static const char *const keys[] = {"schedule", "tensor", "pipeline", "data", "micro_batches", "zero", "h", "b1", NULL};
+    static const char *const keys[] = {
+        "schedule", "tensor", "pipeline", "data", "micro_batches", "zero", "h", "b1", NULL,
+    };
     static const char *const ties[] = {"cat", "bat", NULL};
     char long_word[200];
 

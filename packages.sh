@@ -1,0 +1,16 @@
+# Sourced by demo.sh and test.sh: installs the Debian packages that are missing, and says which.
+packages() {
+    missing=
+    for package in "$@"; do
+        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
+    done
+    [ -z "$missing" ] && return
+    echo "== installing$missing"
+    sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
+    $sudo apt-get update -qq
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+build_packages="cmake ninja-build gcc libc6-dev pkg-config libsimgrid-dev libyaml-dev libjansson-dev libcmocka-dev"
+plot_packages="gnuplot-nox fonts-dejavu-core"

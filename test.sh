@@ -1,0 +1,26 @@
+#!/bin/sh
+# The tests: ./test.sh installs what it needs, builds with gcc, clang and the sanitizers (warnings are errors), and runs
+# every test; the release build comes last, so that its summary closes the output. ./test.sh --quick: that one alone.
+set -eu
+cd "$(dirname "$0")"
+. ./packages.sh
+packages $build_packages $plot_packages clang diffutils
+jobs=$(nproc)
+
+build() {
+    echo "== building $1"
+    cmake --preset "$1" -DDTSIM_WERROR=ON >/dev/null
+    cmake --build "build$2" -j "$jobs" | grep -v '^\[.*Building\|^\[.*Linking' || true
+    cmake --build "build$2" -j "$jobs" >/dev/null
+}
+
+if [ "${1-}" != --quick ]; then
+    build clang -clang
+    build sanitize -sanitize
+    echo "== tests under the address and undefined-behaviour sanitizers"
+    (cd build-sanitize && ctest -j "$jobs" --output-on-failure -LE unsanitized | tail -n 4)
+fi
+build release ""
+echo "== tests"
+cd build
+ctest -j "$jobs" --output-on-failure

@@ -1,0 +1,117 @@
+/* Charts: what is said of bad result files, of a missing gnuplot, and of nonsense. */
+#include "plot_run.h"
+
+/* Plotting fails with the code, and `expected` is part of what is said. */
+static void assert_fails(const char *kind, const char *dir, const char *format, int code, const char *expected)
+{
+    struct error err = {0};
+    const char *said;
+    int found;
+
+    assert_int_equal(plot(kind, dir, format, &err), -1);
+    found = (int)error_exit_code(&err);
+    said = errors(&err);
+    if (!strstr(said, expected))
+        fail_msg("expected '%s' in: %s", expected, said);
+    assert_int_equal(found, code);
+}
+
+#define RUN RESULT("\"x\"")
+
+static const struct { const char *kind, *result, *spans, *windows, *expected; } bad[] = {
+    {"gantt", NULL, SPANS, NULL, "bad/result.json: error: unable to open"},
+    {"gantt", "{\"iteration_time_s\": 1,\n", SPANS, NULL, "bad/result.json:2:"},
+    {"gantt", "[]", SPANS, NULL, "result.json: error: not an object"},
+    {"gantt", "{\"iteration_time_s\": \"1\", \"scenario\": {}}", SPANS, NULL, "'iteration_time_s' is not a number"},
+    {"gantt", "{\"iteration_time_s\": 1, \"bubble_fraction\": 7, \"scenario\": {}}", SPANS, NULL,
+     "'bubble_fraction' is 7"},
+    {"gantt", "{\"scenario\": {}}", SPANS, NULL, "'scenario.name' is missing"},
+    {"gantt", RUN, NULL, NULL, "bad/spans.tsv: error: cannot open: No such file"},
+    {"gantt", RUN, "", NULL, "spans.tsv: error: the file is empty"},
+    {"gantt", RUN, HEADER, NULL, "spans.tsv: error: no spans"},
+    {"gantt", RUN, "rank\tstage\n", NULL, "spans.tsv:1:1: error: no column 'kind' in the header"},
+    {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t0\t1\tcomp", NULL, "spans.tsv:2:1: error: the file is truncated"},
+    {"gantt", RUN, SPANS "0\t0\tforward\n", NULL, "spans.tsv:7:1: error: 3 cells where the header has 8"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tone\tcompute\n", NULL,
+     "spans.tsv:7:20: error: 'one' is not a number"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tnan\tcompute\n", NULL, "'nan' is not a number"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1e999\tcompute\n", NULL, "'1e999' is not a number"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t2\t1\tcompute\n", NULL, "the span ends before it starts"},
+    {"gantt", RUN, SPANS "0\t0\twalk\tF1\t0\t0\t1\tcompute\n", NULL, "spans.tsv:7:5: error: unknown kind 'walk'"},
+    {"gantt", RUN, SPANS "0.5\t0\tforward\tF1\t0\t0\t1\tcompute\n", NULL, "'0.5' is not a whole number"},
+    {"gantt", RUN, SPANS "-1\t0\tforward\tF1\t0\t0\t1\tcompute\n", NULL, "-1 is not between 0 and"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1\t\n", NULL, "spans.tsv:7:22: error: a span without lane"},
+    {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t1\t1\tcompute\n", NULL, "no span takes any time"},
+    {"utilization", RUN, NULL, NULL, "bad/utilization.tsv: error: cannot open"},
+    {"utilization", RUN, NULL, SPANS, "utilization.tsv:1:1: error: no column 'forward' in the header"},
+    {"utilization", RUN, NULL, WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t2\n", "2 is not between 0 and 1"},
+    {"utilization", RUN, NULL, WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t.5\n", "the shares add up to 0.5"},
+    {"utilization", RUN, NULL, WINDOWS "5\t7\t0\t0\t0\t0\t0\t0\t0\t1\n",
+     "utilization.tsv:4:1: error: the window starts"},
+};
+
+static void bad_files_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_fails(bad[i].kind, make_run("bad", bad[i].result, bad[i].spans, bad[i].windows), NULL, EXIT_INPUT,
+                     bad[i].expected);
+    assert_null(get(arena_printf(&arena, "%s/bad/plots/gantt.tsv", root)));
+    assert_fails("gantt", arena_printf(&arena, "%s/none", root), NULL, EXIT_INPUT, "none: error: cannot open");
+    assert_fails("gantt", arena_printf(&arena, "%s/bad/result.json", root), NULL, EXIT_INPUT, "not a folder");
+    assert_fails("gant", root, NULL, EXIT_USAGE, "unknown kind of chart 'gant'; did you mean 'gantt'?");
+    assert_fails("gantt", root, "jpeg2000", EXIT_USAGE, "unknown format 'jpeg2000'; there are: png svg pdf");
+}
+
+/* Run with a PATH that has nothing: the data and the script are made, the picture is not. */
+static void without_gnuplot(void **state)
+{
+    const char *dir = make_run("no tool", RUN, SPANS, WINDOWS);
+    const char *path = getenv("PATH") ? arena_strdup(&arena, getenv("PATH")) : "";
+
+    (void)state;
+    setenv("PATH", "/nonexistent", 1);
+    assert_fails("gantt", dir, NULL, EXIT_NO_TOOL, "error: gnuplot is not installed (Debian: apt install gnuplot-nox");
+    setenv("PATH", path, 1);
+    assert_non_null(get(plot_file(&arena, "gantt", dir, NULL, 2)));
+    assert_non_null(get(plot_file(&arena, "gantt", dir, NULL, 1)));
+    assert_null(get(plot_file(&arena, "gantt", dir, NULL, 0)));
+}
+
+/* Bytes of good files changed at random: no crash, and every refusal is a message. */
+static void damaged_files(void **state)
+{
+    const char *path = getenv("PATH") ? arena_strdup(&arena, getenv("PATH")) : "";
+    static const char palette[] = "\t\n0-9.e\xFF\"\\x \r";
+    unsigned random = 7;
+
+    (void)state;
+    setenv("PATH", "/nonexistent", 1);
+    for (int round = 0; round < 600; round++) {
+        char *texts[] = {arena_strdup(&arena, SPANS), arena_strdup(&arena, WINDOWS), arena_strdup(&arena, RUN)};
+        char *text = texts[round % 3];
+        const char *dir;
+        struct error err = {0};
+
+        for (int i = 0; i < 1 + round % 4; i++) {
+            random = random * 1664525u + 1013904223u;
+            text[(random >> 8) % strlen(text)] = palette[(random >> 4) % (sizeof palette - 1)];
+        }
+        if (round % 7 == 0)
+            text[(random >> 8) % strlen(text)] = '\0';
+        dir = make_run("damaged", texts[2], texts[0], texts[1]);
+        assert_int_equal(plot(round % 3 == 1 ? "utilization" : "gantt", dir, NULL, &err), -1);
+        assert_true(err.count > 0);
+        error_release(&err);
+    }
+    setenv("PATH", path, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_files_are_named), cmocka_unit_test(without_gnuplot), cmocka_unit_test(damaged_files),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
