@@ -20,8 +20,8 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-/* What a first look at a row tells: which micro-batches it recomputes, and which backwards are their chunks' last before an
- * update. */
+/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards are
+ * their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -35,8 +35,12 @@ static void scan_row(struct lowering *lowering, int rank)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) && !complete[work.chunk])
             complete[work.chunk] = completes[i] = true;
-        for (int replica = 0; work.kind == RECOMPUTE && replica < lowering->out->replicas; replica++)
-            lowering_place(lowering, replica, rank, work).cell->recomputes = true;
+        for (int replica = 0; work.kind != UPDATE && replica < lowering->out->replicas; replica++) {
+            struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
+
+            cell->recomputes |= work.kind == RECOMPUTE;
+            cell->split |= work.kind == BACKWARD_WEIGHT;
+        }
     }
 }
 
@@ -122,7 +126,7 @@ static void allocate(struct lowering *lowering)
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false};
+        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, false};
     lowering->rows = rows_build(lowering->scenario);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
