@@ -186,13 +186,14 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     bool in_time = work.kind == BACKWARD && here.stage > 0 &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation, frees = 0, takes = 0;
+    double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
 
     if (work.kind == FORWARD)
         takes = kept;
     else if (work.kind == RECOMPUTE)
-        takes = costs->working;
+        takes = working;
     else if (work.kind != BACKWARD_INPUT)
-        frees = kept + (again ? costs->working : 0);
+        frees = kept + working;
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, frees, waits);
     if (in_time)
