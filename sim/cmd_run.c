@@ -43,7 +43,8 @@ static void print_run(const struct run *run, FILE *out)
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
-    fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
+    if (!isnan(m->samples_per_s))
+        fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
     if (!isnan(m->tokens_per_s))
         fprintf(out, "  %-24s %.5g\n", "tokens/s", m->tokens_per_s);
     line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");

@@ -5,14 +5,7 @@
 
 struct row *rows_build(const struct scenario *scenario)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    struct row *rows = xcalloc((size_t)scenario->plan.stages, sizeof *rows);
-
-    if (strategy->rows)
-        strategy->rows(rows, &scenario->plan);
-    for (int rank = 0; !strategy->rows && rank < scenario->plan.stages; rank++)
-        strategy->row(&rows[rank], &scenario->plan, rank);
-    return rows;
+    return rows_of(scenario_strategy(scenario), &scenario->plan);
 }
 
 void rows_strip_updates(struct row *rows, int count)
@@ -27,15 +20,8 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-void rows_release(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++)
-        free(rows[rank].items);
-    free(rows);
-}
-
-/* What a first look at a row tells: which micro-batches it recomputes, and which backwards are their chunks' last before an
- * update. */
+/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards are
+ * their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -49,8 +35,12 @@ static void scan_row(struct lowering *lowering, int rank)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) && !complete[work.chunk])
             complete[work.chunk] = completes[i] = true;
-        for (int replica = 0; work.kind == RECOMPUTE && replica < lowering->out->replicas; replica++)
-            lowering_place(lowering, replica, rank, work).cell->recomputes = true;
+        for (int replica = 0; work.kind != UPDATE && replica < lowering->out->replicas; replica++) {
+            struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
+
+            cell->recomputes |= work.kind == RECOMPUTE;
+            cell->split |= work.kind == BACKWARD_WEIGHT;
+        }
     }
 }
 
@@ -110,6 +100,23 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
         lowered->replicas = 1;
 }
 
+/* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+static int check_operations(const struct scenario *scenario, const struct lowered *lowered, struct error *err)
+{
+    enum { MOST = 1 << 26 };
+    const struct strategy_spec *spec = &scenario->strategy;
+    double n = spec->data, stages = plan_global_stages(&scenario->plan);
+    double work = 4.0 * lowered->replicas * stages * scenario->plan.micro_batches;
+    double messages = lowered->measured || lowered->replicas == 1 ? 0 :
+                      2 * n * scenario_all_reduce(scenario)->chunks(spec->data) * stages * lowered->program.flows;
+
+    if (work + messages <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
+                     "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' need "
+                     "the fewest", work + messages, (double)MOST);
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -119,7 +126,7 @@ static void allocate(struct lowering *lowering)
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false};
+        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, false};
     lowering->rows = rows_build(lowering->scenario);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
@@ -153,6 +160,8 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
 
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     choose_mode(scenario, what, lowered);
+    if (check_operations(scenario, lowered, err))
+        return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {

@@ -25,6 +25,7 @@ struct cell {
     uint32_t forwarded, recomputed, backwarded;
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     bool recomputes;                 /* the row recomputes it */
+    bool split;                      /* its backward for the weights comes later */
 };
 
 /* A chunk of a rank, in one replica. */

@@ -166,13 +166,14 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     bool in_time = work.kind == BACKWARD && here.stage > 0 &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation, frees = 0, takes = 0;
+    double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
 
     if (work.kind == FORWARD)
         takes = kept;
     else if (work.kind == RECOMPUTE)
-        takes = costs->working;
+        takes = working;
     else if (work.kind != BACKWARD_INPUT)
-        frees = kept + (again ? costs->working : 0);
+        frees = kept + working;
     /* cut for its buckets, a backward is not cut for the recomputation before it, which may begin with it */
     if (sliced && in_time)
         on_stage(lowering, here, here.stage - 1, work.mb)->due = waits->ids[0];

@@ -44,7 +44,9 @@ struct plan {
     enum placement placement;
     bool recompute;          /* full recomputation: a forward keeps its input alone */
     struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
-        double forward, backward_input, backward_weight;
+        double forward;
+        double backward_input;   /* with the recomputation before it, where there is one */
+        double backward_weight;
         double communication;    /* of a boundary to the next rank, without contention */
     } times;
     const void *options;     /* of the schedule: the struct of its options table */
@@ -75,11 +77,18 @@ struct strategy {
     void (*row)(struct row *row, const struct plan *plan, int rank);
     void (*rows)(struct row *rows, const struct plan *plan);
     /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a micro-batch;
-     * a backward that is split takes b / 2 twice. NULL, or NaN for a plan: no closed form. */
+     * a backward that is split takes b / 2 twice. NULL: no closed form; NaN: none for such a plan or such times. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
-    /* Most micro-batches (in all chunks) whose forward is done and backward is not, on that rank. NULL: no closed form. */
+    /* Most micro-batches (in all chunks) whose forward is done and backward (or its second half) is not, on that rank.
+     * NULL: no closed form; -1: none for such a plan. */
     int (*ideal_in_flight)(const struct plan *plan, int rank);
 };
+
+/* The rows of all ranks, an entry a rank; rows_release(rows, plan->stages) when done. */
+struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
+void rows_release(struct row *rows, int count);
+/* Whether the rows wait for each other forever, however fast they are. */
+bool rows_deadlock(const struct row *rows, const struct plan *plan);
 
 /* All of strategies/list.h, in its order. */
 const struct strategy *strategy_at(size_t index);        /* NULL past the last */

@@ -37,7 +37,8 @@ static struct stage_work sum(struct stage_work a, struct stage_work b)
 }
 
 /* Megatron recomputes layer by layer: the inputs of all blocks are kept, and the activations of one block live between
- * its recomputation and its backward. The layers before and after the blocks are not recomputed. */
+ * its recomputation and its backward; of all blocks, where the backward for the weights comes later. The layers before and
+ * after the blocks are not recomputed. */
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
 {
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
@@ -59,6 +60,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->work[RECOMPUTE] = sum(stage->work[RECOMPUTE], again);
         stage->checkpoint += layer->checkpoint;
         stage->working = fmax(stage->working, layer->activation);
+        stage->working_split += layer->activation;
     } else {
         stage->checkpoint += layer->activation;
     }
@@ -70,7 +72,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     };
 }
 
-/* The output layer of a tied model on another stage than the embedding holds a copy of its weights (Megatron-LM). */
+/* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
 static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
@@ -111,6 +113,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                          struct stage *stages)
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
+    int first_rank = plan_rank(&scenario->plan, 0, 0, NULL);
 
     for (size_t s = 0; s < nstages; s++)
         stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
@@ -124,7 +127,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                 ;
         block += layers[i].role == LAYER_BLOCK;
         add_layer(&stages[stage], scenario, &layers[i]);
-        if (layers[i].tied > 0 && nstages > 1)
+        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, NULL))
             add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
     for (size_t s = 0; s < nstages; s++)
@@ -147,8 +150,9 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         blocks += layers[i].role == LAYER_BLOCK;
     if ((size_t)plan_global_stages(&scenario->plan) > blocks)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer",
-                         plan_global_stages(&scenario->plan), blocks);
+                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer%s",
+                         plan_global_stages(&scenario->plan), blocks,
+                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
     place_layers(scenario, layers, count, blocks, stages);
     return 0;
 }
@@ -171,7 +175,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
         stage->work[RECOMPUTE].seconds = given->recompute;
         stage->parameters = given->parameters;
-        stage->activation = stage->working = given->activation;
+        stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
         stage->boundary = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
@@ -193,6 +197,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     for (int s = 0; s < count; s++) {
         times->forward += stages[s].work[FORWARD].seconds / count;
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
+        if (scenario->plan.recompute)
+            times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {

@@ -26,6 +26,7 @@ struct stage {
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
+    double working_split;    /* the same where the backward for the weights comes later: all that it will need */
     double boundary;         /* B handed to the next stage by each GPU of the tensor group */
 };
 

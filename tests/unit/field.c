@@ -163,9 +163,12 @@ static void test_kinds_are_refused(void **state)
     refuses("- a\n", "s.yaml:1:1: error: sample: expected a mapping such as '{name: ...}', found a list\n");
     refuses("text\n", "s.yaml:1:1: error: sample: expected a mapping such as '{name: ...}', found 'text'\n");
     refuses("---\n", "s.yaml:2:1: error: sample: expected a mapping such as '{name: ...}', found nothing\n");
-    refuses("preset: x\nstrategy: [a]\n", "s.yaml:2:11: error: strategy: expected a name or a mapping such as '{schedule: ...}', found a list\n");
-    refuses("preset: x\nstrategy:\n", "s.yaml:2:10: error: strategy: expected a name or a mapping such as '{schedule: ...}', found nothing\n");
-    refuses("preset: x\nstrategy: 1f1b\nlink: 3\n", "s.yaml:3:7: error: link: expected a mapping such as '{bandwidth: ...}', found '3'\n");
+    refuses("preset: x\nstrategy: [a]\n",
+            "s.yaml:2:11: error: strategy: expected a name or a mapping such as '{schedule: ...}', found a list\n");
+    refuses("preset: x\nstrategy:\n",
+            "s.yaml:2:10: error: strategy: expected a name or a mapping such as '{schedule: ...}', found nothing\n");
+    refuses("preset: x\nstrategy: 1f1b\nlink: 3\n",
+            "s.yaml:3:7: error: link: expected a mapping such as '{bandwidth: ...}', found '3'\n");
     refuses("preset: [x]\nstrategy: 1f1b\nname: {}\nlayers: 3\n",
             "s.yaml:1:9: error: sample: preset: expected text, found a list\n"
             "s.yaml:3:7: error: sample: name: expected text, found a mapping\n"
