@@ -23,7 +23,8 @@ static bool possible(enum schedule schedule, int p, int m)
 struct times { double forward, input, weight, again; };
 static const struct times even = {1, 1, 1, 1};
 
-#define MODEL "model: {stages: {forward: %g s, backward_input: %g s, backward_weight: %g s, recompute: %g s}}\n" \
+#define MODEL "model: {stages: {forward: %g s, backward_input: %g s, backward_weight: %g s, recompute: %g s,\n" \
+    "    activation: 1 B}}\n" \
     "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\nmemory: {recompute: %s}\n" \
     "simulation: {engine: ideal}\n"
 #define ARGUMENTS t->forward, t->input, t->weight, t->again, m, schedules[schedule], p, recompute ? "full" : "none"
@@ -205,6 +206,9 @@ static void assert_in_flight(enum schedule schedule, const struct simulated *sim
         if (said >= 0 && said != played->most[rank])
             fail_msg("rank %d has %d in flight, its schedule says %d, in\n%s", rank, played->most[rank], said,
                      simulated->text);
+        if (!plan->recompute && schedule != VARUNA)
+            expect_near("activations", simulated->run.metrics.ranks[rank].peak_activation, played->most[rank],
+                        simulated->text);
     }
 }
 
