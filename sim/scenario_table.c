@@ -44,7 +44,7 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket"},
     {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "25 MiB", .brief = "size of DDP's further gradient buckets"},
-    {.key = "all_reduce", .kind = FIELD_CHOICE, MEMBER(all_reduce), .choice = collective_name, .fallback = "ring",
+    {.key = "all_reduce", .kind = FIELD_CHOICE, MEMBER(all_reduce), .choice = all_reduce_name, .fallback = "ring",
      .brief = "all-reduce algorithm (dtsim list collectives)"},
     {.key = "channels", .kind = FIELD_INT, MEMBER(channels), .min = 0, .max = 64, .fallback = "0",
      .brief = "rings of an all-reduce at once; 0: as many as a node has NICs where the group has several GPUs a node"},
