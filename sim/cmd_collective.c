@@ -107,28 +107,30 @@ static int load_cluster(const char *text, struct request *request, struct error 
     return 0;
 }
 
-static void print_result(const struct request *request, bool json, double seconds, double messages)
+static void print_result(const struct request *request, bool json, const struct measured *measured)
 {
-    double algbw = seconds > 0 ? request->bytes / seconds : 0;
+    const struct collective *used = measured->used;
+    double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->collective->op, request->ranks);
     const char *op = collective_op_names[request->collective->op];
     char text[4][48];
 
     if (json) {
         json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
-                                   request->collective->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
-                                   request->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
-                                   busbw, "messages", (json_int_t)messages, "engine", engine_names[request->engine]);
+                                   used->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
+                                   measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
+                                   busbw, "messages", (json_int_t)measured->messages, "engine", engine_names[request->engine]);
         json_print(object, stdout);
         json_decref(object);
         return;
     }
     printf("%-14s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes", "messages", "time",
            "busbw");
-    printf("%-14s %-16s %6d %9d %12s %9.0f %14s %14s\n", op, request->collective->name, request->ranks,
-           request->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), messages,
+    printf("%-14s %-16s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, request->ranks,
+           measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
            unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
-    printf("algbw %s; %s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48), request->collective->formula);
+    printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
+           used == request->collective ? "" : "chosen by its formula, ", used->formula);
 }
 
 static int simulate(struct request *request, bool json, struct error *err)
@@ -145,7 +147,7 @@ static int simulate(struct request *request, bool json, struct error *err)
     rc = measure_collective(&measure, request->collective, gpus, 1, request->ranks, request->bytes, request->channels,
                             &measured, err);
     if (!rc)
-        print_result(request, json, measured.seconds, measured.messages);
+        print_result(request, json, &measured);
     measure_release(&measure);
     free(gpus);
     return rc;
@@ -182,7 +184,8 @@ const struct command cmd_collective = {
                "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter, all_gather: the\n"
                "                      whole vector, n times a rank's share; all_to_all: what a rank holds for all in all\n"
                "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce, all_to_all\n"
-               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first\n"
+               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first; auto: the one that is\n"
+               "                      shown instead\n"
                "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
                "                      the ranks fill several nodes of several GPUs, else 1\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"

@@ -52,6 +52,18 @@ struct task {
     double bytes;                    /* the vector (of one channel) */
 };
 
+/* What one message costs, for closed forms on clusters. */
+struct hop { double latency, bandwidth; };           /* s, B/s for one channel */
+static inline double hop_seconds(struct hop hop, double bytes)
+{
+    return hop.latency + bytes / hop.bandwidth;
+}
+struct fabric {
+    struct hop inside;               /* from one member to another of its node */
+    struct hop between;              /* to another node, while one member of a node sends to other nodes */
+    struct hop crowded;              /* while all members of a node do */
+};
+
 struct collective {
     enum collective_op op;
     const char *name;                /* "ring": unique within its operation */
@@ -59,10 +71,15 @@ struct collective {
     const char *paper;               /* where it and its formula are from */
     const char *figure;              /* its drawing in ASCII, for help */
     const char *formula;             /* its closed form, as text */
+    bool every_nic;                  /* members of one node all send to other nodes by themselves: one channel is enough */
+    bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
+    double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
-    void (*draw)(struct arrows *arrows, const struct task *task);
+    void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest other of the operation draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
+    /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
+    double (*cost)(const struct task *task, const struct fabric *fabric);
 };
 
 /* All of strategies/collectives/list.h, in its order. */
@@ -78,7 +95,7 @@ struct group {
     const int *gpus;                 /* one a member */
 };
 
-/* The collective as transfers: each channel moves 1/channels of `bytes` along its own member order, in which the
+/* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its own member order, in which the
  * members of every node are rotated, so that channels enter and leave a node through different NICs (as NCCL's rings).
  * lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to member m
  * begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per member, one
@@ -88,6 +105,13 @@ struct cluster;
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);
+/* What runs in the collective's place: the collective itself, or for one that draws nothing (auto) the cheapest of its
+ * operation. `channels`, given as the most that may be used, becomes those that are used. */
+const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,
+                                           const struct group *group, double bytes, int *channels);
+/* Seconds, estimated by the algorithm's own formula on this cluster. */
+double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                       double bytes, int channels);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);

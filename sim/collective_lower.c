@@ -74,7 +74,7 @@ struct lowering {
     const struct drawing *drawing;
     const struct group *group;
     double bytes;            /* of a channel */
-    int channels;
+    int channels, stride;    /* channels used, lanes a member */
     const uint32_t *lanes, *ready;
     struct op like;
     struct program *program;
@@ -112,7 +112,7 @@ static void lower_channel(struct lowering *lowering, int c)
         struct op op = lowering->like;
 
         op.kind = OP_TRANSFER;
-        op.lane = lowering->lanes[src * lowering->channels + c];
+        op.lane = lowering->lanes[src * lowering->stride + c];
         op.src = (uint32_t)lowering->group->gpus[src];
         op.dst = (uint32_t)lowering->group->gpus[dst];
         op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
@@ -127,7 +127,7 @@ static void lower_end(struct lowering *lowering, int member, uint32_t *done)
     struct op op = lowering->like;
 
     op.kind = OP_COMPUTE;
-    op.lane = lowering->lanes[member * lowering->channels];
+    op.lane = lowering->lanes[member * lowering->stride];
     lowering->deps.count = 0;
     for (int c = 0; c < lowering->channels; c++) {
         const struct channel *channel = &lowering->channel[c];
@@ -143,12 +143,15 @@ void collective_lower(const struct collective *collective, const struct cluster 
     struct drawing drawing;
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     struct lowering lowering = {
-        .drawing = &drawing, .group = group, .bytes = bytes / channels, .channels = channels,
+        .drawing = &drawing, .group = group, .stride = channels,
         .lanes = lanes, .ready = ready, .program = program,
         .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
     };
 
     BUG_IF(channels < 1);
+    collective = collective_choose(collective, cluster, group, bytes, &channels);
+    lowering.bytes = bytes / channels;
+    lowering.channels = channels;
     drawing_init(&drawing, collective, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
     });

@@ -60,6 +60,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank, uint32_t *scra
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
+/* Remembers, for the result, that this all-reduce was used. */
+void lowering_use(struct lowering *lowering, const struct collective *used);
 int lower_sync(struct lowering *lowering, struct error *err);
 
 /* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group; whether

@@ -100,17 +100,27 @@ static uint32_t collective_lane(const struct lowering *lowering, int program_ran
                                      (size_t)lowering->channels + (size_t)channel];
 }
 
+void lowering_use(struct lowering *lowering, const struct collective *used)
+{
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
+            lowering->out->all_reduces |= (uint64_t)1 << i;
+}
+
 static void sync_messages(struct sync *sync, struct op like, double bytes)
 {
     struct lowering *lowering = sync->lowering;
 
     for (int t = 0; t < lowering->program->flows; t++) {
         struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
+        int channels = sync->channels;
 
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
         collective_lower(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster, &group, bytes,
                          sync->channels, sync->lanes, sync->ready, like, lowering->program, sync->done);
+        lowering_use(lowering, collective_choose(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster,
+                                                 &group, bytes, &channels));
         for (int i = 0; i < sync->all; i++)
             *synced(lowering, sync->ranks[i], sync->chunks[i], t) = sync->done[i];
     }
@@ -126,6 +136,7 @@ static int sync_measured(struct sync *sync, struct op like, double bytes, struct
     if (measure_collective(lowering->measure, scenario_all_reduce(scenario), sync->gpus, lowering->program->flows,
                            sync->all, bytes, sync->channels, &measured, err))
         return -1;
+    lowering_use(lowering, measured.used);
     like.kind = OP_COMPUTE;
     like.lane = collective_lane(lowering, sync->ranks[0], 0, 0);
     uint32_t begin = program_add(lowering->program, like, sync->ready, (size_t)sync->here);

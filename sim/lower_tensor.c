@@ -114,6 +114,8 @@ int tensor_costs(struct lowering *lowering, struct error *err)
         rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
                                 group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
                                 stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
+        if (!rc)
+            lowering_use(lowering, measured.used);
         lowering->tensor[i] = (struct tensor_cost){measured.seconds, measured.bytes_sent};
     }
     free(gpus);

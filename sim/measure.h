@@ -10,6 +10,8 @@ struct measured {
     double seconds;          /* until the last member of the last group has its result */
     double bytes_sent;       /* by a member, mean over the first group */
     double messages;         /* of the first group */
+    const struct collective *used;   /* what collective_choose made of the collective, for the first group */
+    int channels;
 };
 
 struct measure {

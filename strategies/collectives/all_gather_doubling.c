@@ -49,6 +49,7 @@ const struct collective collective_all_gather_doubling = {
         " 1    ab => 2  ab => 3  cd => 0  cd => 1\n",
     .formula = "log2 n latency + (1 - 1/n) bytes / bandwidth, n = 2^k; else, p = 2^floor(log2 n): (2 + log2 p) "
                "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
+    .crowds = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -39,6 +39,15 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return rounds * (latency + task->bytes / bandwidth) + fold_ideal(task, latency, bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    double seconds = fold_ideal(task, fabric->crowded.latency, fabric->crowded.bandwidth);
+
+    for (int distance = 1; distance < core_size(task->n); distance *= 2)
+        seconds += hop_seconds(core_hop(task, fabric, distance), task->bytes);
+    return seconds;
+}
+
 const struct collective collective_butterfly = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "butterfly",
@@ -55,4 +64,5 @@ const struct collective collective_butterfly = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -47,6 +47,15 @@ static inline double fold_ideal(const struct task *task, double latency, double 
     return task->n > core_size(task->n) ? 2 * (latency + task->bytes / bandwidth) : 0;
 }
 
+/* What the core's messages across that distance cost on a cluster: they stay in a node where the node's ranks are a
+ * power of two and the distance is below it. Folded cores are taken to cross nodes each time. */
+static inline struct hop core_hop(const struct task *task, const struct fabric *fabric, int distance)
+{
+    bool aligned = core_size(task->n) == task->n && core_size(task->per_node) == task->per_node;
+
+    return aligned && distance < task->per_node ? fabric->inside : fabric->crowded;
+}
+
 /* Where the vector is cut into n shares: the first share of number q of the core, who answers for its own and for a
  * resting neighbour's. For q = p: n. */
 static inline int core_share(int n, int q)

@@ -55,6 +55,15 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * rounds * latency + 2 * (1 - 1.0 / p) * task->bytes / bandwidth + fold_ideal(task, latency, bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    double seconds = fold_ideal(task, fabric->crowded.latency, fabric->crowded.bandwidth);
+
+    for (int distance = 1; distance < core_size(task->n); distance *= 2)
+        seconds += 2 * hop_seconds(core_hop(task, fabric, distance), task->bytes / (2 * distance));
+    return seconds;
+}
+
 const struct collective collective_halving_doubling = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "halving-doubling",
@@ -72,4 +81,5 @@ const struct collective collective_halving_doubling = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -4,9 +4,12 @@
 
 #include <math.h>
 
+/* To rounding; within what the algorithm says where its form is an estimate for other counts than powers of two. */
 static void assert_near(double value, double expected, const struct collective *collective, int n)
 {
-    if (!(fabs(value - expected) <= 1e-9 * expected))
+    double error = n & (n - 1) ? collective->error : 0;
+
+    if (!(fabs(value - expected) <= (1e-9 + error) * expected))
         fail_msg("%s %s of %d: %.17g s, not %.17g s", collective_op_names[collective->op], collective->name, n, value,
                  expected);
 }
@@ -24,10 +27,10 @@ static void times_are_the_closed_form(void **state)
         double bytes = cases[k / 2].bytes, latency = cases[k / 2].latency, bandwidth = cases[k / 2].bandwidth;
 
         for (size_t i = 0; collective_at(i); i++)
-            for (int n = 1; n <= MAX_MEMBERS; n++) {
+            for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
                 const struct collective *collective = collective_at(i);
                 struct cluster cluster = k % 2 ? make_cluster(1, n, 1) : make_cluster(n, 1, 1);
-                int channels = n % 3 == 2 ? 3 : 1;
+                int channels = n % 3 == 2 && !collective->every_nic ? 3 : 1;
                 struct run run;
 
                 cluster.inside.latency = k % 2 ? latency : 1;
@@ -133,7 +136,7 @@ static void dependencies_follow_the_rule(void **state)
         check_rule(&chaos, 2 + round % 7, &seed);
     }
     for (size_t i = 0; collective_at(i); i++)
-        for (int round = 0; round < 80; round++)
+        for (int round = 0; round < 80 && collective_at(i)->draw; round++)
             check_rule(collective_at(i), 1 + round % 8, &seed);
 }
 
@@ -218,8 +221,9 @@ static void dependencies_move_every_contribution_once(void **state)
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (int n = 1; n <= MAX_MEMBERS; n++) {
-            int per_node = 1 + random_below(&seed, 9), channels = 1 + random_below(&seed, MAX_CHANNELS);
+        for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
+            int per_node = 1 + random_below(&seed, 9);
+            int channels = collective_at(i)->every_nic ? 1 : 1 + random_below(&seed, MAX_CHANNELS);
             struct cluster cluster = make_cluster((n + per_node - 1) / per_node, per_node, 1);
             struct run run;
 
