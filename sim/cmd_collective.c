@@ -20,10 +20,42 @@ struct request {
     struct cluster cluster;
 };
 
-static const char *collective_candidate(size_t i, const void *context)
+static const char *op_candidate(size_t i, const void *context)
 {
     (void)context;
-    return collective_name(i);
+    return collective_op_names[i];
+}
+
+static const char *collective_candidate(size_t i, const void *op)
+{
+    const struct collective *collective = collective_of(*(const enum collective_op *)op, i);
+
+    return collective ? collective->name : NULL;
+}
+
+/* --op and --algorithm. */
+static int parse_collective(const struct command *command, const struct arguments *arguments, struct request *request)
+{
+    const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce";
+    const char *algorithm = arguments->values[OPT_ALGORITHM], *meant;
+    enum collective_op op = 0;
+
+    while (op < COLLECTIVE_OP_COUNT && strcmp(collective_op_names[op], operation))
+        op++;
+    if (op == COLLECTIVE_OP_COUNT) {
+        meant = nearest(operation, op_candidate, NULL);
+        return usage_error(command, "--op: unknown operation '%s'%s%s%s", operation, meant ? "; did you mean '" : "",
+                           meant ? meant : "",
+                           meant ? "'?" : "; expected all_reduce, reduce_scatter, all_gather, broadcast, reduce or all_to_all");
+    }
+    request->collective = collective_find(op, algorithm ? algorithm : "ring");
+    if (!request->collective && !algorithm)
+        request->collective = collective_of(op, 0);
+    if (request->collective)
+        return ARGS_DONE;
+    meant = nearest(algorithm, collective_candidate, &op);
+    return usage_error(command, "--algorithm: unknown algorithm '%s'%s%s%s", algorithm, meant ? "; did you mean '" : "",
+                       meant ? meant : "", meant ? "'?" : " (dtsim list collectives)");
 }
 
 static bool parse_count(const char *text, int *value)
@@ -40,18 +72,11 @@ static bool parse_count(const char *text, int *value)
 static int parse_request(const struct command *command, const struct arguments *arguments, struct request *request)
 {
     const char *const *values = arguments->values;
-    const char *algorithm = values[OPT_ALGORITHM] ? values[OPT_ALGORITHM] : "ring";
     char why[256];
+    int code = parse_collective(command, arguments, request);
 
-    if (values[OPT_OP] && strcmp(values[OPT_OP], "all_reduce"))
-        return usage_error(command, "--op: unknown operation '%s'; expected all_reduce", values[OPT_OP]);
-    request->collective = collective_find(algorithm);
-    if (!request->collective) {
-        const char *meant = nearest(algorithm, collective_candidate, NULL);
-
-        return usage_error(command, "--algorithm: unknown algorithm '%s'%s%s%s", algorithm, meant ? "; did you mean '" : "",
-                           meant ? meant : "", meant ? "'?" : " (dtsim list collectives)");
-    }
+    if (code != ARGS_DONE)
+        return code;
     if (!values[OPT_RANKS] || !values[OPT_BYTES])
         return usage_error(command, "expected --ranks N and --bytes SIZE");
     if (!parse_count(values[OPT_RANKS], &request->ranks))
@@ -78,27 +103,30 @@ static int load_cluster(const char *text, struct request *request, struct error 
     return 0;
 }
 
-static void print_result(const struct request *request, bool json, double seconds, double messages)
+static void print_result(const struct request *request, bool json, const struct measured *measured)
 {
-    double algbw = seconds > 0 ? request->bytes / seconds : 0;
-    double busbw = algbw * 2 * (request->ranks - 1) / request->ranks;
+    const struct collective *used = measured->used;
+    double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
+    double busbw = algbw * collective_bus_factor(request->collective->op, request->ranks);
+    const char *op = collective_op_names[request->collective->op];
     char text[4][48];
 
     if (json) {
-        json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", "all_reduce", "algorithm",
-                                   request->collective->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
-                                   request->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
-                                   busbw, "messages", (json_int_t)messages, "engine", engine_names[request->engine]);
+        json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
+                                   used->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
+                                   measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
+                                   busbw, "messages", (json_int_t)measured->messages, "engine", engine_names[request->engine]);
         json_print(object, stdout);
         json_decref(object);
         return;
     }
-    printf("%-12s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes", "messages", "time",
+    printf("%-14s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes", "messages", "time",
            "busbw");
-    printf("%-12s %-16s %6d %9d %12s %9.0f %14s %14s\n", "all_reduce", request->collective->name, request->ranks,
-           request->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), messages,
+    printf("%-14s %-16s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, request->ranks,
+           measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
            unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
-    printf("algbw %s; %s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48), request->collective->formula);
+    printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
+           used == request->collective ? "" : "chosen by its formula, ", used->formula);
 }
 
 static int simulate(struct request *request, bool json, struct error *err)
@@ -115,7 +143,7 @@ static int simulate(struct request *request, bool json, struct error *err)
     rc = measure_collective(&measure, request->collective, gpus, 1, request->ranks, request->bytes, request->channels,
                             &measured, err);
     if (!rc)
-        print_result(request, json, measured.seconds, measured.messages);
+        print_result(request, json, &measured);
     measure_release(&measure);
     free(gpus);
     return rc;
@@ -142,18 +170,23 @@ static int collective_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_collective = {
     .name = "collective",
-    .usage = "CLUSTER --ranks N --bytes SIZE [--op all_reduce] [--algorithm NAME] [--channels C] [--engine ENGINE] [--json]",
+    .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] [--json]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
+                "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what stands under 'cluster:'\n"
                "  --ranks N           the first N GPUs of the cluster\n"
-               "  --bytes SIZE        the vector that each rank holds\n"
-               "  --algorithm NAME    dtsim list collectives; ring when left out\n"
+               "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter, all_gather: the\n"
+               "                      whole vector, n times a rank's share; all_to_all: what a rank holds for all in all\n"
+               "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce, all_to_all\n"
+               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first; auto: the one that is\n"
+               "                      shown instead\n"
                "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
                "                      the ranks fill several nodes of several GPUs, else 1\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
-               "busbw = algbw * 2 (n-1) / n (nccl-tests, doc/PERFORMANCE.md)\n",
+               "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter, all_gather and\n"
+               "all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
     .main = collective_main,
 };

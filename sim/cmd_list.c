@@ -11,8 +11,12 @@ static void list_strategies(FILE *out)
 
 static void list_collectives(FILE *out)
 {
-    for (size_t i = 0; collective_at(i); i++)
-        fprintf(out, "%-18s %s; %s\n", collective_at(i)->name, collective_at(i)->title, collective_at(i)->formula);
+    const struct collective *collective;
+
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
+        for (size_t i = 0; (collective = collective_of(op, i)); i++)
+            fprintf(out, "%-14s %-18s %s; %s\n", collective_op_names[op], collective->name, collective->title,
+                    collective->formula);
 }
 
 /* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
@@ -107,8 +111,8 @@ static void help_strategy(const struct strategy *strategy)
 
 static void help_collective(const struct collective *collective)
 {
-    printf("%s (all_reduce: %s)\n\n%s\n%s\nsource: %s\n", collective->title, collective->name, collective->figure,
-           collective->formula, collective->paper);
+    printf("%s (%s: %s)\n\n%s\n%s\nsource: %s\n", collective->title, collective_op_names[collective->op],
+           collective->name, collective->figure, collective->formula, collective->paper);
 }
 
 static void help_overview(void)
@@ -119,7 +123,7 @@ static void help_overview(void)
          "  dtsim collective dgx-a100 --ranks 16 --bytes '1 GB'\n");
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
-    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE or COLLECTIVE (its figure)");
+    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or its OPERATION (figures)");
 }
 
 static const char *topic_candidate(size_t i, const void *context)
@@ -136,7 +140,31 @@ static const char *topic_candidate(size_t i, const void *context)
     for (size_t k = 0; collective_at(k); k++)
         if (n++ == i)
             return collective_at(k)->name;
+    for (size_t k = 0; collective_op_names[k]; k++)
+        if (n++ == i)
+            return collective_op_names[k];
     return n == i ? "scenario" : NULL;
+}
+
+/* Schedules and collectives may share a name, and one is also that of an operation: all of them are shown. */
+static bool help_names(const char *topic)
+{
+    int shown = 0;
+
+    for (size_t i = 0; strategy_at(i); i++)
+        if (!strcmp(topic, strategy_at(i)->name) && ++shown)
+            help_strategy(strategy_at(i));
+    for (size_t i = 0; collective_at(i); i++)
+        if (!strcmp(topic, collective_at(i)->name)) {
+            printf("%s", shown++ ? "\n" : "");
+            help_collective(collective_at(i));
+        }
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
+        for (size_t i = 0; !strcmp(topic, collective_op_names[op]) && collective_of(op, i); i++) {
+            printf("%s", shown++ ? "\n" : "");
+            help_collective(collective_of(op, i));
+        }
+    return shown > 0;
 }
 
 static int help_topic(const struct command *command, const char *topic)
@@ -148,22 +176,15 @@ static int help_topic(const struct command *command, const char *topic)
             command_help(command_at(i), stdout);
             return EXIT_OK;
         }
-    for (size_t i = 0; strategy_at(i); i++)
-        if (!strcmp(topic, strategy_at(i)->name)) {
-            help_strategy(strategy_at(i));
-            return EXIT_OK;
-        }
-    if (collective_find(topic)) {
-        help_collective(collective_find(topic));
+    if (help_names(topic))
         return EXIT_OK;
-    }
     if (!strcmp(topic, "scenario")) {
         field_help(&scenario_table, 0, stdout);
         return EXIT_OK;
     }
     meant = nearest(topic, topic_candidate, NULL);
     return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected a command, 'scenario', a schedule or a collective");
+                       meant ? "'?" : "; expected a command, 'scenario', a schedule, a collective or its operation");
 }
 
 static int help_main(const struct command *command, int argc, char **argv)
@@ -181,9 +202,9 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | scenario | SCHEDULE | COLLECTIVE]",
-    .brief = "Explains a command, the scenario's keys, a schedule or a collective.",
-    .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help gpipe\n",
+    .usage = "[COMMAND | scenario | SCHEDULE | COLLECTIVE | OPERATION]",
+    .brief = "Explains a command, the scenario's keys, a schedule, a collective or all of an operation.",
+    .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help gpipe\n  dtsim help all_gather\n",
     .main = help_main,
 };
 

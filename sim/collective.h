@@ -5,6 +5,28 @@
 
 #include "program.h"
 
+/* What is brought about. The vector is `bytes` long (as nccl-tests counts them) and cut into equal chunks, the chunks
+ * into n equal shares: share r is chunks [r chunks / n, (r + 1) chunks / n). Rank 0 is the root.
+ *
+ *                  who contributes what              who ends with what                    bytes
+ *   all_reduce     every rank to every chunk         every rank: all of every chunk        what each rank holds
+ *   reduce_scatter every rank to every chunk         rank r: all of share r                n times what a rank ends with
+ *   all_gather     rank r to share r                 every rank: every share               n times what a rank begins with
+ *   broadcast      the root to every chunk           every rank: the root's every chunk    what the root holds
+ *   reduce         every rank to every chunk         the root: all of every chunk          what each rank holds
+ *   all_to_all     every rank to every chunk         rank r: share r of every rank         what each rank holds in all
+ *
+ * "All of a chunk" is the sum of the contributions, each of them once. In an all_to_all nothing is summed: contributions
+ * stay side by side, so that an arrow moves only what its source began with, and REDUCE says that it joins the others.
+ * Chunks that a rank does not end with may hold anything at the end. */
+enum collective_op {
+    COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE,
+    COLLECTIVE_ALL_TO_ALL, COLLECTIVE_OP_COUNT
+};
+extern const char *const collective_op_names[];      /* NULL-terminated: "all_reduce", ... */
+/* busbw / algbw (nccl-tests, doc/PERFORMANCE.md): the share of `bytes` that the busiest links must carry. */
+double collective_bus_factor(enum collective_op op, int n);
+
 enum combine { COPY, REDUCE };       /* what the receiver does with what arrives: keep it, or add it to its own */
 
 /* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. An arrow waits for what last arrived, in earlier
@@ -22,22 +44,49 @@ struct arrows { struct arrow *items; size_t count, capacity; };
 void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks);
 void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks);
 
+/* All that an algorithm knows of what it is drawn for. */
+struct task {
+    int n;                           /* ranks */
+    int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1 where
+                                        the nodes do not hold equally many */
+    double bytes;                    /* the vector (of one channel) */
+};
+
+/* What one message costs, for closed forms on clusters. */
+struct hop { double latency, bandwidth; };           /* s, B/s for one channel */
+static inline double hop_seconds(struct hop hop, double bytes)
+{
+    return hop.latency + bytes / hop.bandwidth;
+}
+struct fabric {
+    struct hop inside;               /* from one member to another of its node */
+    struct hop between;              /* to another node, while one member of a node sends to other nodes */
+    struct hop crowded;              /* while all members of a node do */
+};
+
 struct collective {
-    const char *name;                /* "ring", as under strategy.all_reduce */
+    enum collective_op op;
+    const char *name;                /* "ring": unique within its operation */
     const char *title;               /* "Ring all-reduce (reduce-scatter, then all-gather)" */
     const char *paper;               /* where it and its formula are from */
     const char *figure;              /* its drawing in ASCII, for help */
     const char *formula;             /* its closed form, as text */
-    int (*chunks)(int n);            /* how many equal chunks the vector is cut into */
-    void (*draw)(struct arrows *arrows, int n);
+    bool every_nic;                  /* members of one node all send to other nodes by themselves: one channel is enough */
+    bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
+    double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
+    int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
+    void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest other of the operation draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
-    double (*ideal)(int n, double bytes, double latency, double bandwidth);
+    double (*ideal)(const struct task *task, double latency, double bandwidth);
+    /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
+    double (*cost)(const struct task *task, const struct fabric *fabric);
 };
 
 /* All of strategies/collectives/list.h, in its order. */
-const struct collective *collective_at(size_t index);            /* NULL past the last */
-const char *collective_name(size_t index);                       /* a choice_name */
-const struct collective *collective_find(const char *name);      /* NULL: unknown */
+const struct collective *collective_at(size_t index);                                /* NULL past the last */
+const struct collective *collective_of(enum collective_op op, size_t index);         /* likewise, of one operation */
+const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
+const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
 /* Which GPU sends for which member, and over how many rings (channels) at once. */
 struct group {
@@ -46,18 +95,27 @@ struct group {
     const int *gpus;                 /* one a member */
 };
 
-/* The collective as transfers: each channel moves 1/channels of `bytes` along its own member order, in which the
+/* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its own member order, in which the
  * members of every node are rotated, so that channels enter and leave a node through different NICs (as NCCL's rings).
  * lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to member m
  * begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per member, one
  * id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its first
- * lane. */
+ * lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. */
 struct cluster;
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);
+/* What runs in the collective's place: the collective itself, or for one that draws nothing (auto) the cheapest of its
+ * operation. `channels`, given as the most that may be used, becomes those that are used. */
+const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,
+                                           const struct group *group, double bytes, int *channels);
+/* Seconds, estimated by the algorithm's own formula on this cluster. */
+double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                       double bytes, int channels);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);
+/* What struct task calls per_node. */
+int collective_per_node(const struct cluster *cluster, const struct group *group);
 
 #endif

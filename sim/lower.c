@@ -80,7 +80,8 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
-/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take. */
+/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
+ * never durations where all-reduces of different stages would meet on the same links. */
 static void choose_mode(const struct scenario *scenario, enum lower_what what, struct lowered *lowered)
 {
     enum { FEW = 200000 };
@@ -93,7 +94,8 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
     lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
     if (what == LOWER_COMPUTE || spec->data * plan_directions(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED || (mode == COLLECTIVES_AUTO && work + messages > FEW);
+    lowered->measured = mode == COLLECTIVES_MEASURED ||
+                        (mode == COLLECTIVES_AUTO && work + messages > FEW && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       plan_directions(plan) == 1;
     if (lowered->folded)
@@ -108,7 +110,7 @@ static int check_operations(const struct scenario *scenario, const struct lowere
     double n = spec->data, stages = plan_global_stages(&scenario->plan);
     double work = 4.0 * lowered->replicas * stages * scenario->plan.micro_batches;
     double messages = lowered->measured || lowered->replicas == 1 ? 0 :
-                      2 * n * scenario_all_reduce(scenario)->chunks(spec->data) * stages * lowered->program.flows;
+                      2 * n * n * stages * lowered->program.flows;
 
     if (work + messages <= MOST)
         return 0;

@@ -16,6 +16,7 @@ struct lowered {
     int replicas;            /* simulated; 1 of strategy.data where folded */
     bool folded;
     bool measured;           /* gradient all-reduces are measured durations, not messages */
+    uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
 };
 
 /* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */

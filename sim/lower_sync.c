@@ -55,7 +55,7 @@ struct sync {
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
     uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    uint32_t *ready;         /* scratch, a holder */
+    uint32_t *ready, *begin; /* scratch, a holder */
     uint32_t *done;          /* scratch, a holder */
 };
 
@@ -66,6 +66,7 @@ static void sync_release(struct sync *sync)
     free(sync->chunks);
     free(sync->lanes);
     free(sync->ready);
+    free(sync->begin);
     free(sync->done);
 }
 
@@ -134,6 +135,7 @@ static void sync_init(struct sync *sync, struct lowering *lowering, int stage)
     sync->channels = stage_channels(lowering, copies, sync->all);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
     sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->begin = xcalloc(all, sizeof *sync->begin);
     sync->done = xcalloc(all, sizeof *sync->done);
     free(copies);
 }
@@ -144,17 +146,33 @@ static uint32_t collective_lane(const struct lowering *lowering, int program_ran
                                      (size_t)lowering->channels + (size_t)channel];
 }
 
+void lowering_use(struct lowering *lowering, const struct collective *used)
+{
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
+            lowering->out->all_reduces |= (uint64_t)1 << i;
+}
+
 static void sync_messages(struct sync *sync, struct op like, double bytes)
 {
     struct lowering *lowering = sync->lowering;
 
     for (int t = 0; t < lowering->program->flows; t++) {
         struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
+        int channels = sync->channels;
 
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
+        /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
+        for (int i = 0; sync->channels > 1 && i < sync->all; i++) {
+            like.lane = sync->lanes[i * sync->channels];
+            sync->begin[i] = program_add(lowering->program, like, &sync->ready[i], 1);
+        }
         collective_lower(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster, &group, bytes,
-                         sync->channels, sync->lanes, sync->ready, like, lowering->program, sync->done);
+                         sync->channels, sync->lanes, sync->channels > 1 ? sync->begin : sync->ready, like,
+                         lowering->program, sync->done);
+        lowering_use(lowering, collective_choose(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster,
+                                                 &group, bytes, &channels));
         for (int i = 0; i < sync->all; i++)
             holder_of(lowering, sync->ranks[i], sync->chunks[i])->synced[t] = sync->done[i];
     }
@@ -170,6 +188,7 @@ static int sync_measured(struct sync *sync, struct op like, double bytes, struct
     if (measure_collective(lowering->measure, scenario_all_reduce(scenario), sync->gpus, lowering->program->flows,
                            sync->all, bytes, sync->channels, &measured, err))
         return -1;
+    lowering_use(lowering, measured.used);
     like.kind = OP_COMPUTE;
     like.lane = collective_lane(lowering, sync->ranks[0], 0, 0);
     uint32_t begin = program_add(lowering->program, like, sync->ready, (size_t)sync->here);
@@ -188,7 +207,7 @@ static int sync_measured(struct sync *sync, struct op like, double bytes, struct
 static bool sync_stage(struct lowering *lowering, int stage)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
-    struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = stage};
+    struct op like = {.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = stage};
     struct sync sync;
     bool complete = true;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Every GPU has links of its own all the way to every other: flows of different GPUs never meet. */
-static bool private_links(const struct cluster *cluster)
+bool private_links(const struct cluster *cluster)
 {
     return cluster->ideal || cluster->nodes == 1 ||
            (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
@@ -133,6 +133,8 @@ int tensor_costs(struct lowering *lowering, struct error *err)
         rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
                                 group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
                                 stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
+        if (!rc)
+            lowering_use(lowering, measured.used);
         lowering->holders[i].tensor = (struct tensor_cost){measured.seconds, measured.bytes_sent};
     }
     free(gpus);

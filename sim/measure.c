@@ -82,6 +82,7 @@ static void lower_groups(const struct measure *measure, const struct measurement
 
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
 {
+    struct group group = {.n = wanted->n, .gpus = gpus};
     struct program program = {0};
     struct timeline timeline;
     double bytes = 0, messages = 0;
@@ -98,7 +99,11 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
             messages++;
         }
     }
-    wanted->result = (struct measured){timeline.makespan, bytes / wanted->n, messages};
+    wanted->result = (struct measured){
+        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages, .channels = wanted->channels,
+    };
+    wanted->result.used = collective_choose(wanted->collective, measure->cluster, &group, wanted->bytes,
+                                            &wanted->result.channels);
     timeline_release(&timeline);
     program_release(&program);
     return rc;
@@ -111,15 +116,19 @@ int measure_collective(struct measure *measure, const struct collective *collect
                        double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
+    struct group group = {.n = n, .gpus = gpus};
+    const struct collective *used;
     const struct measurement *known;
     double messages;
 
-    *result = (struct measured){0};
+    *result = (struct measured){.used = collective, .channels = 1};
     if (n <= 1)
         return 0;
-    wanted.channels = channels ? channels : collective_channels(measure->cluster, &(struct group){.n = n, .gpus = gpus});
+    wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
-    messages = 2.0 * n * collective->chunks(n) * wanted.channels * ngroups;
+    wanted.result.channels = wanted.channels;
+    used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
+    messages = 2.0 * n * used->chunks(&(struct task){.n = n, .per_node = 1, .bytes = bytes}) * wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},

@@ -1,5 +1,5 @@
 /* measure: how long a collective takes on the simulated cluster. Each distinct one (algorithm, placement of the group and
- * of its sibling groups, bytes) is replayed message by message once, alone, and remembered. */
+ * of its sibling groups, bytes, as collective.h counts them) is replayed message by message once, alone, and remembered. */
 #ifndef DTSIM_MEASURE_H
 #define DTSIM_MEASURE_H
 
@@ -10,6 +10,8 @@ struct measured {
     double seconds;          /* until the last member of the last group has its result */
     double bytes_sent;       /* by a member, mean over the first group */
     double messages;         /* of the first group */
+    const struct collective *used;   /* what collective_choose made of the collective, for the first group */
+    int channels;
 };
 
 struct measure {

@@ -62,6 +62,17 @@ static json_t *breakdown_json(const struct metrics *metrics)
     return json;
 }
 
+/* The all-reduces that ran: the scenario's, or those that auto chose. */
+static json_t *all_reduces_json(const struct lowered *lowered)
+{
+    json_t *json = json_array();
+
+    for (size_t i = 0; all_reduce_name(i); i++)
+        if (lowered->all_reduces >> i & 1)
+            json_array_append_new(json, json_string(all_reduce_name(i)));
+    return json;
+}
+
 json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -97,6 +108,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
     json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
+    json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
     json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
                                                    cost_source_names[scenario->costs.gpu]));

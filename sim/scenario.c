@@ -10,7 +10,7 @@ const struct strategy *scenario_strategy(const struct scenario *scenario)
 
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
 {
-    return collective_at((size_t)scenario->strategy.all_reduce);
+    return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
 }
 
 int scenario_gpus(const struct scenario *scenario)

@@ -41,7 +41,7 @@ struct scenario {
         int zero;
         int data_parallel;               /* enum data_parallel */
         double first_bucket, bucket;     /* B, of DDP */
-        int all_reduce;                  /* index of collective_at */
+        int all_reduce;                  /* index of collective_of, of the all-reduces */
         int channels;                    /* rings at once; 0: collective_channels */
         struct list placement;           /* of int, enum dimension: fastest-varying first */
     } strategy;

@@ -48,7 +48,7 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket"},
     {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "25 MiB", .brief = "size of DDP's further gradient buckets"},
-    {.key = "all_reduce", .kind = FIELD_CHOICE, MEMBER(all_reduce), .choice = collective_name, .fallback = "ring",
+    {.key = "all_reduce", .kind = FIELD_CHOICE, MEMBER(all_reduce), .choice = all_reduce_name, .fallback = "ring",
      .brief = "all-reduce algorithm (dtsim list collectives)"},
     {.key = "channels", .kind = FIELD_INT, MEMBER(channels), .min = 0, .max = 64, .fallback = "0",
      .brief = "rings of an all-reduce at once; 0: as many as a node has NICs where the group has several GPUs a node"},
@@ -113,7 +113,8 @@ static const struct field simulation_spec_fields[] = {
      .brief = "simgrid: flows share links; ideal: nothing contends"},
     {.key = "collectives", .kind = FIELD_CHOICE, MEMBER(collectives), .fallback = "auto",
      .choices = NAMES("auto", "messages", "measured"),
-     .brief = "every message a flow, or each distinct collective replayed alone once; auto: messages while they are few"},
+     .brief = "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
+              "auto: messages while they are few or links are shared"},
     {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
      .brief = "simulate one replica where all are identical and collectives are measured"},
     {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",

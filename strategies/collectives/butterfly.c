@@ -14,15 +14,15 @@
  * of collective communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "fold.h"
 
-static int chunks(int n)
+static int chunks(const struct task *task)
 {
-    (void)n;
+    (void)task;
     return 1;
 }
 
-static void draw(struct arrows *arrows, int n)
+static void draw(struct arrows *arrows, const struct task *task)
 {
-    int p = core_size(n), step = fold_in(arrows, n, 1);
+    int n = task->n, p = core_size(n), step = fold_in(arrows, n, 1);
 
     for (int distance = 1; distance < p; distance *= 2, step++)
         for (int q = 0; q < p; q++)
@@ -30,16 +30,26 @@ static void draw(struct arrows *arrows, int n)
     fold_out(arrows, step, n, 1);
 }
 
-static double ideal(int n, double bytes, double latency, double bandwidth)
+static double ideal(const struct task *task, double latency, double bandwidth)
 {
     int rounds = 0;
 
-    for (int p = core_size(n); p > 1; p /= 2)
+    for (int p = core_size(task->n); p > 1; p /= 2)
         rounds++;
-    return rounds * (latency + bytes / bandwidth) + fold_ideal(n, bytes, latency, bandwidth);
+    return rounds * (latency + task->bytes / bandwidth) + fold_ideal(task, latency, bandwidth);
+}
+
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    double seconds = fold_ideal(task, fabric->crowded.latency, fabric->crowded.bandwidth);
+
+    for (int distance = 1; distance < core_size(task->n); distance *= 2)
+        seconds += hop_seconds(core_hop(task, fabric, distance), task->bytes);
+    return seconds;
 }
 
 const struct collective collective_butterfly = {
+    .op = COLLECTIVE_ALL_REDUCE,
     .name = "butterfly",
     .title = "Butterfly all-reduce (recursive doubling)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
@@ -54,4 +64,5 @@ const struct collective collective_butterfly = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

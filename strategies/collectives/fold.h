@@ -42,9 +42,43 @@ static inline void fold_out(struct arrows *arrows, int step, int n, int nchunks)
 }
 
 /* Seconds of both. */
-static inline double fold_ideal(int n, double bytes, double latency, double bandwidth)
+static inline double fold_ideal(const struct task *task, double latency, double bandwidth)
 {
-    return n > core_size(n) ? 2 * (latency + bytes / bandwidth) : 0;
+    return task->n > core_size(task->n) ? 2 * (latency + task->bytes / bandwidth) : 0;
+}
+
+/* What the core's messages across that distance cost on a cluster: they stay in a node where the node's ranks are a
+ * power of two and the distance is below it. Folded cores are taken to cross nodes each time. */
+static inline struct hop core_hop(const struct task *task, const struct fabric *fabric, int distance)
+{
+    bool aligned = core_size(task->n) == task->n && core_size(task->per_node) == task->per_node;
+
+    return aligned && distance < task->per_node ? fabric->inside : fabric->crowded;
+}
+
+/* Where the vector is cut into n shares: the first share of number q of the core, who answers for its own and for a
+ * resting neighbour's. For q = p: n. */
+static inline int core_share(int n, int q)
+{
+    int resting = n - core_size(n);
+
+    return q < resting ? 2 * q : q + resting;
+}
+
+/* Seconds of a core that swaps shares at distances 1, 2, .. p / 2, in any order, each time those of `distance` numbers,
+ * and of the way in and out: a whole vector one way, a share the other. Numbers from 0 have the most shares, and what
+ * they send or receive is always the largest message, so that nothing waits longer. */
+static inline double core_shares_ideal(const struct task *task, double latency, double bandwidth)
+{
+    int n = task->n, p = core_size(n), messages = 0, shares = 0;
+
+    for (int distance = 1; distance < p; distance *= 2, messages++)
+        shares += core_share(n, distance);
+    if (n > p) {
+        messages += 2;
+        shares += n + 1;
+    }
+    return messages * latency + shares * task->bytes / n / bandwidth;
 }
 
 #endif

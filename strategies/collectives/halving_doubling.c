@@ -28,9 +28,14 @@ static int block(int p, int q, int distance)
     return begin;
 }
 
-static void draw(struct arrows *arrows, int n)
+static int chunks(const struct task *task)
 {
-    int p = core_size(n), step = fold_in(arrows, n, p), d;
+    return core_size(task->n);
+}
+
+static void draw(struct arrows *arrows, const struct task *task)
+{
+    int n = task->n, p = core_size(n), step = fold_in(arrows, n, p), d;
 
     for (d = 1; d < p; d *= 2, step++)
         for (int q = 0; q < p; q++)
@@ -41,16 +46,26 @@ static void draw(struct arrows *arrows, int n)
     fold_out(arrows, step, n, p);
 }
 
-static double ideal(int n, double bytes, double latency, double bandwidth)
+static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    int p = core_size(n), rounds = 0;
+    int p = core_size(task->n), rounds = 0;
 
     for (int rest = p; rest > 1; rest /= 2)
         rounds++;
-    return 2 * rounds * latency + 2 * (1 - 1.0 / p) * bytes / bandwidth + fold_ideal(n, bytes, latency, bandwidth);
+    return 2 * rounds * latency + 2 * (1 - 1.0 / p) * task->bytes / bandwidth + fold_ideal(task, latency, bandwidth);
+}
+
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    double seconds = fold_ideal(task, fabric->crowded.latency, fabric->crowded.bandwidth);
+
+    for (int distance = 1; distance < core_size(task->n); distance *= 2)
+        seconds += 2 * hop_seconds(core_hop(task, fabric, distance), task->bytes / (2 * distance));
+    return seconds;
 }
 
 const struct collective collective_halving_doubling = {
+    .op = COLLECTIVE_ALL_REDUCE,
     .name = "halving-doubling",
     .title = "Halving-doubling all-reduce (Rabenseifner: recursive halving, then recursive doubling)",
     .paper = "Rabenseifner, Optimization of collective reduction operations, ICCS 2004; "
@@ -63,7 +78,8 @@ const struct collective collective_halving_doubling = {
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
     .formula = "2 log2 p latency + 2 (1 - 1/p) bytes / bandwidth, p = 2^floor(log2 n); "
                "n > p: + 2 (latency + bytes / bandwidth)",
-    .chunks = core_size,
+    .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -15,26 +15,29 @@
  * Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20(3), 1994). */
 #include "collective.h"
 
-static int chunks(int n)
+static int chunks(const struct task *task)
 {
-    (void)n;
+    (void)task;
     return 1;
 }
 
-static void draw(struct arrows *arrows, int n)
+static void draw(struct arrows *arrows, const struct task *task)
 {
+    int n = task->n;
+
     for (int r = 1; r < n; r++)
         reduce(arrows, r - 1, r, 0, 0, 1);
     for (int r = 1; r < n; r++)
         copy(arrows, n - 2 + r, 0, r, 0, 1);
 }
 
-static double ideal(int n, double bytes, double latency, double bandwidth)
+static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    return 2 * (n - 1) * (latency + bytes / bandwidth);
+    return 2 * (task->n - 1) * (latency + task->bytes / bandwidth);
 }
 
 const struct collective collective_naive = {
+    .op = COLLECTIVE_ALL_REDUCE,
     .name = "naive",
     .title = "Naive all-reduce (gather at rank 0, then broadcast, one message at a time)",
     .paper = "the baseline; cost model: Hockney, The communication challenge for MPP, Parallel Computing 20(3), 1994",

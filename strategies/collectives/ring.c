@@ -16,13 +16,15 @@
  * 69(2), 2009). */
 #include "collective.h"
 
-static int chunks(int n)
+static int chunks(const struct task *task)
 {
-    return n;
+    return task->n;
 }
 
-static void draw(struct arrows *arrows, int n)
+static void draw(struct arrows *arrows, const struct task *task)
 {
+    int n = task->n;
+
     for (int i = 0; i < n - 1; i++)
         for (int r = 0; r < n; r++)
             reduce(arrows, i, r, (r + 1) % n, (n + r - 1 - i) % n, 1);
@@ -31,12 +33,13 @@ static void draw(struct arrows *arrows, int n)
             copy(arrows, n - 1 + i, r, (r + 1) % n, (n + r - i) % n, 1);
 }
 
-static double ideal(int n, double bytes, double latency, double bandwidth)
+static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    return 2 * (n - 1) * (latency + bytes / n / bandwidth);
+    return 2 * (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
 const struct collective collective_ring = {
+    .op = COLLECTIVE_ALL_REDUCE,
     .name = "ring",
     .title = "Ring all-reduce (reduce-scatter, then all-gather)",
     .paper = "Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009",

@@ -16,15 +16,15 @@
  * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "collective.h"
 
-static int chunks(int n)
+static int chunks(const struct task *task)
 {
-    (void)n;
+    (void)task;
     return 1;
 }
 
-static void draw(struct arrows *arrows, int n)
+static void draw(struct arrows *arrows, const struct task *task)
 {
-    int step = 0, distance;
+    int n = task->n, step = 0, distance;
 
     for (distance = 1; distance < n; distance *= 2, step++)
         for (int r = 0; r + distance < n; r += 2 * distance)
@@ -34,16 +34,17 @@ static void draw(struct arrows *arrows, int n)
             copy(arrows, step, r, r + distance, 0, 1);
 }
 
-static double ideal(int n, double bytes, double latency, double bandwidth)
+static double ideal(const struct task *task, double latency, double bandwidth)
 {
     int rounds = 0;
 
-    for (int reach = 1; reach < n; reach *= 2)
+    for (int reach = 1; reach < task->n; reach *= 2)
         rounds++;
-    return 2 * rounds * (latency + bytes / bandwidth);
+    return 2 * rounds * (latency + task->bytes / bandwidth);
 }
 
 const struct collective collective_tree = {
+    .op = COLLECTIVE_ALL_REDUCE,
     .name = "tree",
     .title = "Tree all-reduce (binomial reduce to rank 0, then binomial broadcast)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "

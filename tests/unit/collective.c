@@ -4,15 +4,15 @@
 #include <math.h>
 
 /* Each arrow of a step reads what its source held before the step. */
-static void check_movement(const struct collective *collective, int n)
+static void check_movement(const struct collective *collective, const struct task *task)
 {
     struct contributions table;
     struct arrows arrows = {0};
     uint64_t **payloads;
 
-    collective->draw(&arrows, n);
+    collective->draw(&arrows, task);
     payloads = xcalloc(arrows.count + 1, sizeof *payloads);
-    contributions_init(&table, n, collective->chunks(n));
+    contributions_init(&table, collective->op, task->n, collective->chunks(task));
     for (size_t begin = 0, end; begin < arrows.count; begin = end) {
         for (end = begin; end < arrows.count && arrows.items[end].step == arrows.items[begin].step; end++)
             payloads[end] = contributions_leave(&table, &arrows.items[end]);
@@ -24,29 +24,35 @@ static void check_movement(const struct collective *collective, int n)
     free(arrows.items);
 }
 
+/* On nodes of every size that divides the ranks; few bytes and many, which are cut into more chunks. */
+static void check_movements(const struct collective *collective, int n)
+{
+    for (int per_node = 1; per_node <= n; per_node++)
+        for (int size = 0; size < 3 && n % per_node == 0; size++)
+            check_movement(collective, &(struct task){n, per_node, (const double[]){0, 3e6, 1e9}[n % 3 ? size : 2 - size]});
+}
+
 static void moves_every_contribution_once(void **state)
 {
     static const int larger[] = {96, 100, 127, 128, 129, 160};
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++) {
-        for (int n = 1; n <= 65; n++)
-            check_movement(collective_at(i), n);
-        for (size_t k = 0; k < COUNT(larger); k++)
-            check_movement(collective_at(i), larger[k]);
+        for (int n = 1; n <= 65 && collective_at(i)->draw; n++)
+            check_movements(collective_at(i), n);
+        for (size_t k = 0; k < COUNT(larger) && collective_at(i)->draw; k++)
+            check_movement(collective_at(i), &(struct task){larger[k], 2 - larger[k] % 2, 1e7});
     }
 }
 
 /* What the books say of n ranks: messages, and in vectors the total sent and the most sent by one rank. */
 struct traffic { double messages, total, most; };
 
-static struct traffic expected_traffic(const char *name, int n)
+static struct traffic all_reduce_traffic(const char *name, int n)
 {
     int k = (int)floor(log2(n) + 1e-12), up = (int)ceil(log2(n) - 1e-12);
     double p = pow(2, k), rest = n - p, folds = rest > 0;
 
-    if (n == 1)
-        return (struct traffic){0, 0, 0};
     if (!strcmp(name, "naive"))
         return (struct traffic){2 * (n - 1), 2 * (n - 1), n - 1};
     if (!strcmp(name, "tree"))
@@ -55,20 +61,80 @@ static struct traffic expected_traffic(const char *name, int n)
         return (struct traffic){p * k + 2 * rest, p * k + 2 * rest, k + folds};
     if (!strcmp(name, "halving-doubling"))
         return (struct traffic){2 * p * k + 2 * rest, 2 * (p - 1) + 2 * rest, 2 * (1 - 1 / p) + folds};
-    if (!strcmp(name, "ring"))
+    if (!strcmp(name, "ring") || !strcmp(name, "hierarchical"))
         return (struct traffic){2.0 * n * (n - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
-    fail_msg("no expectation of the traffic of %s: add one", name);
+    if (!strcmp(name, "double-tree"))                /* three pieces a half */
+        return (struct traffic){12 * (n - 1), 2 * (n - 1), n == 2 ? 1 : n == 3 ? 1.5 : 2};
     return (struct traffic){0, 0, 0};
+}
+
+/* A folded core's largest messages, in shares: those of its numbers from 0, who have two each. */
+static double core_shares(int n)
+{
+    int k = (int)floor(log2(n) + 1e-12);
+    double rest = n - pow(2, k), shares = 0;
+
+    for (int d = 1; d < pow(2, k); d *= 2)
+        shares += d + fmin(d, rest);
+    return shares;
+}
+
+/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, in all p - 1 vectors. */
+static struct traffic share_traffic(const char *name, int n)
+{
+    int k = (int)floor(log2(n) + 1e-12);
+    double p = pow(2, k), rest = n - p, folds = rest > 0, total = p - 1 + rest * (1 + 1.0 / n);
+
+    if (!strcmp(name, "ring"))
+        return (struct traffic){(double)n * (n - 1), n - 1, (n - 1.0) / n};
+    if (!strcmp(name, "halving"))
+        return (struct traffic){p * k + 2 * rest, total, folds ? 1 : (n - 1.0) / n};
+    if (!strcmp(name, "doubling"))
+        return (struct traffic){p * k + 2 * rest, total, core_shares(n) / n + folds};
+    return (struct traffic){0, 0, 0};
+}
+
+/* Everybody but the root gets, or gives, the vector once; a ring's pieces are 512 KiB of a vector of 3 MiB. */
+static struct traffic rooted_traffic(const struct collective *collective, int n)
+{
+    bool broadcast = collective->op == COLLECTIVE_BROADCAST;
+
+    if (!strcmp(collective->name, "tree"))
+        return (struct traffic){n - 1, n - 1, broadcast ? ceil(log2(n) - 1e-12) : 1};
+    if (!strcmp(collective->name, "ring"))
+        return (struct traffic){6 * (n - 1), n - 1, 1};
+    return (struct traffic){0, 0, 0};
+}
+
+static struct traffic expected_traffic(const struct collective *collective, int n)
+{
+    struct traffic expected = {0, 0, 0};
+
+    if (n == 1)
+        return expected;
+    if (collective->op == COLLECTIVE_ALL_REDUCE)
+        expected = all_reduce_traffic(collective->name, n);
+    if (collective->op == COLLECTIVE_REDUCE_SCATTER || collective->op == COLLECTIVE_ALL_GATHER)
+        expected = share_traffic(collective->name, n);
+    if (collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE)
+        expected = rooted_traffic(collective, n);
+    if (collective->op == COLLECTIVE_ALL_TO_ALL)
+        expected = share_traffic("ring", n);
+    if (expected.messages == 0)
+        fail_msg("no expectation of the traffic of %s %s: add one", collective_op_names[collective->op], collective->name);
+    return expected;
 }
 
 static void check_traffic(const struct collective *collective, int n)
 {
-    struct traffic expected = expected_traffic(collective->name, n);
+    struct task task = {n, 1, 3 << 20};
+    bool everybody = collective->op != COLLECTIVE_BROADCAST && collective->op != COLLECTIVE_REDUCE;
+    struct traffic expected = expected_traffic(collective, n);
     struct arrows arrows = {0};
     double *sent = xcalloc((size_t)n, sizeof *sent), *received = xcalloc((size_t)n, sizeof *received);
-    double total = 0, total_received = 0, most = 0, vector = collective->chunks(n);
+    double total = 0, total_received = 0, most = 0, vector = collective->chunks(&task);
 
-    collective->draw(&arrows, n);
+    collective->draw(&arrows, &task);
     for (size_t i = 0; i < arrows.count; i++) {
         sent[arrows.items[i].src] += arrows.items[i].nchunks / vector;
         received[arrows.items[i].dst] += arrows.items[i].nchunks / vector;
@@ -77,7 +143,7 @@ static void check_traffic(const struct collective *collective, int n)
         total += sent[rank];
         total_received += received[rank];
         most = fmax(most, sent[rank]);
-        assert_true(n == 1 || (sent[rank] > 0 && received[rank] > 0));
+        assert_true(n == 1 || (everybody ? sent[rank] > 0 && received[rank] > 0 : sent[rank] + received[rank] > 0));
     }
     assert_int_equal(arrows.count, (size_t)expected.messages);
     assert_true(fabs(total - expected.total) <= 1e-9 * expected.total);
@@ -92,7 +158,7 @@ static void traffic_is_what_the_books_say(void **state)
 {
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (int n = 1; n <= 130; n++)
+        for (int n = 1; n <= 130 && collective_at(i)->draw; n++)
             check_traffic(collective_at(i), n);
 }
 
@@ -105,13 +171,17 @@ static int print_cell(const struct arrow *arrow, int blanks, FILE *out)
     return width + fprintf(out, " %s %d", arrow->combine == REDUCE ? "+>" : "=>", arrow->dst);
 }
 
-/* The drawing as the figures show it: a row a step, a column a rank, in a cell what the rank sends. */
-static void print_figure(const struct collective *collective, int n, FILE *out)
+/* The drawing as the figures show it: a row a step, a column a rank, in a cell what the rank sends of 1 MiB. */
+static void print_figure(const struct collective *collective, const struct task *task, FILE *out)
 {
     struct arrows arrows = {0};
+    int n = task->n;
     size_t i = 0;
 
-    collective->draw(&arrows, n);
+    if (task->per_node > 1)
+        fprintf(out, "%d ranks a node\n", task->per_node);
+
+    collective->draw(&arrows, task);
     fputs("step", out);
     for (int rank = 0; rank < n; rank++)
         fprintf(out, "  rank %d%s", rank, rank < n - 1 ? " " : "\n");
@@ -136,12 +206,14 @@ static void figures_show_the_arrows(void **state)
         const struct collective *collective = collective_at(i);
         char *text = NULL;
         size_t size;
-        int n = 0;
+        struct task task = {0, 1, 1 << 20};
         FILE *out = open_memstream(&text, &size);
 
         for (const char *rank = collective->figure; (rank = strstr(rank, "rank ")); rank++)
-            n++;
-        print_figure(collective, n, out);
+            task.n++;
+        sscanf(collective->figure, "%d ranks a node\n", &task.per_node);
+        if (collective->draw)
+            print_figure(collective, &task, out);
         fclose(out);
         assert_string_equal(collective->figure, text);
         free(text);
@@ -154,10 +226,12 @@ static void comments_show_the_figures(void **state)
     (void)state;
     for (size_t i = 0; collective_at(i); i++) {
         const char *line = collective_at(i)->figure;
-        char path[500], name[50], *text = xcalloc(1, 100000), expected[200];
+        const struct collective *collective = collective_at(i);
+        char path[500], name[80], *text = xcalloc(1, 100000), expected[200];
         FILE *file;
 
-        snprintf(name, sizeof name, "%s", collective_at(i)->name);
+        snprintf(name, sizeof name, "%s%s%s", collective->op ? collective_op_names[collective->op] : "",
+                 collective->op ? "_" : "", collective->name);
         for (char *c = name; *c; c++)
             *c = *c == '-' ? '_' : *c;
         snprintf(path, sizeof path, "%s/strategies/collectives/%s.c", DTSIM_SOURCE_DIR, name);
@@ -179,18 +253,29 @@ static void comments_show_the_figures(void **state)
 
 static void registry_finds_by_name(void **state)
 {
-    static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring"};
+    static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree", "hierarchical",
+                                        "auto"};
+    size_t count = 0, all = 0;
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
-        assert_string_equal(collective_name(i), names[i]);
-        assert_ptr_equal(collective_find(names[i]), collective_at(i));
-        assert_true(*collective_at(i)->title && *collective_at(i)->paper && *collective_at(i)->formula);
+        assert_string_equal(all_reduce_name(i), names[i]);
+        assert_ptr_equal(collective_find(COLLECTIVE_ALL_REDUCE, names[i]), collective_of(COLLECTIVE_ALL_REDUCE, i));
     }
-    assert_null(collective_at(COUNT(names)));
-    assert_null(collective_name(COUNT(names)));
-    assert_null(collective_find("rings"));
-    assert_null(collective_find(""));
+    assert_null(all_reduce_name(COUNT(names)));
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++) {
+        for (size_t i = 0; collective_of(op, i); i++, count++) {
+            const struct collective *collective = collective_of(op, i);
+            assert_true(*collective->title && *collective->paper && *collective->formula && collective->op == op);
+            assert_ptr_equal(collective_find(op, collective->name), collective);
+        }
+        assert_null(collective_find(op, "rings"));
+        assert_null(collective_find(op, ""));
+    }
+    while (collective_at(all))
+        all++;
+    assert_int_equal(count, all);
+    assert_null(collective_op_names[COLLECTIVE_OP_COUNT]);
 }
 
 int main(void)

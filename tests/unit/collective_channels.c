@@ -61,7 +61,7 @@ static void check_nics(const char *name, int nodes, int gpus_per_node, int nics)
     struct run run;
 
     assert_int_equal(channels, gpus_per_node < nics ? gpus_per_node : nics);
-    run_init(&run, collective_find(name), &cluster, group.n, group.gpus, 1e9, channels, NULL);
+    run_init(&run, collective_find(COLLECTIVE_ALL_REDUCE, name), &cluster, group.n, group.gpus, 1e9, channels, NULL);
     count_crossings(&run, &cluster, &crossings);
     for (int node = 0; node < nodes; node++) {
         int left[MAX_MEMBERS] = {0}, entered[MAX_MEMBERS] = {0};
@@ -106,7 +106,7 @@ static void rings_turn_by_one_gpu_a_channel(void **state)
     struct run run;
 
     (void)state;
-    run_init(&run, collective_find("ring"), &cluster, 32, identity(), 1e9, 8, NULL);
+    run_init(&run, collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &cluster, 32, identity(), 1e9, 8, NULL);
     count_crossings(&run, &cluster, &crossings);
     for (int c = 0; c < 8; c++)
         for (int gpu = 0; gpu < 32; gpu++) {

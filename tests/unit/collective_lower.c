@@ -4,10 +4,14 @@
 
 #include <math.h>
 
-static void assert_near(double value, double expected, const char *name, int n)
+/* To rounding; within what the algorithm says where its form is an estimate for other counts than powers of two. */
+static void assert_near(double value, double expected, const struct collective *collective, int n)
 {
-    if (!(fabs(value - expected) <= 1e-9 * expected))
-        fail_msg("%s of %d: %.17g s, not %.17g s", name, n, value, expected);
+    double error = n & (n - 1) ? collective->error : 0;
+
+    if (!(fabs(value - expected) <= (1e-9 + error) * expected))
+        fail_msg("%s %s of %d: %.17g s, not %.17g s", collective_op_names[collective->op], collective->name, n, value,
+                 expected);
 }
 
 /* One GPU a node or all in one node, where every pair is equally far: the makespan is the closed form, also with
@@ -23,10 +27,10 @@ static void times_are_the_closed_form(void **state)
         double bytes = cases[k / 2].bytes, latency = cases[k / 2].latency, bandwidth = cases[k / 2].bandwidth;
 
         for (size_t i = 0; collective_at(i); i++)
-            for (int n = 1; n <= MAX_MEMBERS; n++) {
+            for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
                 const struct collective *collective = collective_at(i);
                 struct cluster cluster = k % 2 ? make_cluster(1, n, 1) : make_cluster(n, 1, 1);
-                int channels = n % 3 == 2 ? 3 : 1;
+                int channels = n % 3 == 2 && !collective->every_nic ? 3 : 1;
                 struct run run;
 
                 cluster.inside.latency = k % 2 ? latency : 1;
@@ -34,8 +38,7 @@ static void times_are_the_closed_form(void **state)
                 cluster.network.latency = k % 2 ? 1 : latency;
                 cluster.network.bandwidth = k % 2 ? 1 : bandwidth;
                 run_init(&run, collective, &cluster, n, identity(), bytes, channels, NULL);
-                assert_near(run.timeline.makespan, collective->ideal(n, bytes / channels, latency, bandwidth),
-                            collective->name, n);
+                assert_near(run.timeline.makespan, collective->ideal(&run.task, latency, bandwidth), collective, n);
                 run_release(&run);
             }
     }
@@ -46,16 +49,16 @@ static uint64_t random_seed;
 
 enum { RANDOM_CHUNKS = 5 };
 
-static int random_chunks(int n)
+static int random_chunks(const struct task *task)
 {
-    (void)n;
+    (void)task;
     return RANDOM_CHUNKS;
 }
 
-static void random_draw(struct arrows *arrows, int n)
+static void random_draw(struct arrows *arrows, const struct task *task)
 {
     uint64_t seed = random_seed;
-    int count = random_below(&seed, 60);
+    int count = random_below(&seed, 60), n = task->n;
 
     for (int i = 0, step = 0; i < count; i++, step += random_below(&seed, 5) == 0) {
         int src = random_below(&seed, n), dst = (src + 1 + random_below(&seed, n - 1)) % n;
@@ -100,14 +103,14 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
     for (int m = 0; m < n; m++)
         delays[m] = 1e-5 * random_below(seed, 10);
     run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
-    collective->draw(&arrows, n);
+    collective->draw(&arrows, &run.task);
     ends = xcalloc(arrows.count + 1, sizeof *ends);
     for (size_t i = 0; i < arrows.count; i++) {
         const struct arrow *arrow = &arrows.items[i];
         struct route route = cluster_route(&cluster, arrow->src, arrow->dst);
         double start = fmax(lane[arrow->src], rule_start(&arrows, i, delays, ends));
 
-        ends[i] = start + route.latency + 4e6 * arrow->nchunks / collective->chunks(n) / route.bandwidth;
+        ends[i] = start + route.latency + 4e6 * arrow->nchunks / collective->chunks(&run.task) / route.bandwidth;
         assert_true(fabs(run.timeline.start[run.first + i] - start) < 1e-12);
         assert_true(fabs(run.timeline.end[run.first + i] - ends[i]) < 1e-12);
         lane[arrow->src] = ends[i];
@@ -133,7 +136,7 @@ static void dependencies_follow_the_rule(void **state)
         check_rule(&chaos, 2 + round % 7, &seed);
     }
     for (size_t i = 0; collective_at(i); i++)
-        for (int round = 0; round < 80; round++)
+        for (int round = 0; round < 80 && collective_at(i)->draw; round++)
             check_rule(collective_at(i), 1 + round % 8, &seed);
 }
 
@@ -151,22 +154,28 @@ static int event_order(const void *left, const void *right)
     return (a->arrow > b->arrow) - (a->arrow < b->arrow);
 }
 
-/* One channel's data, moved when its transfers begin and end. The transfers name GPUs; gpus are numbered as members. */
+/* One channel's data, moved when its transfers begin and end. Every rank of the drawing is the same GPU throughout. */
 static void check_times_move_data(const struct run *run, const struct collective *collective, int n, int channel)
 {
     struct contributions table;
     struct arrows arrows = {0};
     uint64_t **payloads;
     struct event *events;
+    int gpu[MAX_MEMBERS];
 
-    collective->draw(&arrows, n);
+    memset(gpu, -1, sizeof gpu);
+    collective->draw(&arrows, &run->task);
     payloads = xcalloc(arrows.count + 1, sizeof *payloads);
     events = xcalloc(2 * arrows.count + 1, sizeof *events);
-    contributions_init(&table, n, collective->chunks(n));
+    contributions_init(&table, collective->op, n, collective->chunks(&run->task));
     for (uint32_t i = 0; i < arrows.count; i++) {
         size_t id = run->first + (size_t)channel * arrows.count + i;
-        arrows.items[i].src = (int)run->program.ops.items[id].src;
-        arrows.items[i].dst = (int)run->program.ops.items[id].dst;
+        int src = (int)run->program.ops.items[id].src, dst = (int)run->program.ops.items[id].dst;
+
+        assert_true(gpu[arrows.items[i].src] == -1 || gpu[arrows.items[i].src] == src);
+        gpu[arrows.items[i].src] = src;
+        assert_true(gpu[arrows.items[i].dst] == -1 || gpu[arrows.items[i].dst] == dst);
+        gpu[arrows.items[i].dst] = dst;
         events[2 * i] = (struct event){run->timeline.start[id], true, i};
         events[2 * i + 1] = (struct event){run->timeline.end[id], false, i};
     }
@@ -179,6 +188,8 @@ static void check_times_move_data(const struct run *run, const struct collective
             contributions_arrive(&table, &arrows.items[i], payloads[i]);
     }
     contributions_finish(&table, collective->name);
+    if (collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE)
+        assert_true(n == 1 || gpu[0] == 0);
     free(payloads);
     free(events);
     free(arrows.items);
@@ -210,8 +221,9 @@ static void dependencies_move_every_contribution_once(void **state)
 
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
-        for (int n = 1; n <= MAX_MEMBERS; n++) {
-            int per_node = 1 + random_below(&seed, 9), channels = 1 + random_below(&seed, MAX_CHANNELS);
+        for (int n = 1; n <= MAX_MEMBERS && collective_at(i)->draw; n++) {
+            int per_node = 1 + random_below(&seed, 9);
+            int channels = collective_at(i)->every_nic ? 1 : 1 + random_below(&seed, MAX_CHANNELS);
             struct cluster cluster = make_cluster((n + per_node - 1) / per_node, per_node, 1);
             struct run run;
 
@@ -231,7 +243,7 @@ static void operations_take_what_they_need_from_the_template(void **state)
     struct run run;
 
     (void)state;
-    run_init(&run, collective_find("ring"), &cluster, 4, identity(), 1e6, 2, NULL);
+    run_init(&run, collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &cluster, 4, identity(), 1e6, 2, NULL);
     assert_int_equal(run.program.ops.count, 2 * 24 + 4);
     for (size_t i = 0; i < run.program.ops.count; i++) {
         const struct op *op = &run.program.ops.items[i];

@@ -11,6 +11,7 @@ enum { MAX_MEMBERS = 64, MAX_CHANNELS = 8 };
 
 /* A lowered collective and its times on the ideal engine. */
 struct run {
+    struct task task;        /* what each channel is drawn for */
     struct program program;
     struct timeline timeline;
     uint32_t ready[MAX_MEMBERS], done[MAX_MEMBERS];
@@ -36,6 +37,7 @@ static inline void run_init(struct run *run, const struct collective *collective
     struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
 
     memset(run, 0, sizeof *run);
+    run->task = (struct task){.n = n, .per_node = collective_per_node(cluster, &group), .bytes = bytes / channels};
     run->program.ranks = n;
     for (int m = 0; m < n; m++) {
         ranks[m] = m;

@@ -13,7 +13,7 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/conf.c ", NULL, " yaml.h "},
     {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
-    {"strategies/collectives/", NULL, " collective.h fold.h list.h ", NULL},
+    {"strategies/collectives/", NULL, " collective.h fold.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
     {"plots/", NULL, " base.h chart.h gantt.h plot.h tsv.h ", NULL},
     {"sim/replay", NULL, " base.h program.h cluster.h agenda.h child.h replay.h replay_simgrid.h ", NULL},
@@ -23,7 +23,7 @@ static const struct rule rules[] = {
     {"sim/metrics", NULL, " metrics.h lower.h base.h ", " simgrid/ cost.h "},
     {"sim/program", NULL, " base.h program.h ", NULL},
     {"sim/schedule", NULL, " schedule.h field.h base.h list.h ", NULL},
-    {"sim/collective", NULL, " base.h program.h cluster.h collective.h collectives/list.h ", NULL},
+    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h collectives/list.h ", NULL},
     {"sim/base", NULL, " base.h ", NULL},
     {"sim/units", NULL, " base.h units.h ", NULL},
     {"sim/conf", NULL, " base.h conf.h conf_node.h conf_text.h units.h ", NULL},

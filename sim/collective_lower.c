@@ -1,0 +1,179 @@
+/* The lowering of collectives: their drawings as transfers of a program, on each channel's member order. */
+#include "drawing.h"
+#include "cluster.h"
+
+#include <stdlib.h>
+
+/* Members from `start` that follow one another on one node. */
+static int run_length(const struct cluster *cluster, const struct group *group, int start)
+{
+    int node = cluster_node_of(cluster, group->gpus[start]), end = start + 1;
+
+    while (end < group->n && cluster_node_of(cluster, group->gpus[end]) == node)
+        end++;
+    return end - start;
+}
+
+/* The NICs that the members of a run use. */
+static int run_nics(const struct cluster *cluster, const struct group *group, int start, int length)
+{
+    int nics = 0;
+
+    for (int i = start; i < start + length; i++) {
+        int nic = cluster_nic_of(cluster, group->gpus[i]), seen = start;
+
+        while (seen < i && cluster_nic_of(cluster, group->gpus[seen]) != nic)
+            seen++;
+        nics += seen == i;
+    }
+    return nics;
+}
+
+int collective_per_node(const struct cluster *cluster, const struct group *group)
+{
+    int length = run_length(cluster, group, 0);
+
+    for (int start = 0; start < group->n; start += length)
+        if (run_length(cluster, group, start) != length)
+            return 1;
+    return length;
+}
+
+int collective_channels(const struct cluster *cluster, const struct group *group)
+{
+    int length = run_length(cluster, group, 0), nics = run_nics(cluster, group, 0, length);
+
+    if (length == 1 || length == group->n)
+        return 1;
+    for (int start = 0; start < group->n; start += length)
+        if (run_length(cluster, group, start) != length || run_nics(cluster, group, start, length) != nics)
+            return 1;
+    return nics;
+}
+
+/* Which member is which rank of the drawing, on one channel. Of g members on a node the first on channel c is number
+ * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
+ * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first. */
+static void member_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
+                         bool rooted, int *order)
+{
+    int start = 0;
+
+    if (rooted)
+        order[start++] = 0;
+    for (int length; start < group->n; start += length) {
+        length = run_length(cluster, group, start);
+        int turn = (channel * length + channels - 1) / channels;
+        for (int i = 0; i < length; i++)
+            order[start + i] = start + (i + turn) % length;
+    }
+}
+
+/* One channel's arrows on its members; with what all channels share. */
+struct lowering {
+    const struct drawing *drawing;
+    const struct group *group;
+    double bytes;            /* of a channel */
+    int channels, stride;    /* channels used, lanes a member */
+    const uint32_t *lanes, *ready;
+    struct op like;
+    struct program *program;
+    struct channel {
+        int *order;          /* rank of the drawing -> member */
+        int *place;          /* and back */
+        uint32_t base;       /* the operation of its first arrow */
+    } *channel;
+    struct deps deps;        /* of the operation that is being made */
+};
+
+static void add_waits(struct lowering *lowering, const struct channel *channel, size_t list)
+{
+    const struct drawing *drawing = lowering->drawing;
+
+    for (size_t i = drawing->first[list]; i < drawing->first[list + 1]; i++) {
+        uint32_t wait = drawing->waits.items[i];
+
+        if (wait < drawing->arrows.count)
+            *GROW(&lowering->deps) = channel->base + wait;
+        else if (lowering->ready)
+            *GROW(&lowering->deps) = lowering->ready[channel->order[wait - drawing->arrows.count]];
+    }
+}
+
+static void lower_channel(struct lowering *lowering, int c)
+{
+    const struct drawing *drawing = lowering->drawing;
+    struct channel *channel = &lowering->channel[c];
+
+    channel->base = (uint32_t)lowering->program->ops.count;
+    for (size_t i = 0; i < drawing->arrows.count; i++) {
+        const struct arrow *arrow = &drawing->arrows.items[i];
+        int src = channel->order[arrow->src], dst = channel->order[arrow->dst];
+        struct op op = lowering->like;
+
+        op.kind = OP_TRANSFER;
+        op.lane = lowering->lanes[src * lowering->stride + c];
+        op.src = (uint32_t)lowering->group->gpus[src];
+        op.dst = (uint32_t)lowering->group->gpus[dst];
+        op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
+        lowering->deps.count = 0;
+        add_waits(lowering, channel, i);
+        program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+    }
+}
+
+static void lower_end(struct lowering *lowering, int member, uint32_t *done)
+{
+    struct op op = lowering->like;
+
+    op.kind = OP_COMPUTE;
+    op.lane = lowering->lanes[member * lowering->stride];
+    lowering->deps.count = 0;
+    for (int c = 0; c < lowering->channels; c++) {
+        const struct channel *channel = &lowering->channel[c];
+        add_waits(lowering, channel, lowering->drawing->arrows.count + (size_t)channel->place[member]);
+    }
+    *done = program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+}
+
+void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
+                      struct program *program, uint32_t *done)
+{
+    struct drawing drawing;
+    bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
+    struct lowering lowering = {
+        .drawing = &drawing, .group = group, .stride = channels,
+        .lanes = lanes, .ready = ready, .program = program,
+        .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
+    };
+
+    BUG_IF(channels < 1);
+    collective = collective_choose(collective, cluster, group, bytes, &channels);
+    lowering.bytes = bytes / channels;
+    lowering.channels = channels;
+    drawing_init(&drawing, collective, &(struct task){
+        .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
+    });
+    BUG_IF(drawing.arrows.count * (size_t)channels + program->ops.count + (size_t)group->n > UINT32_MAX);
+    lowering.channel = xcalloc((size_t)channels, sizeof *lowering.channel);
+    for (int c = 0; c < channels; c++) {
+        struct channel *channel = &lowering.channel[c];
+
+        channel->order = xcalloc((size_t)group->n, sizeof *channel->order);
+        channel->place = xcalloc((size_t)group->n, sizeof *channel->place);
+        member_order(cluster, group, c, channels, rooted, channel->order);
+        for (int rank = 0; rank < group->n; rank++)
+            channel->place[channel->order[rank]] = rank;
+        lower_channel(&lowering, c);
+    }
+    for (int member = 0; member < group->n; member++)
+        lower_end(&lowering, member, &done[member]);
+    for (int c = 0; c < channels; c++) {
+        free(lowering.channel[c].order);
+        free(lowering.channel[c].place);
+    }
+    free(lowering.channel);
+    free(lowering.deps.items);
+    drawing_release(&drawing);
+}

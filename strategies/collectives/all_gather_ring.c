@@ -1,0 +1,48 @@
+/* Ring all-gather: every rank's share travels once round the ring, and everybody keeps a copy.
+ *
+ * step  rank 0   rank 1   rank 2   rank 3
+ *  0    a => 1   b => 2   c => 3   d => 0
+ *  1    d => 1   a => 2   b => 3   c => 0
+ *  2    c => 1   d => 2   a => 3   b => 0
+ *
+ * a b c d: the shares of ranks 0 to 3; => the receiver keeps it.
+ *
+ * Cost: n - 1 messages of 1/n of the vector, one after another; it is the second half of the ring all-reduce
+ * (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed
+ * Computing 69(2), 2009). */
+#include "collective.h"
+
+static int chunks(const struct task *task)
+{
+    return task->n;
+}
+
+static void draw(struct arrows *arrows, const struct task *task)
+{
+    int n = task->n;
+
+    for (int i = 0; i < n - 1; i++)
+        for (int r = 0; r < n; r++)
+            copy(arrows, i, r, (r + 1) % n, (n + r - i) % n, 1);
+}
+
+static double ideal(const struct task *task, double latency, double bandwidth)
+{
+    return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
+}
+
+const struct collective collective_all_gather_ring = {
+    .op = COLLECTIVE_ALL_GATHER,
+    .name = "ring",
+    .title = "Ring all-gather",
+    .paper = "Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009",
+    .figure =
+        "step  rank 0   rank 1   rank 2   rank 3\n"
+        " 0    a => 1   b => 2   c => 3   d => 0\n"
+        " 1    d => 1   a => 2   b => 3   c => 0\n"
+        " 2    c => 1   d => 2   a => 3   b => 0\n",
+    .formula = "(n - 1) (latency + bytes / n / bandwidth)",
+    .chunks = chunks,
+    .draw = draw,
+    .ideal = ideal,
+};

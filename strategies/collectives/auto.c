@@ -1,0 +1,16 @@
+/* Automatic all-reduce: of all others, that which its own formula says is the cheapest for this group, on this cluster,
+ * of this many bytes. It draws nothing itself; of equals the first listed is taken.
+ *
+ * Choosing by a model of latency and bandwidth is what NCCL's tuner does (src/graph/tuning.cc), between rings and trees;
+ * so do Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J. High
+ * Performance Computing Applications 19(1), 2005, section 5. */
+#include "collective.h"
+
+const struct collective collective_auto = {
+    .op = COLLECTIVE_ALL_REDUCE,
+    .name = "auto",
+    .title = "Automatic all-reduce (the cheapest of the others by their own formulas)",
+    .paper = "NCCL (src/graph/tuning.cc); Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
+    .figure = "",
+    .formula = "the least of the others' formulas",
+};

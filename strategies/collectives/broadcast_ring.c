@@ -1,0 +1,52 @@
+/* Ring broadcast: the root's vector runs once along the ring, piece after piece, so that all links work at once.
+ *
+ * step  rank 0   rank 1   rank 2   rank 3
+ *  0    a => 1
+ *  1    b => 1   a => 2
+ *  2             b => 2   a => 3
+ *  3                      b => 3
+ *
+ * a b: the pieces (pieces.h); => the receiver keeps it.
+ *
+ * Cost: the first of c pieces takes n - 1 hops, and the others follow it (a pipelined chain: Patarasuk, Faraj, Yuan,
+ * "Pipelined broadcast on Ethernet switched clusters", IPDPS 2006; as NCCL broadcasts, src/device/broadcast.h). */
+#include "pieces.h"
+
+static int chunks(const struct task *task)
+{
+    return pieces(task->bytes);
+}
+
+static void draw(struct arrows *arrows, const struct task *task)
+{
+    int n = task->n, c = pieces(task->bytes);
+
+    for (int step = 0; step < n - 2 + c; step++)
+        for (int r = 0; r < n - 1; r++)
+            if (step >= r && step - r < c)
+                copy(arrows, step, r, r + 1, step - r, 1);
+}
+
+static double ideal(const struct task *task, double latency, double bandwidth)
+{
+    int c = pieces(task->bytes);
+
+    return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
+}
+
+const struct collective collective_broadcast_ring = {
+    .op = COLLECTIVE_BROADCAST,
+    .name = "ring",
+    .title = "Ring broadcast (pipelined chain)",
+    .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; NCCL (src/device/broadcast.h)",
+    .figure =
+        "step  rank 0   rank 1   rank 2   rank 3\n"
+        " 0    a => 1\n"
+        " 1    b => 1   a => 2\n"
+        " 2             b => 2   a => 3\n"
+        " 3                      b => 3\n",
+    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 512 KiB, 1 to 32",
+    .chunks = chunks,
+    .draw = draw,
+    .ideal = ideal,
+};

@@ -1,0 +1,240 @@
+/* Double binary tree all-reduce: two trees over the nodes, each of which sums up and hands back half of the vector,
+ * piece after piece. A node that passes on the one half is a leaf of the other tree (but for one, if they are odd), so
+ * that no link carries much more than the vector each way, whatever their number, and the way is short.
+ *
+ * step  rank 0   rank 1   rank 2   rank 3
+ *  0    b +> 1   a +> 2   b +> 1   a +> 2
+ *  1             b +> 3   a +> 0
+ *  2    a => 2                     b => 1
+ *  3             b => 0   a => 1
+ *  4             b => 2   a => 3
+ *
+ * a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it. In the
+ * first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that leads too
+ * far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further. In a node
+ * of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all in one node
+ * are treated as nodes. Steps are the first in which the sender is free and has the piece.
+ *
+ * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1 messages.
+ * It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders, Speck, Traeff,
+ * "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the trees are
+ * those of NCCL, src/graph/trees.cc). */
+#include "pieces.h"
+
+#include <stdlib.h>
+
+/* Over how many nodes the trees spread. */
+static int tree_nodes(const struct task *task)
+{
+    return task->per_node == task->n ? task->n : task->n / task->per_node;
+}
+
+static int tree_pieces(const struct task *task)
+{
+    return pieces(task->bytes / 2);
+}
+
+static int chunks(const struct task *task)
+{
+    return 2 * tree_pieces(task);
+}
+
+enum { ROOT = -1 };
+
+static int first_parent(int nodes, int node)
+{
+    int bit = node & -node, up = (node ^ bit) | bit << 1;
+
+    if (node == 0)
+        return ROOT;
+    return up < nodes ? up : node ^ bit;
+}
+
+static int second_parent(int nodes, int node)
+{
+    int image = nodes % 2 ? (node + nodes - 1) % nodes : nodes - 1 - node, up = first_parent(nodes, image);
+
+    if (up == ROOT)
+        return ROOT;
+    return nodes % 2 ? (up + 1) % nodes : nodes - 1 - up;
+}
+
+/* When each rank can send a piece, and when it is busy with others. */
+struct plan_of_trees {
+    int n;
+    int *parent[2];          /* of each rank */
+    int *order[2];           /* ranks, parents first */
+    int *ready[2];           /* of each rank: the step from which it has the present piece */
+    struct slots { bool *items; size_t count, capacity; } *busy;     /* of each rank, a step each */
+    struct arrows arrows;    /* in any order */
+    int steps;
+};
+
+static void order_by_depth(int n, const int *parent, int *order)
+{
+    int *depth = xcalloc((size_t)n, sizeof *depth), placed = 0;
+
+    for (int r = 0; r < n; r++)
+        for (int up = parent[r]; up != ROOT; up = parent[up])
+            depth[r]++;
+    for (int d = 0; placed < n; d++)
+        for (int r = 0; r < n; r++)
+            if (depth[r] == d)
+                order[placed++] = r;
+    free(depth);
+}
+
+static void plan_init(struct plan_of_trees *plan, const struct task *task)
+{
+    int nodes = tree_nodes(task), g = task->n / nodes;
+    size_t n = (size_t)task->n;
+
+    *plan = (struct plan_of_trees){.n = task->n, .busy = xcalloc(n, sizeof *plan->busy)};
+    for (int t = 0; t < 2; t++) {
+        plan->parent[t] = xcalloc(n, sizeof(int));
+        plan->order[t] = xcalloc(n, sizeof(int));
+        plan->ready[t] = xcalloc(n, sizeof(int));
+        for (int r = 0; r < task->n; r++) {
+            int up = t ? second_parent(nodes, r / g) : first_parent(nodes, r / g);
+            plan->parent[t][r] = r % g ? r - 1 : up == ROOT ? ROOT : up * g;
+        }
+        order_by_depth(task->n, plan->parent[t], plan->order[t]);
+    }
+}
+
+static void plan_release(struct plan_of_trees *plan)
+{
+    for (int t = 0; t < 2; t++) {
+        free(plan->parent[t]);
+        free(plan->order[t]);
+        free(plan->ready[t]);
+    }
+    for (int r = 0; r < plan->n; r++)
+        free(plan->busy[r].items);
+    free(plan->busy);
+    free(plan->arrows.items);
+}
+
+/* Sends in the first step from `from` in which the rank is free; gives the step after. */
+static int send(struct plan_of_trees *plan, int from, int src, int dst, int chunk, enum combine combine)
+{
+    struct slots *busy = &plan->busy[src];
+    size_t step = (size_t)from;
+
+    while (step < busy->count && busy->items[step])
+        step++;
+    while (busy->count <= step)
+        *GROW(busy) = false;
+    busy->items[step] = true;
+    *GROW(&plan->arrows) = (struct arrow){(int)step, src, dst, chunk, 1, combine};
+    if (plan->steps <= (int)step)
+        plan->steps = (int)step + 1;
+    return (int)step + 1;
+}
+
+static void send_up(struct plan_of_trees *plan, int t, int chunk)
+{
+    int *ready = plan->ready[t];
+
+    for (int r = 0; r < plan->n; r++)
+        ready[r] = 0;
+    for (int i = plan->n - 1; i > 0; i--) {
+        int r = plan->order[t][i], up = plan->parent[t][r], arrival = send(plan, ready[r], r, up, chunk, REDUCE);
+
+        if (ready[up] < arrival)
+            ready[up] = arrival;
+    }
+}
+
+static void send_down(struct plan_of_trees *plan, int t, int chunk)
+{
+    for (int i = 1; i < plan->n; i++) {
+        int r = plan->order[t][i], up = plan->parent[t][r];
+
+        plan->ready[t][r] = send(plan, plan->ready[t][up], up, r, chunk, COPY);
+    }
+}
+
+/* The arrows in the order of their steps, those of one step in the order in which they were planned. */
+static void draw_plan(struct arrows *arrows, const struct plan_of_trees *plan)
+{
+    size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place), *sorted = xcalloc(plan->arrows.count + 1, sizeof *sorted);
+
+    for (size_t i = 0; i < plan->arrows.count; i++)
+        place[plan->arrows.items[i].step + 1]++;
+    for (int step = 0; step < plan->steps; step++)
+        place[step + 1] += place[step];
+    for (size_t i = 0; i < plan->arrows.count; i++)
+        sorted[place[plan->arrows.items[i].step]++] = i;
+    for (size_t i = 0; i < plan->arrows.count; i++) {
+        const struct arrow *arrow = &plan->arrows.items[sorted[i]];
+
+        (arrow->combine == COPY ? copy : reduce)(arrows, arrow->step, arrow->src, arrow->dst, arrow->chunk, 1);
+    }
+    free(place);
+    free(sorted);
+}
+
+static void draw(struct arrows *arrows, const struct task *task)
+{
+    struct plan_of_trees plan;
+    int c = tree_pieces(task);
+
+    plan_init(&plan, task);
+    for (int piece = 0; piece < c; piece++) {
+        for (int t = 0; t < 2; t++)
+            send_up(&plan, t, t * c + piece);
+        for (int t = 0; t < 2; t++)
+            send_down(&plan, t, t * c + piece);
+    }
+    draw_plan(arrows, &plan);
+    plan_release(&plan);
+}
+
+/* Messages one after another between the nodes. */
+static int tree_messages(int nodes, int c)
+{
+    int rounds = 0;
+
+    for (int reach = 1; reach < nodes; reach *= 2)
+        rounds++;
+    return nodes <= 2 ? 2 * c * rounds : 4 * c + 3 * rounds - 5;
+}
+
+static double ideal(const struct task *task, double latency, double bandwidth)
+{
+    int c = tree_pieces(task);
+
+    return tree_messages(tree_nodes(task), c) * (latency + task->bytes / (2 * c) / bandwidth);
+}
+
+/* In the nodes, the way up the chain and down, and what the first rank sends down it: both pieces, every time. */
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes;
+    double piece = task->bytes / (2 * c), between = hop_seconds(fabric->between, piece);
+
+    return tree_messages(nodes, c) * between + (g > 1 ? 2 * (g - 1 + c) * hop_seconds(fabric->inside, piece) : 0);
+}
+
+const struct collective collective_double_tree = {
+    .op = COLLECTIVE_ALL_REDUCE,
+    .name = "double-tree",
+    .title = "Double binary tree all-reduce (pipelined)",
+    .paper = "Sanders, Speck, Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel "
+             "Computing 35(12), 2009; NCCL (src/graph/trees.cc)",
+    .figure =
+        "step  rank 0   rank 1   rank 2   rank 3\n"
+        " 0    b +> 1   a +> 2   b +> 1   a +> 2\n"
+        " 1             b +> 3   a +> 0\n"
+        " 2    a => 2                     b => 1\n"
+        " 3             b => 0   a => 1\n"
+        " 4             b => 2   a => 3\n",
+    .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 512 KiB a half, 1 to 32; "
+               "n = 2: 2 c; an estimate where n is no power of two",
+    .error = 0.25,
+    .chunks = chunks,
+    .draw = draw,
+    .ideal = ideal,
+    .cost = cost,
+};
