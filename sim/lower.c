@@ -100,6 +100,23 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
         lowered->replicas = 1;
 }
 
+/* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+static int check_operations(const struct scenario *scenario, const struct lowered *lowered, struct error *err)
+{
+    enum { MOST = 1 << 26 };
+    const struct strategy_spec *spec = &scenario->strategy;
+    double n = spec->data, stages = plan_global_stages(&scenario->plan);
+    double work = 4.0 * lowered->replicas * stages * scenario->plan.micro_batches;
+    double messages = lowered->measured || lowered->replicas == 1 ? 0 :
+                      2 * n * scenario_all_reduce(scenario)->chunks(spec->data) * stages * lowered->program.flows;
+
+    if (work + messages <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
+                     "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' need "
+                     "the fewest", work + messages, (double)MOST);
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -143,6 +160,8 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
 
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     choose_mode(scenario, what, lowered);
+    if (check_operations(scenario, lowered, err))
+        return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {

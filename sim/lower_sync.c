@@ -69,27 +69,73 @@ static void sync_release(struct sync *sync)
     free(sync->done);
 }
 
+/* One that holds a global stage: a rank of a replica, with the chunk. */
+struct copy_of { int gpu, program_rank, chunk, replica, rank; };
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct copy_of *x = a, *y = b;
+
+    return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+}
+
+/* All holders of a stage, in the order of their GPUs, so that those of a node are next to each other. */
+static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int directions = plan_directions(lowering->plan), all = scenario->strategy.data * directions;
+
+    *copies = xcalloc((size_t)all, sizeof **copies);
+    for (int i = 0; i < all; i++) {
+        struct copy_of *copy = &(*copies)[i];
+
+        copy->replica = i / directions;
+        copy->rank = plan_rank(lowering->plan, i % directions, stage, &copy->chunk);
+        copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
+        copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
+    }
+    if (directions > 1)      /* replicas alone are in order, and the first of them may stand for all */
+        qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
+    return all;
+}
+
+/* Rings at once of a stage's all-reduces. */
+static int stage_channels(const struct lowering *lowering, const struct copy_of *copies, int all)
+{
+    int *gpus, channels = lowering->scenario->strategy.channels;
+
+    if (channels)
+        return channels;
+    gpus = xcalloc((size_t)all, sizeof *gpus);
+    for (int i = 0; i < all; i++)
+        gpus[i] = copies[i].gpu;
+    channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = all, .gpus = gpus});
+    free(gpus);
+    return channels;
+}
+
 static void sync_init(struct sync *sync, struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan);
-    size_t all = (size_t)(scenario->strategy.data * directions);
+    struct copy_of *copies;
+    size_t all = (size_t)find_copies(lowering, stage, &copies);
 
-    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all, .here = lowering->out->replicas * directions};
+    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
+                          .here = lowering->out->replicas * plan_directions(lowering->plan)};
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
     sync->chunks = xcalloc(all, sizeof *sync->chunks);
     for (int i = 0; i < sync->all; i++) {
-        int replica = i / directions, rank = plan_rank(lowering->plan, i % directions, stage, &sync->chunks[i]);
-
-        sync->ranks[i] = program_rank(lowering, replica, rank);
+        sync->ranks[i] = copies[i].program_rank;
+        sync->chunks[i] = copies[i].chunk;
         for (int t = 0; t < scenario->strategy.tensor; t++)
-            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, replica, rank);
+            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
     }
-    sync->channels = lowering->channels;
+    sync->channels = stage_channels(lowering, copies, sync->all);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
     sync->ready = xcalloc(all, sizeof *sync->ready);
     sync->done = xcalloc(all, sizeof *sync->done);
+    free(copies);
 }
 
 static uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel)
@@ -191,18 +237,19 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     return true;
 }
 
-/* Rings at once of every gradient all-reduce; a lane for each of them, flow and rank. */
+/* A lane for each ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
     size_t count = (size_t)lowering->program->ranks * (size_t)lowering->program->flows;
-    int *gpus = ARENA_ARRAY(&lowering->arena, int, spec->data);
 
-    for (int d = 0; d < spec->data; d++)
-        gpus[d] = scenario_gpu(lowering->scenario, 0, d, 0);
-    lowering->channels = spec->channels;
-    if (!lowering->channels)
-        lowering->channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = spec->data, .gpus = gpus});
+    lowering->channels = 1;
+    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++) {
+        struct copy_of *copies;
+        int all = find_copies(lowering, stage, &copies), channels = stage_channels(lowering, copies, all);
+
+        lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+        free(copies);
+    }
     count *= (size_t)lowering->channels;
     lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count);
     for (size_t i = 0; i < count; i++) {

@@ -82,14 +82,25 @@ static uint32_t compute(struct lowering *lowering, struct place here, struct wor
     return program_add(lowering->program, op, waits->ids, waits->count);
 }
 
-/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest. */
-static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, double frees,
+/* Seconds from the start of a backward until the stage before has to recompute, to end together. */
+static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
+{
+    double until = lowering->stages[here.stage].work[work.kind].seconds -
+                   lowering->stages[here.stage - 1].work[RECOMPUTE].seconds;
+
+    return until > 0 ? until : 0;
+}
+
+/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest; and
+ * with `in_time` where the stage before begins to recompute. */
+static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time, double frees,
                                 const struct waits *waits)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
     struct stage_work piece = {0};
     struct waits first = *waits;
+    double until = in_time ? until_recompute(lowering, here, work) : 0;
     uint32_t id = NO_OP;
     size_t bucket = 0;
 
@@ -97,6 +108,16 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         struct stage_work slice = work.kind == BACKWARD ? costs->slices[i].backward : costs->slices[i].backward_weight;
         bool last = i + 1 == costs->nslices;
 
+        if (in_time && until <= slice.seconds) {
+            piece.seconds += until;
+            id = compute(lowering, here, work, piece, (struct op){.continues = id != NO_OP}, &first);
+            on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
+            first.count = 0;
+            piece = (struct stage_work){0};
+            slice.seconds -= until;
+            in_time = false;
+        }
+        until -= slice.seconds;
         piece.seconds += slice.seconds;
         piece.all_reduces += slice.all_reduces;
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
@@ -115,9 +136,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
                                const struct waits *waits)
 {
     struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
-    double again = lowering->stages[here.stage - 1].work[RECOMPUTE].seconds;
 
-    after.seconds = again < before.seconds ? again : before.seconds;
+    after.seconds = before.seconds - until_recompute(lowering, here, work);
     before.seconds -= after.seconds;
     on_stage(lowering, here, here.stage - 1, work.mb)->due = compute(lowering, here, work, before, (struct op){0}, waits);
     return compute(lowering, here, work, after, (struct op){.continues = true, .frees = frees}, &(struct waits){0});
@@ -174,11 +194,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         takes = working;
     else if (work.kind != BACKWARD_INPUT)
         frees = kept + working;
-    /* cut for its buckets, a backward is not cut for the recomputation before it, which may begin with it */
-    if (sliced && in_time)
-        on_stage(lowering, here, here.stage - 1, work.mb)->due = waits->ids[0];
     if (sliced)
-        return sliced_backward(lowering, here, work, frees, waits);
+        return sliced_backward(lowering, here, work, in_time, frees, waits);
     if (in_time)
         return timed_backward(lowering, here, work, frees, waits);
     return compute(lowering, here, work, costs->work[work.kind], (struct op){.takes = takes, .frees = frees}, waits);

@@ -104,17 +104,29 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     return rc;
 }
 
+/* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+enum { MOST_MESSAGES = 1 << 26 };
+
 int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
                        double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     const struct measurement *known;
+    double messages;
 
     *result = (struct measured){0};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &(struct group){.n = n, .gpus = gpus});
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
+    messages = 2.0 * n * collective->chunks(n) * wanted.channels * ngroups;
+    if (messages > MOST_MESSAGES) {
+        free(wanted.place);
+        return error_add(err, EXIT_INPUT, (struct loc){0},
+                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                         "or channels, or another algorithm (dtsim list collectives)", collective->name, n, messages,
+                         (double)MOST_MESSAGES);
+    }
     known = find(measure, &wanted);
     if (known) {
         *result = known->result;

@@ -206,8 +206,8 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
     unit_format_short(UNIT_BYTES, memory->optimizer, parts[2], sizeof parts[2]);
     unit_format_short(UNIT_BYTES, memory->activations, parts[3], sizeof parts[3]);
     return error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-                     "memory: a GPU of stage %d needs %s of %s (parameters %s, gradients %s, optimizer %s, activations %s); "
-                     "try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
+                     "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
+                     "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
                      metrics->peak_rank % scenario->plan.stages,
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],

@@ -108,6 +108,17 @@ void json_print(const json_t *json, FILE *out)
     fputc('\n', out);
 }
 
+/* Leaves errno as it is. */
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    int before = errno;
+    bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+
+    errno = before;
+    return folder;
+}
+
 int make_folder(const char *dir, struct error *err)
 {
     char path[4096];
@@ -121,7 +132,7 @@ int make_folder(const char *dir, struct error *err)
         if (old && old != '/')
             continue;
         *slash = 0;
-        if (mkdir(path, 0777) && errno != EEXIST)
+        if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
             return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s", strerror(errno));
         *slash = old;
         if (!old)

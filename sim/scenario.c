@@ -182,6 +182,19 @@ static int check_model(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
+/* A forward and a backward take about a kilobyte until they are replayed: more would take all of a machine's memory. */
+static int check_size(const struct scenario *scenario, struct error *err)
+{
+    enum { MOST = 10000000 };
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches;
+
+    if (cells <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, scenario->batch.node->loc,
+                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
+                     plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+}
+
 static int resolve(struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
@@ -197,6 +210,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
+    if (check_size(scenario, err))
+        return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
@@ -221,7 +236,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
     scenario->arena = *arena;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
-        scenario->name = stem(&scenario->arena, name);
+        scenario->name = strcmp(name, "-") ? stem(&scenario->arena, name) : "stdin";
     return rc ? rc : resolve(scenario, err);
 }
 

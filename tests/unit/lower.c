@@ -1,7 +1,7 @@
 /* What holds for every program that a scenario becomes, and for its times: random plans, from fixed seeds. */
 #include "random_plan.h"
 
-enum { PLANS = 600 };
+enum { PLANS = 300 };
 
 /* An operation starts exactly when its lane is free and all that it depends on has ended. */
 static void assert_starts(const struct simulated *simulated)
