@@ -15,7 +15,7 @@ static void rows(struct row *rows, const struct plan *plan)
     zero_bubble_rows(rows, plan, plan->stages);
 }
 
-/* Qi et al. 2023, table 1: bubble (P-1)(F+I-W), where a W fits into the wait for a forward. Few micro-batches leave
+/* Qi et al. 2023, table 2: bubble (P-1)(F+I-W), where a W fits into the wait for a forward. Few micro-batches leave
  * nothing for the W to fill but the last one. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
@@ -38,7 +38,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
 const struct strategy strategy_zb_h1 = {
     .name = "zb-h1",
     .title = "Zero bubble, ZB-H1",
-    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 2 (top); the "
+    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 3 (top); the "
              "order as the authors' heuristic scheduler builds it",
     .brief = "1F1B with backwards in two halves; a third of the bubble, the memory of 1F1B",
     .figure = "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8\n"

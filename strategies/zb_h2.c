@@ -32,8 +32,8 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
 const struct strategy strategy_zb_h2 = {
     .name = "zb-h2",
     .title = "Zero bubble, ZB-H2",
-    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.2 and figure 2 (bottom); the "
-             "order as the authors' heuristic scheduler builds it",
+    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.2 and figure 3 (bottom); "
+             "the order as the authors' heuristic scheduler builds it",
     .brief = "backwards in two halves, twice the memory of 1F1B: no rank idle from its first work to its last",
     .figure = "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 F5 I5 F6 I6 F7 I7 F8 I8 W1 W2 W3 W4 W5 W6 W7 W8\n"
               "S3  .  .  F1 F2 F3 I1 F4 I2 F5 I3 F6 I4 F7 I5 F8 I6 W1 I7 W2 I8 W3 W4 W5 W6 W7 W8 .\n"

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a micro-batch takes and frees on its rank, in bytes a token and hidden element (Qi et al. 2023, section 2.3;
+/* What a micro-batch takes and frees on its rank, in bytes a token and hidden element (Qi et al. 2023, table 1;
  * Korthikanti et al. 2022): a block's activations without the attention scores; W needs the inputs of the products. */
 static const int memory[WORK_KIND_COUNT] = {[FORWARD] = 34, [BACKWARD_INPUT] = -2, [BACKWARD_WEIGHT] = -32};
 

@@ -241,8 +241,9 @@ static void test_refusal(void **state)
     error_print(&err, out);
     fclose(out);
     assert_non_null(strstr(messages,
-                           ":4:22: error: strategy: interleaved deadlocks with pipeline 4, chunks 3 and 5 micro-batches a "
-                           "replica in groups of 4; try micro-batches, or a micro_batch_group, that are a multiple of 4\n"));
+                           ":4:22: error: strategy: interleaved deadlocks with pipeline 4, chunks 3 and 5 "
+                           "micro-batches a replica in groups of 4; try micro-batches, or a micro_batch_group, "
+                           "that are a multiple of 4\n"));
     free(messages);
     error_release(&err);
     scenario_release(&scenario);

@@ -106,8 +106,8 @@ static inline double cell_ready(const struct ends *ends, const struct plan *plan
 }
 
 /* Every rank runs its row in order, each cell as soon as it may; what comes from another rank takes `communication`.
- * Returns when all is done, -1 if that never happens; in *span, if not NULL, the longest time from a rank's first work to
- * its last. */
+ * Returns when all is done, -1 if that never happens; in *span, if not NULL, the longest time from a rank's first work
+ * to its last. */
 static inline double replay_in_order(const struct row *rows, const struct plan *plan,
                                      const double cost[WORK_KIND_COUNT], double communication, double *span)
 {
