@@ -36,11 +36,13 @@ static struct stage_work sum(struct stage_work a, struct stage_work b)
     return (struct stage_work){a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.flop + b.flop};
 }
 
-/* Megatron recomputes layer by layer: the inputs of all blocks are kept, and the activations of one block live between
- * its recomputation and its backward; of all blocks, where the backward for the weights comes later. The layers before and
- * after the blocks are not recomputed. */
-static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+/* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of one block
+ * live between its recomputation and its backward; of all blocks, where the backward for the weights comes later. Where a
+ * schedule recomputes a whole stage ahead of its backward, the input of its first block is kept, and the activations of
+ * all blocks come back. The layers before and after the blocks are not recomputed. */
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer, bool first_block)
 {
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
@@ -58,9 +60,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
         stage->work[RECOMPUTE] = sum(stage->work[RECOMPUTE], again);
-        stage->checkpoint += layer->checkpoint;
-        stage->working = fmax(stage->working, layer->activation);
+        stage->checkpoint += !ahead || first_block ? layer->checkpoint : 0;
         stage->working_split += layer->activation;
+        stage->working = ahead ? stage->working_split : fmax(stage->working, layer->activation);
     } else {
         stage->checkpoint += layer->activation;
     }
@@ -125,8 +127,8 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         else
             for (stage = 0; (stage + 1) * blocks / nstages <= block; stage++)
                 ;
+        add_layer(&stages[stage], scenario, &layers[i], block == stage * blocks / nstages);
         block += layers[i].role == LAYER_BLOCK;
-        add_layer(&stages[stage], scenario, &layers[i]);
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, NULL))
             add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
@@ -208,6 +210,17 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     }
 }
 
+static void count_versions(const struct scenario *scenario, struct stage *stages)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    struct row *rows = strategy->asynchronous ? rows_of(strategy, &scenario->plan) : NULL;
+
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
+        stages[s].versions = rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
+    if (rows)
+        rows_release(rows, scenario->plan.stages);
+}
+
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -220,5 +233,6 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     for (int s = 0; s < count; s++)
         (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
     plan_the_times(scenario, *stages);
+    count_versions(scenario, *stages);
     return 0;
 }

@@ -98,26 +98,37 @@ static void rows(struct row *rows, const struct plan *plan)
         fixed_row(&rows[rank], plan, rank);
 }
 
-/* Qi et al. 2023, section 6: with F = I = W every rank but for its start is always busy; enough micro-batches given. */
-static double ideal_makespan(const struct plan *plan, double f, double b, double r)
-{
-    (void)r;
-    if (plan->recompute || plan->micro_batches < 2 * plan->stages - 1 || fabs(b - 2 * f) > 1e-9 * f)
-        return NAN;
-    return (6 * plan->micro_batches + plan->stages - 1) * f;
-}
-
 static int least(int a, int b)
 {
     return a < b ? a : b;
 }
 
+static bool alike(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * fabs(a);
+}
+
+/* Qi et al. 2023, section 6: with F = I = W every rank but for its start is always busy; enough micro-batches given. */
+static double ideal_makespan(const struct plan *plan, double f, double b, double r)
+{
+    (void)r;
+    if (plan->recompute || plan->micro_batches < 2 * plan->stages - 1 || !alike(b, 2 * f))
+        return NAN;
+    return (6 * plan->micro_batches + plan->stages - 1) * f;
+}
+
+/* The greedy order holds more or less, as the times are; never more than 2P. */
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     const struct zb_v_options *option = plan->options;
+    const struct plan_times *times = &plan->times;
     int m = plan->micro_batches;
 
-    return least(2 * plan->stages, option->variant == FIXED ? least(2 * m, m + rank + 1) : 2 * m);
+    if (option->variant == FIXED)
+        return least(2 * plan->stages, least(2 * m, m + rank + 1));
+    if (!alike(times->forward, times->backward_input) || !alike(times->forward, times->backward_weight))
+        return -1;
+    return least(2 * plan->stages, 2 * m);
 }
 
 const struct strategy strategy_zb_v = {
