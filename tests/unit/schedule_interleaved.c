@@ -299,6 +299,24 @@ static void test_transfers(void **state)
     }
 }
 
+/* An output layer tied to the embedding is a copy only where it stands on another rank, not in another chunk. */
+static void test_tied_chunks(void **state)
+{
+    double parameters[2];
+
+    (void)state;
+    for (int v = 1; v <= 2; v++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                 "batch: {micro_batches: 2}\nstrategy: {schedule: interleaved, chunks: %d, data: 1}\n"
+                 "simulation: {engine: ideal}\n", v);
+        parameters[v - 1] = simulated.run.metrics.memory.parameters;
+        simulated_release(&simulated);
+    }
+    assert_true(parameters[0] > 0 && parameters[0] == parameters[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_refusal),
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_tied_chunks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
