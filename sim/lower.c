@@ -20,8 +20,8 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards are
- * their chunks' last before an update. */
+/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
+ * are their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
