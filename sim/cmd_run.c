@@ -37,12 +37,19 @@ static void print_run(const struct run *run, FILE *out)
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->scenario;
     const struct strategy_spec *spec = &scenario->strategy;
+    char text[2][48];
 
     fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica, engine %s%s\n",
             scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
+    if (m->window.steady)
+        fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
+                unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
+    else if (scenario_strategy(scenario)->asynchronous)
+        fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
     if (!isnan(m->samples_per_s))
         fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
     if (!isnan(m->tokens_per_s))

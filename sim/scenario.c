@@ -186,7 +186,7 @@ static int check_model(const struct scenario *scenario, struct error *err)
 static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
-    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches;
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches;
 
     if (cells <= MOST)
         return 0;
@@ -210,6 +210,11 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
+    if (strategy->batches)
+        scenario->plan.batches = scenario->batch.count = scenario->batch.count ? scenario->batch.count : strategy->batches;
+    else if (scenario->batch.count > 1)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
+                         "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
     if (check_size(scenario, err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))

@@ -28,6 +28,7 @@ struct scenario {
         int global;                      /* samples an iteration, over all replicas */
         int micro;                       /* samples a micro-batch */
         int micro_batches;               /* per replica */
+        int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct strategy_spec {
         const struct node *node;

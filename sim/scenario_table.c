@@ -19,6 +19,8 @@ static const struct field batch_fields[] = {
      .brief = "samples a micro-batch"},
     {.key = "micro_batches", .kind = FIELD_INT, MEMBER(micro_batches), .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; instead of global"},
+    {.key = "count", .kind = FIELD_INT, MEMBER(count), .min = 1, .max = 1e6,
+     .brief = "batches in a row, for schedules without a flush between them (pipedream-2bw)"},
 };
 #undef MEMBER
 static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};

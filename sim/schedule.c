@@ -203,3 +203,48 @@ char *work_format(const struct plan *plan, int rank, struct work work, char *buf
         snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, work.chunk));
     return buffer;
 }
+
+int rows_updates(const struct row *rows)
+{
+    int updates = 0;
+
+    for (size_t i = 0; i < rows[0].count; i++)
+        updates += rows[0].items[i].kind == UPDATE;
+    return updates ? updates : 1;
+}
+
+/* The version that each forward of a rank finds: how many updates are before it. */
+static void versions_found(const struct row *row, int *found)
+{
+    int version = 0;
+
+    for (size_t i = 0; i < row->count; i++) {
+        if (row->items[i].kind == FORWARD)
+            found[row->items[i].mb] = version;
+        version += row->items[i].kind == UPDATE;
+    }
+}
+
+int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank)
+{
+    bool vertical = strategy->vertical_sync && strategy->vertical_sync(plan);
+    int total = plan_micro_batches(plan), newest = 0, done = 0, most = 1;
+    int *used = xcalloc((size_t)total, sizeof *used);
+
+    if (!strategy->asynchronous) {
+        free(used);
+        return 1;
+    }
+    versions_found(&rows[vertical ? 0 : rank], used);
+    for (size_t i = 0; i < rows[rank].count; i++) {
+        struct work work = rows[rank].items[i];
+
+        /* the oldest that is still needed is that of the oldest micro-batch whose backward is to come */
+        if (work.kind == FORWARD && newest - used[done] + 1 > most)
+            most = newest - used[done] + 1;
+        newest += work.kind == UPDATE;
+        done += work.kind == BACKWARD && done + 1 < total;
+    }
+    free(used);
+    return most;
+}

@@ -69,6 +69,8 @@ struct strategy {
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
     bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
+    int batches;             /* how many batches the rows hold when batch.count does not say; 0: always one */
+    bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
     enum placement placement;
     int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
@@ -89,6 +91,12 @@ struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
 void rows_release(struct row *rows, int count);
 /* Whether the rows wait for each other forever, however fast they are. */
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
+
+/* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
+int rows_updates(const struct row *rows);
+/* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and forwards
+ * use the newest, or with vertical_sync that of the input stage. */
+int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank);
 
 /* All of strategies/list.h, in its order. */
 const struct strategy *strategy_at(size_t index);        /* NULL past the last */

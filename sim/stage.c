@@ -210,6 +210,17 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     }
 }
 
+static void count_versions(const struct scenario *scenario, struct stage *stages)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    struct row *rows = strategy->asynchronous ? rows_of(strategy, &scenario->plan) : NULL;
+
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
+        stages[s].versions = rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
+    if (rows)
+        rows_release(rows, scenario->plan.stages);
+}
+
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -222,5 +233,6 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     for (int s = 0; s < count; s++)
         (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
     plan_the_times(scenario, *stages);
+    count_versions(scenario, *stages);
     return 0;
 }

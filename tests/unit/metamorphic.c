@@ -76,6 +76,8 @@ static void test_engines(void **state)
         struct simulated ideal, simgrid;
         bool same = true;
 
+        if (i % 2)
+            any_schedule(&plan, &seed);
         plan.engine = "ideal";
         simulate_plan(&ideal, &plan);
         plan.engine = "simgrid";
@@ -114,6 +116,8 @@ static void test_fold(void **state)
         struct random_plan plan = random_plan(&seed);
         struct simulated one, all;
 
+        if (i % 2)
+            any_schedule(&plan, &seed);
         plan.collectives = "measured";
         plan.fold = "auto";
         simulate_plan(&one, &plan);

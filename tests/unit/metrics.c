@@ -111,6 +111,23 @@ static void test_random_plans(void **state)
     }
 }
 
+/* The sums hold whatever the schedule. */
+static void test_any_schedule(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PLANS / 2; i++) {
+        uint64_t seed = i * 0xE7037ED1A0B428DBu;
+        struct random_plan plan = random_plan(&seed);
+        struct simulated simulated;
+
+        any_schedule(&plan, &seed);
+        simulate_plan(&simulated, &plan);
+        if (!scenario_strategy(&simulated.scenario)->asynchronous)      /* their metrics are of the steady state */
+            assert_seconds(&simulated);
+        simulated_release(&simulated);
+    }
+}
+
 static struct random_plan little_gpt(void)
 {
     return (struct random_plan){
@@ -187,6 +204,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_plans),
+        cmocka_unit_test(test_any_schedule),
         cmocka_unit_test(test_flop_of_recomputing),
         cmocka_unit_test(test_memory_of_recomputing),
     };

@@ -10,6 +10,7 @@ struct random_plan {
     bool transformer;                    /* else stages with given times */
     int blocks;                          /* a stage */
     int tensor, pipeline, data, micro_batches, micro;
+    int chunks;                          /* 0: one; any_schedule sets it */
     const char *schedule, *recompute, *placement, *all_reduce, *data_parallel, *collectives, *fold, *engine;
     int channels;
     bool ideal;
@@ -62,6 +63,21 @@ static inline struct random_plan random_plan(uint64_t *seed)
     return plan;
 }
 
+/* Any schedule of the list, with degrees that all of them accept. What it costs is not known here. */
+static inline void any_schedule(struct random_plan *plan, uint64_t *seed)
+{
+    int count = 0;
+
+    while (strategy_at((size_t)count))
+        count++;
+    const struct strategy *strategy = strategy_at((size_t)random_below(seed, count));
+    plan->schedule = strategy->name;
+    plan->chunks = strategy->min_chunks;
+    plan->pipeline = PICK_INT(seed, 2, 4);
+    plan->micro_batches = 2 * plan->pipeline * PICK_INT(seed, 1, 2);
+    plan->data = 1 + random_below(seed, 3);
+}
+
 /* The part of the YAML that says where the plan runs. */
 static inline void print_cluster(const struct random_plan *plan, FILE *out)
 {
@@ -92,7 +108,7 @@ static inline char *plan_yaml(const struct random_plan *plan)
 
     if (plan->transformer)
         fprintf(out, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d}}\n",
-                plan->blocks * plan->pipeline, HIDDEN, HEADS, SEQUENCE, VOCABULARY);
+                plan->blocks * plan->pipeline * (plan->chunks ? plan->chunks : 1), HIDDEN, HEADS, SEQUENCE, VOCABULARY);
     else
         fprintf(out, "model: {stages: {forward: %.17g s, backward: %.17g s, boundary: %.17g B, "
                 "parameters: %.17g, activation: 1000 B}}\n", plan->forward / plan->speed,

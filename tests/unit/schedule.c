@@ -136,8 +136,14 @@ static void test_orders_by_rule(void **state)
             }
 }
 
+static int chunks_of(const struct strategy *strategy)
+{
+    return strategy->min_chunks > 1 ? strategy->min_chunks : 1;
+}
+
 /* What holds for the rows of any schedule: every micro-batch forward once and backward once (whole or in two parts),
- * forward first, a recomputation right before its backward. */
+ * forward first, a recomputation right before its backward; where two directions share a rank, they share the
+ * micro-batches, each counting its own from 0. */
 static void assert_row_complete(const struct plan *plan, const struct row *row)
 {
     int micro_batches = plan_micro_batches(plan), cells = plan->chunks * micro_batches;
@@ -147,14 +153,16 @@ static void assert_row_complete(const struct plan *plan, const struct row *row)
         struct work work = row->items[i];
         int *cell = &seen[work.chunk * micro_batches + work.mb];
 
+        if (work.kind == UPDATE)
+            continue;
         assert_in_range(work.mb, 0, micro_batches - 1);
         assert_in_range(work.chunk, 0, plan->chunks - 1);
         if (work.kind == RECOMPUTE) {
-            /* a forward may overlap with the backward */
-            size_t next = i + 1 < row->count && row->items[i + 1].with_next ? i + 2 : i + 1;
+            const struct work *next = &row->items[i + 1];
 
-            assert_true(next < row->count && row->items[next].mb == work.mb && row->items[next].chunk == work.chunk);
-            assert_true(row->items[next].kind == BACKWARD || row->items[next].kind == BACKWARD_INPUT);
+            next += i + 2 < row->count && next->with_next;      /* the backward overlaps with another's forward */
+            assert_true(i + 1 < row->count && next->mb == work.mb && next->chunk == work.chunk);
+            assert_true(next->kind == BACKWARD || next->kind == BACKWARD_INPUT);
             assert_int_equal(*cell, 1);
             continue;
         }
@@ -179,9 +187,10 @@ static void test_rows_are_complete(void **state)
                 char *text;
 
                 assert_true(asprintf(&text, "model: {stages: {forward: 1 s}}\ncluster: ideal\n"
-                                     "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d}\n"
-                                     "memory: {recompute: %s}\n", micro_batches, strategy_name(i), stages,
-                                     micro_batches % 2 ? "full" : "none") > 0);
+                                     "batch: {micro_batches: %d}\nmemory: {recompute: %s}\n"
+                                     "strategy: {schedule: %s, pipeline: %d, chunks: %d}\n", micro_batches,
+                                     micro_batches % 2 ? "full" : "none", strategy_name(i), stages,
+                                     chunks_of(strategy_at(i))) > 0);
                 memset(&simulated, 0, sizeof simulated);
                 simulated.text = text;
                 if (!load_text(text, &simulated.scenario, &err)) {     /* a schedule may refuse a plan */
@@ -227,10 +236,9 @@ static void test_figures(void **state)
         FILE *out = open_memstream(&figure, &size);
 
         figure_size(files[i].strategy->figure, &stages, &micro_batches, &chunks, &recompute);
-        chunks = chunks > files[i].strategy->min_chunks ? chunks : files[i].strategy->min_chunks;
-        if (files[i].strategy->placement == PLACEMENT_BIDIRECTIONAL)
-            micro_batches *= 2;      /* each direction counts its own */
-        snprintf(schedule, sizeof schedule, "schedule: %s, chunks: %d", files[i].strategy->name, chunks ? chunks : 1);
+        chunks = chunks > chunks_of(files[i].strategy) ? chunks : chunks_of(files[i].strategy);
+        micro_batches *= files[i].strategy->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
+        snprintf(schedule, sizeof schedule, "schedule: %s, chunks: %d", files[i].strategy->name, chunks);
         load_stages(&simulated, schedule, stages, micro_batches, recompute);
         assert_int_equal(figure_print(&simulated.scenario, out, &err), 0);
         fclose(out);
