@@ -13,7 +13,8 @@
  * first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that leads too
  * far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further. In a node
  * of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all in one node
- * are treated as nodes. Steps are the first in which the sender is free and has the piece.
+ * are treated as nodes. Steps are the first in which the sender is free and has the piece; two children may send to
+ * their parent in the same step, and then share its link where links are shared.
  *
  * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1 messages.
  * It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders, Speck, Traeff,
@@ -208,13 +209,16 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return tree_messages(tree_nodes(task), c) * (latency + task->bytes / (2 * c) / bandwidth);
 }
 
-/* In the nodes, the way up the chain and down, and what the first rank sends down it: both pieces, every time. */
+/* Beside the messages between the nodes, the way up the chain and down, and what its first rank sends down it: both
+ * pieces, every time. Where links are shared, what both children send at once meets in their parent's: in steady state,
+ * half as much again (seen in simulation). */
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes;
     double piece = task->bytes / (2 * c), between = hop_seconds(fabric->between, piece);
 
-    return tree_messages(nodes, c) * between + (g > 1 ? 2 * (g - 1 + c) * hop_seconds(fabric->inside, piece) : 0);
+    return (tree_messages(nodes, c) + (nodes > 2 ? 2 * (c - 1) : 0)) * between +
+           (g > 1 ? 2 * (g - 1 + c) * hop_seconds(fabric->inside, piece) : 0);
 }
 
 const struct collective collective_double_tree = {

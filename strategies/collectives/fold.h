@@ -47,6 +47,14 @@ static inline double fold_ideal(const struct task *task, double latency, double 
     return task->n > core_size(task->n) ? 2 * (latency + task->bytes / bandwidth) : 0;
 }
 
+/* On a cluster: neighbours are in one node where the nodes hold an even number of ranks. */
+static inline double fold_cost(const struct task *task, const struct fabric *fabric)
+{
+    struct hop hop = task->per_node % 2 ? fabric->crowded : fabric->inside;
+
+    return fold_ideal(task, hop.latency, hop.bandwidth);
+}
+
 /* What the core's messages across that distance cost on a cluster: they stay in a node where the node's ranks are a
  * power of two and the distance is below it. Folded cores are taken to cross nodes each time. */
 static inline struct hop core_hop(const struct task *task, const struct fabric *fabric, int distance)

@@ -57,7 +57,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 
 static double cost(const struct task *task, const struct fabric *fabric)
 {
-    double seconds = fold_ideal(task, fabric->crowded.latency, fabric->crowded.bandwidth);
+    double seconds = fold_cost(task, fabric);
 
     for (int distance = 1; distance < core_size(task->n); distance *= 2)
         seconds += 2 * hop_seconds(core_hop(task, fabric, distance), task->bytes / (2 * distance));

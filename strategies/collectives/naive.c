@@ -36,6 +36,13 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * (task->n - 1) * (latency + task->bytes / bandwidth);
 }
 
+/* Those of the root's own node do not use the network. */
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return 2 * (task->per_node - 1) * hop_seconds(fabric->inside, task->bytes) +
+           2 * (task->n - task->per_node) * hop_seconds(fabric->between, task->bytes);
+}
+
 const struct collective collective_naive = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "naive",
@@ -53,4 +60,5 @@ const struct collective collective_naive = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -43,6 +43,17 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * rounds * (latency + task->bytes / bandwidth);
 }
 
+/* The first rounds stay in the nodes, if those hold a power of two. */
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    bool aligned = (task->per_node & (task->per_node - 1)) == 0;
+    double seconds = 0;
+
+    for (int distance = 1; distance < task->n; distance *= 2)
+        seconds += 2 * hop_seconds(aligned && distance < task->per_node ? fabric->inside : fabric->between, task->bytes);
+    return seconds;
+}
+
 const struct collective collective_tree = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "tree",
@@ -61,4 +72,5 @@ const struct collective collective_tree = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -29,7 +29,7 @@ static void check_movements(const struct collective *collective, int n)
 {
     for (int per_node = 1; per_node <= n; per_node++)
         for (int size = 0; size < 3 && n % per_node == 0; size++)
-            check_movement(collective, &(struct task){n, per_node, (const double[]){0, 3e6, 1e9}[n % 3 ? size : 2 - size]});
+            check_movement(collective, &(struct task){n, per_node, (const double[]){0, 3e6, 1e9}[size]});
 }
 
 static void moves_every_contribution_once(void **state)
@@ -48,7 +48,7 @@ static void moves_every_contribution_once(void **state)
 /* What the books say of n ranks: messages, and in vectors the total sent and the most sent by one rank. */
 struct traffic { double messages, total, most; };
 
-static struct traffic all_reduce_traffic(const char *name, int n)
+static struct traffic all_reduce_traffic(const char *name, int n, int g)
 {
     int k = (int)floor(log2(n) + 1e-12), up = (int)ceil(log2(n) - 1e-12);
     double p = pow(2, k), rest = n - p, folds = rest > 0;
@@ -61,10 +61,14 @@ static struct traffic all_reduce_traffic(const char *name, int n)
         return (struct traffic){p * k + 2 * rest, p * k + 2 * rest, k + folds};
     if (!strcmp(name, "halving-doubling"))
         return (struct traffic){2 * p * k + 2 * rest, 2 * (p - 1) + 2 * rest, 2 * (1 - 1 / p) + folds};
-    if (!strcmp(name, "ring") || !strcmp(name, "hierarchical"))
+    if (!strcmp(name, "ring"))
         return (struct traffic){2.0 * n * (n - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
-    if (!strcmp(name, "double-tree"))                /* three pieces a half */
-        return (struct traffic){12 * (n - 1), 2 * (n - 1), n == 2 ? 1 : n == 3 ? 1.5 : 2};
+    if (!strcmp(name, "hierarchical"))
+        return (struct traffic){2.0 * n * (g - 1 + n / g - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
+    if (!strcmp(name, "double-tree")) {              /* three pieces a half; the first of a chain sends both down it */
+        int nodes = g == n ? n : n / g;
+        return (struct traffic){12 * (n - 1), 2 * (n - 1), (nodes == 2 ? 1 : nodes == 3 ? 1.5 : 2) + (nodes < n)};
+    }
     return (struct traffic){0, 0, 0};
 }
 
@@ -106,14 +110,14 @@ static struct traffic rooted_traffic(const struct collective *collective, int n)
     return (struct traffic){0, 0, 0};
 }
 
-static struct traffic expected_traffic(const struct collective *collective, int n)
+static struct traffic expected_traffic(const struct collective *collective, int n, int per_node)
 {
     struct traffic expected = {0, 0, 0};
 
     if (n == 1)
         return expected;
     if (collective->op == COLLECTIVE_ALL_REDUCE)
-        expected = all_reduce_traffic(collective->name, n);
+        expected = all_reduce_traffic(collective->name, n, per_node);
     if (collective->op == COLLECTIVE_REDUCE_SCATTER || collective->op == COLLECTIVE_ALL_GATHER)
         expected = share_traffic(collective->name, n);
     if (collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE)
@@ -125,11 +129,11 @@ static struct traffic expected_traffic(const struct collective *collective, int 
     return expected;
 }
 
-static void check_traffic(const struct collective *collective, int n)
+static void check_traffic(const struct collective *collective, int n, int per_node)
 {
-    struct task task = {n, 1, 3 << 20};
+    struct task task = {n, per_node, 3 << 20};
     bool everybody = collective->op != COLLECTIVE_BROADCAST && collective->op != COLLECTIVE_REDUCE;
-    struct traffic expected = expected_traffic(collective, n);
+    struct traffic expected = expected_traffic(collective, n, per_node);
     struct arrows arrows = {0};
     double *sent = xcalloc((size_t)n, sizeof *sent), *received = xcalloc((size_t)n, sizeof *received);
     double total = 0, total_received = 0, most = 0, vector = collective->chunks(&task);
@@ -159,7 +163,9 @@ static void traffic_is_what_the_books_say(void **state)
     (void)state;
     for (size_t i = 0; collective_at(i); i++)
         for (int n = 1; n <= 130 && collective_at(i)->draw; n++)
-            check_traffic(collective_at(i), n);
+            for (int per_node = 1; per_node <= n; per_node += n < 66 ? 1 : n - 1)
+                if (n % per_node == 0)
+                    check_traffic(collective_at(i), n, per_node);
 }
 
 static int print_cell(const struct arrow *arrow, int blanks, FILE *out)
