@@ -33,7 +33,9 @@ static void scan_row(struct lowering *lowering, int rank)
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
-        if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) && !complete[work.chunk])
+        /* ZeRO 2 keeps no whole gradients, so every micro-batch's are scattered */
+        if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
+            (!complete[work.chunk] || lowering->scenario->strategy.zero == 2))
             complete[work.chunk] = completes[i] = true;
         for (int replica = 0; work.kind != UPDATE && replica < lowering->out->replicas; replica++) {
             struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
@@ -88,13 +90,13 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
     double n = spec->data, work = n * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches * 4;
-    double messages = n * (n - 1) * 2 * spec->pipeline * lowered->program.flows;
+    double messages = n * (n - 1) * 2 * spec->pipeline * lowered->program.flows * (spec->zero == 2 ? plan->micro_batches : 1);
     int mode = scenario->simulation.collectives;
 
     lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
     if (what == LOWER_COMPUTE || spec->data * plan_directions(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED ||
+    lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && work + messages > FEW && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       plan_directions(plan) == 1;
@@ -133,21 +135,32 @@ static void allocate(struct lowering *lowering)
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
+    lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
+    memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
     lowering->updates = ARENA_ARRAY(arena, int, ranks);
     lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
     for (int i = 0; i < holders; i++) {
-        lowering->holders[i].synced = ARENA_ARRAY(arena, uint32_t, flows);
+        struct holder *holder = &lowering->holders[i];
+
+        holder->complete = holder->updated = NO_OP;
+        holder->synced = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->tied = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->published = ARENA_ARRAY(arena, uint32_t, flows);
         for (int t = 0; t < flows; t++)
-            lowering->holders[i].synced[t] = NO_OP;
+            holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + lowering->plan->chunks) * (flows + 1));
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1));
 }
 
 static void lowering_release(struct lowering *lowering)
 {
     for (int s = 0; s < plan_global_stages(lowering->plan); s++)
         free(lowering->buckets[s].items);
+    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++)
+        free(lowering->holders[i].ready.items);
     rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }
@@ -169,9 +182,11 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
+        if (scenario->strategy.zero == 1 || scenario->strategy.zero == 2)
+            *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }
-    lowering.failed = tensor_costs(&lowering, err) != 0;
+    lowering.failed = tensor_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);
         if (lowering.whole)
