@@ -12,7 +12,8 @@ enum { CHAIN_MAX = 8, NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
 /* The platform files on the way to the first one, and whether that one is the ideal cluster. */
 struct chain {
-    const char *paths[CHAIN_MAX];
+    const char *paths[CHAIN_MAX];    /* absolute */
+    const char *shown[CHAIN_MAX];    /* as they were found */
     int count;
     bool ideal;
 };
@@ -162,13 +163,14 @@ static int chain_enter(struct arena *arena, struct chain *chain, const char *pat
     for (int i = 0; i < chain->count; i++) {
         if (strcmp(chain->paths[i], real) != 0)
             continue;
-        const char *way = real;
+        const char *way = chain->shown[i];
         for (int k = i + 1; k < chain->count; k++)
-            way = arena_printf(arena, "%s -> %s", way, chain->paths[k]);
-        return error_add(err, EXIT_INPUT, loc, "the platform starts from itself: %s -> %s", way, real);
+            way = arena_printf(arena, "%s -> %s", way, chain->shown[k]);
+        return error_add(err, EXIT_INPUT, loc, "the platform starts from itself: %s -> %s", way, chain->shown[i]);
     }
     if (chain->count == CHAIN_MAX)
         return error_add(err, EXIT_INPUT, loc, "more than %d platforms that start from one another", (int)CHAIN_MAX);
+    chain->shown[chain->count] = path;
     chain->paths[chain->count++] = real;
     return 0;
 }
@@ -191,6 +193,11 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
         error_add(err, EXIT_INPUT, root->loc, "a platform's file holds a mapping with the keys of a cluster");
         return NULL;
     }
+    if (node_get(root, "cluster")) {
+        error_add(err, EXIT_INPUT, name->loc,
+                  "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
+        return NULL;
+    }
     struct node *base = resolve_platform(arena, root, chain, err);
     if (!base)
         return NULL;
@@ -208,7 +215,8 @@ static struct node *as_mapping(struct arena *arena, const struct node *value, st
 {
     if (!value || value->kind == NODE_SEQUENCE || (value->kind == NODE_SCALAR && !*value->text)) {
         error_add(err, EXIT_INPUT, value ? value->loc : (struct loc){0},
-                  "cluster: expected a platform's name, a path, 'ideal' or a mapping");
+                  "cluster: expected a platform's name, a path, 'ideal' or a mapping, found %s",
+                  value && value->kind == NODE_SEQUENCE ? "a list" : "nothing");
         return NULL;
     }
     struct node *map = node_mapping(arena);

@@ -31,6 +31,26 @@ int usage_error(const struct command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+static const char *engine_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return engine_names[i];
+}
+
+int engine_parse(const struct command *command, const char *name, enum engine *engine)
+{
+    const char *meant = nearest(name, engine_candidate, NULL);
+
+    for (int i = 0; engine_names[i]; i++)
+        if (!strcmp(engine_names[i], name)) {
+            *engine = (enum engine)i;
+            return ARGS_DONE;
+        }
+    if (meant)
+        return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
+    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", name);
+}
+
 int report(struct error *err)
 {
     int code = (int)error_exit_code(err);
@@ -58,6 +78,9 @@ static int unknown_option(const struct command *command, const char *word, const
     struct option_names names = {options, count};
     const char *meant = nearest(word, option_candidate, &names);
 
+    for (size_t k = 0; k < count; k++)
+        if (!strncmp(word, options[k], strlen(options[k])) && word[strlen(options[k])] == '=')
+            return usage_error(command, "%s takes no value, found '%s'", options[k], word);
     if (!meant)
         return usage_error(command, "unknown option '%s'", word);
     return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);

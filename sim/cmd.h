@@ -31,6 +31,8 @@ int arguments_parse(const struct command *command, int argc, char **argv, const 
                     int min_positional, int max_positional, struct arguments *arguments);
 /* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
+int engine_parse(const struct command *command, const char *name, enum engine *engine);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);
 

@@ -83,16 +83,12 @@ static int parse_request(const struct command *command, const struct arguments *
         return usage_error(command, "--ranks: expected a number from 1 to 65536, found '%s'", values[OPT_RANKS]);
     if (values[OPT_CHANNELS] && (!parse_count(values[OPT_CHANNELS], &request->channels) || request->channels > 64))
         return usage_error(command, "--channels: expected a number from 1 to 64, found '%s'", values[OPT_CHANNELS]);
-    if (unit_parse(UNIT_BYTES, values[OPT_BYTES], &request->bytes, why, sizeof why))
+    if (unit_parse(UNIT_BYTES, values[OPT_BYTES], &request->bytes, why, sizeof why) ||
+        unit_plausible(UNIT_BYTES, request->bytes, values[OPT_BYTES], why, sizeof why))
         return usage_error(command, "--bytes: %s", why);
-    for (int i = 0; values[OPT_ENGINE]; i++) {
-        if (!engine_names[i])
-            return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", values[OPT_ENGINE]);
-        request->engine = (enum engine)i;
-        if (!strcmp(engine_names[i], values[OPT_ENGINE]))
-            break;
-    }
-    return ARGS_DONE;
+    if (request->bytes < 0)
+        return usage_error(command, "--bytes: %s is out of range; expected 0 B or more", values[OPT_BYTES]);
+    return values[OPT_ENGINE] ? engine_parse(command, values[OPT_ENGINE], &request->engine) : ARGS_DONE;
 }
 
 /* A name, a path, or a file that holds just the mapping that stands under `cluster:`. */

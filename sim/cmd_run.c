@@ -37,13 +37,21 @@ static void print_run(const struct run *run, FILE *out)
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->scenario;
     const struct strategy_spec *spec = &scenario->strategy;
+    char text[2][48];
 
     fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica, engine %s%s\n",
             scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
-    fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
+    if (m->window.steady)
+        fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
+                unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
+    else if (scenario_strategy(scenario)->asynchronous)
+        fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
+    if (!isnan(m->samples_per_s))
+        fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
     if (!isnan(m->tokens_per_s))
         fprintf(out, "  %-24s %.5g\n", "tokens/s", m->tokens_per_s);
     line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");
@@ -66,16 +74,18 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct scenario scenario;
     struct run run = {0};
-    char set[64];
-    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments);
+    enum engine engine;
+    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
 
+    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
+        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
     if (code != ARGS_DONE)
         return code;
-    if (arguments.values[OPT_ENGINE]) {
-        snprintf(set, sizeof set, "simulation.engine=%s", arguments.values[OPT_ENGINE]);
-        arguments.sets[arguments.nsets++] = set;
-    }
-    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    if (arguments.values[OPT_ENGINE])
+        scenario.simulation.engine = (int)engine;
+    /* A folder that cannot be had is better known before a long simulation than after it. */
+    if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
         !run_init(&run, &scenario, &err)) {
         if (arguments.values[OPT_JSON]) {
             json_t *json = result_json(&run);
@@ -101,7 +111,8 @@ const struct command cmd_run = {
     .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
-    .options = "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
+    .options = "  SCENARIO            a file, or - for standard input\n"
+               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario\n",

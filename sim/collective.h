@@ -112,6 +112,8 @@ const struct collective *collective_choose(const struct collective *collective, 
 /* Seconds, estimated by the algorithm's own formula on this cluster. */
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels);
+/* As many messages as it may take at most, on one channel. */
+double collective_messages(const struct collective *collective, int n);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);

@@ -286,7 +286,7 @@ static int syntax_error(struct composer *composer)
     if (parser->error == YAML_MEMORY_ERROR)
         return error_add(composer->err, EXIT_UNEXPECTED, (struct loc){composer->name, 0, 0}, "out of memory");
     for (size_t i = 0; at < end && i <= index; i++)
-        c = (int)utf8_next(&at, end);
+        c = i == index ? (int)utf8_next(&at, end) : (utf8_next(&at, end), 0);
     return error_add(composer->err, EXIT_INPUT, loc_of(composer, parser->problem_mark), "%s",
                      conf_syntax_message(composer->arena, parser->problem, parser->context,
                                          parser->context && !composer->placeless ?
@@ -359,18 +359,22 @@ int conf_parse(struct arena *arena, const char *name, const char *text, size_t l
 
 int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err)
 {
-    struct loc loc = {path, 0, 0};
-    FILE *file = fopen(path, "rb");
+    bool piped = strcmp(path, "-") == 0;
+    struct loc loc = {piped ? "stdin" : path, 0, 0};
+    FILE *file = piped ? stdin : fopen(path, "rb");
     struct stat status;
     char *text;
     size_t length;
     int result;
 
     *root = NULL;
+    if (!*path)
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "the name of the file is empty");
     if (!file)
         return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
     if (fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
-        fclose(file);
+        if (!piped)
+            fclose(file);
         return error_add(err, EXIT_INPUT, loc, "this is a directory; expected a file");
     }
     text = xrealloc(NULL, CONF_MAX_BYTES + 1, 1);
@@ -378,8 +382,9 @@ int conf_load(struct arena *arena, const char *path, struct node **root, struct 
     if (ferror(file))
         result = error_add(err, EXIT_INPUT, loc, "cannot read: %s", strerror(errno));
     else
-        result = conf_parse(arena, path, text, length, root, err);
+        result = conf_parse(arena, loc.file, text, length, root, err);
     free(text);
-    fclose(file);
+    if (!piped)
+        fclose(file);
     return result;
 }

@@ -25,7 +25,8 @@ enum {
     CONF_MAX_NODES = 1000000,    /* with every alias expanded */
 };
 
-/* The document in a file or in memory; NULL root only with -1. The tree lives in the arena. Messages give `name`. */
+/* The document in a file or in memory; NULL root only with -1. The tree lives in the arena. Messages give `name`. The
+ * path "-" is standard input. */
 int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err);
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);

@@ -113,13 +113,12 @@ static const struct {
     const char *problem, *text;
 } problems[] = {
     {"mapping values are not allowed in this context",
-     "a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping on lines of its own"},
+     "a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes"},
     {"did not find expected key", "expected a key with the indentation of its neighbours"},
     {"did not find expected '-' indicator", "expected '-' with the indentation of the other items"},
     {"did not find expected ',' or '}'", "expected ',' or '}'"},
     {"did not find expected ',' or ']'", "expected ',' or ']'"},
     {"did not find expected node content", "expected a value"},
-    {"could not find expected ':'", "expected ':' behind the key"},
     {"found unexpected end of stream", "the file ends inside quotes"},
     {"found unexpected document indicator", "a document ends inside quotes"},
     {"found a tab character where an indentation space is expected", "a tab cannot indent; use spaces"},
@@ -150,6 +149,11 @@ char *conf_syntax_message(struct arena *arena, const char *problem, const char *
         if (c > 0x20 && c < 0x7F)
             return arena_printf(arena, "'%c' cannot begin a value; put the text in quotes", c);
     }
+    if (strcmp(text, "could not find expected ':'") == 0)
+        return arena_printf(arena, begun > 0 ? "expected a ':' and a space behind the key at line %d"
+                                             : "expected a ':' and a space behind the key", begun);
+    if (strcmp(text, "did not find expected node content") == 0 && c == 0)
+        return arena_printf(arena, "expected a value, found the end%s", since);
     for (size_t i = 0; i < COUNT(problems); i++)
         if (strcmp(text, problems[i].problem) == 0)
             return arena_printf(arena, "%s%s", problems[i].text, since);

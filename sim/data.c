@@ -104,6 +104,8 @@ const char *data_beside(struct arena *arena, const char *file, const char *path)
     /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
     const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
 
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
     if (path[0] == '/' || !slash)
         return arena_strdup(arena, path);
     return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
@@ -114,10 +116,27 @@ static const char *name_at(size_t i, const void *context)
     return ((const char *const *)context)[i];
 }
 
+/* 'ideal' is a platform without a file. */
+static const char **known_names(struct arena *arena, const char *folder)
+{
+    const char **files = data_names(arena, folder);
+    size_t count = 0;
+
+    while (files[count])
+        count++;
+    if (strcmp(folder, "platforms") != 0)
+        return files;
+    const char **names = ARENA_ARRAY(arena, const char *, count + 2);
+    names[0] = "ideal";
+    for (size_t i = 0; i < count; i++)
+        names[i + 1] = files[i];
+    return names;
+}
+
 static void report_unknown(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
                            struct error *err)
 {
-    const char **names = data_names(arena, folder);
+    const char **names = known_names(arena, folder);
     const char *meant = nearest(text, name_at, names);
     const char *list = "";
 

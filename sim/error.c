@@ -51,6 +51,25 @@ static int loc_compare(const struct loc *a, const struct loc *b)
     return (a->column > b->column) - (a->column < b->column);
 }
 
+/* The first mistakes of a file are shown, in whatever order they were found: the last message gives way to one that
+ * stands before it. */
+static bool room_before(struct error *err, const struct loc *loc)
+{
+    int last = 0;
+
+    for (int i = 1; i < err->count; i++)
+        if (loc_compare(&err->messages[i].loc, &err->messages[last].loc) >= 0)
+            last = i;
+    err->dropped++;
+    if (loc_compare(loc, &err->messages[last].loc) >= 0)
+        return false;
+    free(err->messages[last].text);
+    free((char *)err->messages[last].loc.file);
+    err->count--;
+    memmove(&err->messages[last], &err->messages[last + 1], (size_t)(err->count - last) * sizeof *err->messages);
+    return true;
+}
+
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
 {
     va_list args;
@@ -67,8 +86,7 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
             free(text);
             return -1;
         }
-    if (err->count == ERROR_MAX) {
-        err->dropped++;
+    if (err->count == ERROR_MAX && !room_before(err, &loc)) {
         free(text);
         return -1;
     }

@@ -35,6 +35,14 @@ static const struct field *field_find(const struct table *table, const char *key
 static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
                         void *object);
 
+/* The key that a beginner needs first stands for the others. */
+static char *mapping_expected(struct arena *arena, const struct table *table)
+{
+    const char *key = table->shorthand ? table->shorthand : table->fields[0].key;
+
+    return arena_printf(arena, "%sa mapping such as '{%s: ...}'", table->shorthand ? "a name or " : "", key);
+}
+
 static int record_parse(const struct reading *reading, const struct field *field, const struct node *node,
                         void *object)
 {
@@ -43,7 +51,7 @@ static int record_parse(const struct reading *reading, const struct field *field
     if (!field->load)
         return object_parse(&inner, field->table, node, object);
     if (node_is_null(node))
-        return reading_unexpected(&inner, node, NULL, "a mapping");
+        return reading_unexpected(&inner, node, NULL, mapping_expected(inner.arena, field->table));
     return field->load(reading->arena, node, object, reading->err);
 }
 
@@ -107,13 +115,33 @@ static struct node *fallback_node(const struct reading *reading, const struct fi
     return node;
 }
 
-static int field_absent(const struct reading *reading, const struct field *field, const struct node *node,
-                        void *member)
+static const char *table_key(size_t i, const void *context)
+{
+    const struct table *table = context;
+
+    return i < table->count ? table->fields[i].key : NULL;
+}
+
+/* Whether the key is there misspelt: then that is the one mistake to report. */
+static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
+{
+    for (size_t i = 0; i < node->count; i++) {
+        const char *near = field_find(table, node->keys[i]) ? NULL : nearest(node->keys[i], table_key, table);
+
+        if (near && strcmp(near, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int field_absent(const struct reading *reading, const struct table *table, const struct field *field,
+                        const struct node *node, void *member)
 {
     struct reading inner;
 
     if (field->required && !field->fallback && node)
-        return reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
+        return misspelt_key(table, node, field->key) ? -1 :
+               reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
     if (field->fallback) {
         if (field_value(reading, field, fallback_node(reading, field), member))
             BUG("the default of '%s' is refused: %s", field->key, field->fallback);
@@ -139,7 +167,7 @@ static int fields_parse(const struct reading *reading, const struct table *table
         const struct node *value = node_get(node, field->key);
         void *member = (char *)object + field->offset;
         int failed = value ? field_value(reading, field, value, member)
-                           : field_absent(reading, field, node, member);
+                           : field_absent(reading, table, field, node, member);
 
         result = failed ? -1 : result;
     }
@@ -176,19 +204,23 @@ static char *keys_text(struct arena *arena, const struct key_tables *keys)
 
 /* With only_near, a key is refused only where it must be another one misspelt. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
-                        bool only_near)
+                        const void *object, bool only_near)
 {
     int result = 0;
 
     for (size_t i = 0; i < node->count; i++) {
-        const char *near;
+        const char *near, *misplaced = NULL;
         char shown[CLIP_SIZE];
 
         if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
             continue;
         near = nearest(node->keys[i], key_candidate, keys);
         text_clip(node->keys[i], shown, sizeof shown);
-        if (near)
+        if (keys->tables[0]->misplaced && !only_near)
+            misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);
+        if (misplaced)
+            result = reading_fail(reading, node->key_locs[i], NULL, "%s", misplaced);
+        else if (near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
                                   near);
         else if (!only_near)
@@ -254,7 +286,7 @@ static int object_parse(const struct reading *reading, const struct table *table
     if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand)
         node = shorthand_expand(reading->arena, table, node);
     if (node && node->kind != NODE_MAPPING)
-        return reading_unexpected(reading, node, NULL, "a mapping");
+        return reading_unexpected(reading, node, NULL, mapping_expected(reading->arena, table));
     result = fields_parse(reading, table, node, object);
     if (node && table->exactly_one && exactly_one_check(reading, table, node))
         result = -1;
@@ -264,7 +296,7 @@ static int object_parse(const struct reading *reading, const struct table *table
         keys.tables[1] = table->extension(reading->arena, object, &extra);
     if (keys.tables[1] && fields_parse(reading, keys.tables[1], node, extra))
         result = -1;
-    if (node && unknown_keys(reading, &keys, node, !known))
+    if (node && unknown_keys(reading, &keys, node, object, !known))
         result = -1;
     return result;
 }

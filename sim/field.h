@@ -63,6 +63,9 @@ struct table {
      * first table's fields were understood, and again to dump: it allocates once, keeps the address in the object, and
      * gives that the next time. NULL, or a NULL table: none. */
     const struct table *(*extension)(struct arena *arena, void *object, void **extra);
+    /* What to say of a key that stands in neither table but would elsewhere ("'x' is an option of a, not of b"), or
+     * NULL. Not required. */
+    const char *(*misplaced)(struct arena *arena, const void *object, const char *key);
 };
 
 /* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all

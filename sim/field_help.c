@@ -25,7 +25,7 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     case FIELD_STRING:
         return "text";
     case FIELD_CHOICE:
-        return arena_printf(arena, "one of %s", choices_text(arena, field));
+        return field->choice ? "a name" : arena_printf(arena, "one of %s", choices_text(arena, field));
     case FIELD_CHOICES:
         return arena_printf(arena, "a list of %s", choices_text(arena, field));
     case FIELD_LIST:

@@ -121,7 +121,8 @@ static int quantity_parse(const struct reading *reading, const struct field *fie
     /* Text in quotes may be a quantity, as JSON has to write it, but no number. */
     if (node->quoted && unit_parse(UNIT_NUMBER, node->text, &number, why, sizeof why) == 0)
         return reading_unexpected(reading, node, field->key, unit_expectation(field->unit));
-    if (unit_parse(field->unit, node->text, &number, why, sizeof why))
+    if (unit_parse(field->unit, node->text, &number, why, sizeof why) ||
+        unit_plausible(field->unit, number, node->text, why, sizeof why))
         return reading_fail(reading, node->loc, field->key, "%s", why);
     if ((field_min(field, &min) && number < min) || (field_max(field, &max) && number > max) ||
         (field->positive && number == 0))

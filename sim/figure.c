@@ -35,6 +35,7 @@ void orders_print(const struct scenario *scenario, FILE *out)
     struct row *rows = rows_build(scenario);
     char cell[96];
 
+    rows_strip_updates(rows, scenario->plan.stages);
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         for (size_t i = 0; i < rows[rank].count; i += action_length(&rows[rank], i))
             fprintf(out, "%s%s%s", i ? "," : "",
@@ -49,7 +50,7 @@ struct replayed {
     struct lowered lowered;
     struct timeline timeline;
     struct row *rows;
-    struct slot { double start, end; } **cells;  /* s; a rank and cell. Overlapped cells all have their action's times */
+    struct slot { double start, end; } **cells;  /* s; a rank and cell */
     double slot;                     /* s of the shortest cell; 0: none takes time */
 };
 
@@ -87,12 +88,6 @@ static void measure_slot(struct replayed *replayed)
             if (seconds > 0 && (replayed->slot == 0 || seconds < replayed->slot))
                 replayed->slot = seconds;
         }
-        for (size_t i = row->count; i-- > 0;)
-            if (row->items[i].with_next)
-                cells[i].end = cells[i + 1].end;
-        for (size_t i = 1; i < row->count; i++)
-            if (row->items[i - 1].with_next)
-                cells[i].start = cells[i - 1].start;
     }
 }
 
@@ -127,6 +122,7 @@ static int replay_rows(struct scenario *scenario, struct replayed *replayed, str
     timeline_init(&replayed->timeline, &replayed->lowered.program);
     replay_ideal(&replayed->lowered.program, &replayed->free.cluster, &replayed->timeline);
     replayed->rows = rows_build(scenario);
+    rows_strip_updates(replayed->rows, scenario->plan.stages);
     time_cells(replayed);
     measure_slot(replayed);
     if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {
@@ -170,7 +166,10 @@ static void grid_row(const struct scenario *scenario, const struct replayed *rep
 
     fprintf(out, "S%d", rank + 1);
     for (size_t i = 0; i < row->count; i += action_length(row, i)) {
-        cell_slots(replayed, rank, i, &from, &to);
+        int unused;
+
+        cell_slots(replayed, rank, i, &from, &unused);
+        cell_slots(replayed, rank, i + action_length(row, i) - 1, &unused, &to);
         action_format(&scenario->plan, rank, row, i, cell, sizeof cell);
         for (; next < from; next++)
             fputc(',', out);
@@ -206,39 +205,41 @@ int grid_print(struct scenario *scenario, FILE *out, struct error *err)
 
 enum { COLUMNS = 100 };
 
-/* "F1", of a further chunk "F1b". */
-static size_t cell_draw(struct work work, char *buffer, size_t size)
+/* "F1"; of a further chunk "F1b", or "f1" where a rank has two chunks by nature. */
+static size_t cell_draw(const struct plan *plan, struct work work, char *buffer, size_t size)
 {
-    if (work.chunk)
-        return (size_t)snprintf(buffer, size, "%c%d%c", work_letter(work.kind), work.mb + 1, 'a' + work.chunk % 26);
-    return (size_t)snprintf(buffer, size, "%c%d", work_letter(work.kind), work.mb + 1);
+    char letter = work_letter(work.kind);
+
+    if (work.chunk && plan->placement == PLACEMENT_LOOP)
+        return (size_t)snprintf(buffer, size, "%c%d%c", letter, work.mb + 1, 'a' + work.chunk % 26);
+    return (size_t)snprintf(buffer, size, "%c%d", work.chunk ? letter - 'A' + 'a' : letter, work.mb + 1);
 }
 
-/* "F1 F2 B1 ~": a cell a slot. */
+/* "F1 F2 B1 ~": a cell a slot. What is overlapped is joined, "F2+B1 ~", the time of all being the sum. */
 static void draw_cells(const struct replayed *replayed, int rank, int slots, int width, FILE *out)
 {
     const struct row *row = &replayed->rows[rank];
     int next = 0, from, to;
 
-    for (size_t i = 0; i < row->count; i += action_length(row, i)) {
-        char cell[96];
-        size_t at = 0;
+    for (size_t i = 0; i < row->count; i++) {
+        char cell[32];
 
         cell_slots(replayed, rank, i, &from, &to);
-        for (size_t k = i; k < i + action_length(row, i); k++)
-            at += cell_draw(row->items[k], cell + at, sizeof cell - at);
+        cell_draw(&replayed->free.plan, row->items[i], cell, sizeof cell);
         for (; next < from; next++)
             fprintf(out, " %-*s", width, ".");
         for (; next < to; next++)
-            fprintf(out, " %-*s", width, next > from ? "~" : cell);
+            fprintf(out, "%c%-*s", i > 0 && row->items[i - 1].with_next && next == from ? '+' : ' ', width,
+                    next > from ? "~" : cell);
     }
     for (; next < slots; next++)
         fprintf(out, " %-*s", width, ".");
 }
 
-/* One character a column: what the rank does in the middle of the column's time. */
+/* One character a column: what the rank does in the middle of the column's time; O where it overlaps several. */
 static void draw_line(const struct replayed *replayed, int rank, int columns, FILE *out)
 {
+    const struct work *work = replayed->rows[rank].items;
     double width = replayed->timeline.makespan / columns;
     size_t i = 0;
 
@@ -249,24 +250,21 @@ static void draw_line(const struct replayed *replayed, int rank, int columns, FI
         while (i < replayed->rows[rank].count && replayed->cells[rank][i].end <= middle)
             i++;
         bool busy = i < replayed->rows[rank].count && replayed->cells[rank][i].start <= middle;
-        fputc(busy ? work_letter(replayed->rows[rank].items[i].kind) : '.', out);
+        bool several = busy && (work[i].with_next || (i > 0 && work[i - 1].with_next));
+        fputc(several ? 'O' : busy ? work_letter(work[i].kind) : '.', out);
     }
 }
 
-static int widest_action(const struct replayed *replayed)
+static int widest_cell(const struct replayed *replayed)
 {
     size_t widest = 1;
 
-    for (int rank = 0; rank < replayed->free.plan.stages; rank++) {
-        const struct row *row = &replayed->rows[rank];
+    for (int rank = 0; rank < replayed->free.plan.stages; rank++)
+        for (size_t i = 0; i < replayed->rows[rank].count; i++) {
+            size_t width = cell_draw(&replayed->free.plan, replayed->rows[rank].items[i], NULL, 0);
 
-        for (size_t i = 0, next, width = 0; i < row->count; i = next, width = 0) {
-            next = i + action_length(row, i);
-            for (size_t k = i; k < next; k++)
-                width += cell_draw(row->items[k], NULL, 0);
             widest = width > widest ? width : widest;
         }
-    }
     return (int)widest;
 }
 
@@ -292,7 +290,7 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         return -1;
     slots = (int)lround(replayed.timeline.makespan / replayed.slot);
     label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
-    width = widest_action(&replayed);
+    width = widest_cell(&replayed);
     cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
     error_release(&ignored);
     for (int rank = scenario->plan.stages - 1; rank >= 0; rank--) {

@@ -24,8 +24,9 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
           struct lowered *lowered, struct error *err);
 void lowered_release(struct lowered *lowered);
 
-/* The row of every pipeline rank; `rows` has plan.stages entries, to be freed with rows_release. */
+/* rows_of the scenario's schedule and plan. */
 struct row *rows_build(const struct scenario *scenario);
-void rows_release(struct row *rows, int count);
+/* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
+void rows_strip_updates(struct row *rows, int count);
 
 #endif

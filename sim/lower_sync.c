@@ -29,17 +29,22 @@ static void stage_buckets(const struct scenario *scenario, const struct stage *s
 void buckets_build(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
+    bool any = false;
 
     if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
         return;
-    for (int s = 0; s < plan_global_stages(lowering->plan); s++)
+    for (int s = 0; s < plan_global_stages(lowering->plan); s++) {
         stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
+        any |= lowering->buckets[s].count > 0;
+    }
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         int rank = i / lowering->plan->chunks % lowering->plan->stages;
         int stage = plan_global_stage(lowering->plan, rank, i % lowering->plan->chunks);
 
-        lowering->ready[i] = xcalloc(lowering->buckets[stage].count + 1, sizeof(uint32_t));
+        lowering->holders[i].ready = ARENA_ARRAY(&lowering->arena, uint32_t, lowering->buckets[stage].count + 1);
     }
+    if (any)
+        make_collective_lanes(lowering);
 }
 
 /* The sync of one global stage: its holders are a rank in every replica, and in both directions. */
@@ -64,34 +69,73 @@ static void sync_release(struct sync *sync)
     free(sync->done);
 }
 
+/* One that holds a global stage: a rank of a replica, with the chunk. */
+struct copy_of { int gpu, program_rank, chunk, replica, rank; };
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct copy_of *x = a, *y = b;
+
+    return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+}
+
+/* All holders of a stage, in the order of their GPUs, so that those of a node are next to each other. */
+static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int directions = plan_directions(lowering->plan), all = scenario->strategy.data * directions;
+
+    *copies = xcalloc((size_t)all, sizeof **copies);
+    for (int i = 0; i < all; i++) {
+        struct copy_of *copy = &(*copies)[i];
+
+        copy->replica = i / directions;
+        copy->rank = plan_rank(lowering->plan, i % directions, stage, &copy->chunk);
+        copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
+        copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
+    }
+    if (directions > 1)      /* replicas alone are in order, and the first of them may stand for all */
+        qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
+    return all;
+}
+
+/* Rings at once of a stage's all-reduces. */
+static int stage_channels(const struct lowering *lowering, const struct copy_of *copies, int all)
+{
+    int *gpus, channels = lowering->scenario->strategy.channels;
+
+    if (channels)
+        return channels;
+    gpus = xcalloc((size_t)all, sizeof *gpus);
+    for (int i = 0; i < all; i++)
+        gpus[i] = copies[i].gpu;
+    channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = all, .gpus = gpus});
+    free(gpus);
+    return channels;
+}
+
 static void sync_init(struct sync *sync, struct lowering *lowering, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan);
-    size_t all = (size_t)(scenario->strategy.data * directions);
+    struct copy_of *copies;
+    size_t all = (size_t)find_copies(lowering, stage, &copies);
 
-    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all, .here = lowering->out->replicas * directions};
+    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
+                          .here = lowering->out->replicas * plan_directions(lowering->plan)};
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
     sync->chunks = xcalloc(all, sizeof *sync->chunks);
     for (int i = 0; i < sync->all; i++) {
-        int replica = i / directions, rank = plan_rank(lowering->plan, i % directions, stage, &sync->chunks[i]);
-
-        sync->ranks[i] = program_rank(lowering, replica, rank);
+        sync->ranks[i] = copies[i].program_rank;
+        sync->chunks[i] = copies[i].chunk;
         for (int t = 0; t < scenario->strategy.tensor; t++)
-            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, replica, rank);
+            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
     }
-    sync->channels = lowering->channels;
+    sync->channels = stage_channels(lowering, copies, sync->all);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
     sync->ready = xcalloc(all, sizeof *sync->ready);
     sync->done = xcalloc(all, sizeof *sync->done);
-}
-
-/* Where the last all-reduce so far of a holder and flow ends. */
-static uint32_t *synced(const struct lowering *lowering, int program_rank, int chunk, int flow)
-{
-    return &lowering->synced[((size_t)program_rank * (size_t)lowering->plan->chunks + (size_t)chunk) *
-                             (size_t)lowering->program->flows + (size_t)flow];
+    free(copies);
 }
 
 static uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel)
@@ -122,7 +166,7 @@ static void sync_messages(struct sync *sync, struct op like, double bytes)
         lowering_use(lowering, collective_choose(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster,
                                                  &group, bytes, &channels));
         for (int i = 0; i < sync->all; i++)
-            *synced(lowering, sync->ranks[i], sync->chunks[i], t) = sync->done[i];
+            holder_of(lowering, sync->ranks[i], sync->chunks[i])->synced[t] = sync->done[i];
     }
 }
 
@@ -146,95 +190,83 @@ static int sync_measured(struct sync *sync, struct op like, double bytes, struct
         like.lane = collective_lane(lowering, sync->ranks[i], 0, 0);
         uint32_t done = program_add(lowering->program, like, &begin, 1);
         for (int t = 0; t < lowering->program->flows; t++)
-            *synced(lowering, sync->ranks[i], sync->chunks[i], t) = done;
+            holder_of(lowering, sync->ranks[i], sync->chunks[i])->synced[t] = done;
     }
     return 0;
 }
 
-static int sync_stage(struct lowering *lowering, int stage, struct error *err)
+/* The next all-reduce of a stage's gradients, once all its holders have lowered theirs. */
+static bool sync_stage(struct lowering *lowering, int stage)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
     struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = stage};
     struct sync sync;
-    int rc = 0;
+    bool complete = true;
 
     sync_init(&sync, lowering, stage);
-    for (size_t b = 0; !rc && b < buckets->count; b++) {
+    for (int i = 0; i < sync.here; i++)
+        complete &= holder_of(lowering, sync.ranks[i], sync.chunks[i])->completed > lowering->syncs[stage];
+    for (size_t b = 0; complete && !lowering->failed && b < buckets->count; b++) {
         for (int i = 0; i < sync.here; i++)
-            sync.ready[i] = lowering->ready[sync.ranks[i] * lowering->plan->chunks + sync.chunks[i]][b];
+            sync.ready[i] = holder_of(lowering, sync.ranks[i], sync.chunks[i])->ready[b];
         if (lowering->out->measured)
-            rc = sync_measured(&sync, like, buckets->items[b].bytes, err);
+            lowering->failed = sync_measured(&sync, like, buckets->items[b].bytes, lowering->err) != 0;
         else
             sync_messages(&sync, like, buckets->items[b].bytes);
     }
+    lowering->syncs[stage] += complete;
     sync_release(&sync);
-    return rc;
+    return complete && !lowering->failed;
 }
 
-/* The optimizer's update, when the gradients of all the rank's chunks are there. */
-static void update(struct lowering *lowering, int prank, uint32_t *deps)
+bool lower_update(struct lowering *lowering, int replica, int rank)
 {
-    int rank = prank % lowering->plan->stages;
+    int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows, *updates = &lowering->updates[prank];
+    bool always = scenario_strategy(lowering->scenario)->asynchronous;
+    uint32_t *deps = lowering->scratch;
     double seconds = 0;
     size_t ndeps = 0;
 
+    /* the gradients of later stages are complete first */
+    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
+        for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
+            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
+                lowering->syncs[stage] == *updates && !sync_stage(lowering, stage))
+                return false;
     for (int chunk = 0; chunk < lowering->plan->chunks; chunk++) {
         seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
-        for (int t = 0; t < lowering->program->flows; t++)
-            if (*synced(lowering, prank, chunk, t) != NO_OP)
-                deps[ndeps++] = *synced(lowering, prank, chunk, t);
+        for (int t = 0; t < flows; t++)
+            if (holder_of(lowering, prank, chunk)->synced[t] != NO_OP)
+                deps[ndeps++] = holder_of(lowering, prank, chunk)->synced[t];
     }
-    if (ndeps > 0 || seconds > 0)
+    if (ndeps > 0 || seconds > 0 || always)
         program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .mb = -1, .stage = rank,
         }, deps, ndeps);
+    ++*updates;
+    return true;
 }
 
-/* Rings at once of every gradient all-reduce; a lane for each of them, flow and rank. */
-static void make_collective_lanes(struct lowering *lowering)
+/* A lane for each ring, flow and rank. */
+void make_collective_lanes(struct lowering *lowering)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
     size_t count = (size_t)lowering->program->ranks * (size_t)lowering->program->flows;
-    int *gpus = xcalloc((size_t)spec->data, sizeof *gpus);
 
-    for (int d = 0; d < spec->data; d++)
-        gpus[d] = scenario_gpu(lowering->scenario, 0, d, 0);
-    lowering->channels = spec->channels;
-    if (!lowering->channels)
-        lowering->channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = spec->data, .gpus = gpus});
-    free(gpus);
+    lowering->channels = 1;
+    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++) {
+        struct copy_of *copies;
+        int all = find_copies(lowering, stage, &copies), channels = stage_channels(lowering, copies, all);
+
+        lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+        free(copies);
+    }
     count *= (size_t)lowering->channels;
-    lowering->collective_lane = xcalloc(count, sizeof *lowering->collective_lane);
+    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count);
     for (size_t i = 0; i < count; i++) {
         int per_rank = lowering->program->flows * lowering->channels;
 
         lowering->collective_lane[i] =
             program_lane(lowering->program, (int)i / per_rank, LANE_COLLECTIVE, (int)i % per_rank);
     }
-}
-
-int lower_sync(struct lowering *lowering, struct error *err)
-{
-    size_t count = (size_t)lowering->plan->chunks * (size_t)lowering->program->flows;
-    uint32_t *deps = xcalloc(count, sizeof *deps);
-    bool any = false;
-    int rc = 0;
-
-    count *= (size_t)lowering->program->ranks;
-    lowering->synced = xcalloc(count, sizeof *lowering->synced);
-    for (size_t i = 0; i < count; i++)
-        lowering->synced[i] = NO_OP;
-    for (int s = 0; s < plan_global_stages(lowering->plan); s++)
-        any |= lowering->buckets[s].count > 0;
-    if (any)
-        make_collective_lanes(lowering);
-    /* the last stage's gradients are complete first */
-    for (int s = plan_global_stages(lowering->plan) - 1; !rc && s >= 0; s--)
-        if (lowering->buckets[s].count)
-            rc = sync_stage(lowering, s, err);
-    for (int rank = 0; !rc && rank < lowering->program->ranks; rank++)
-        update(lowering, rank, deps);
-    free(deps);
-    return rc;
 }

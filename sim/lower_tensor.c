@@ -34,10 +34,31 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
     return true;
 }
 
+static int node_of(const struct scenario *scenario, int t, int d, int p)
+{
+    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, t, d, p));
+}
+
+/* Whether the tensor groups of a stage are spread over nodes like one another; its data groups then are so too. */
+static bool groups_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    for (int p = 0; p < spec->pipeline && !scenario->cluster.ideal; p++)
+        for (int d = 1; d < spec->data; d++)
+            for (int t = 1; t < spec->tensor; t++)
+                if (node_of(scenario, t, d, p) - node_of(scenario, 0, d, p) !=
+                    node_of(scenario, t, 0, p) - node_of(scenario, 0, 0, p))
+                    return false;
+    return true;
+}
+
 int tensor_flows(const struct scenario *scenario)
 {
     if (scenario->strategy.tensor == 1)
         return 1;
+    if (!groups_alike(scenario))
+        return scenario->strategy.tensor;
     for (int d = 0; d < scenario->strategy.data; d++)
         if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
             return scenario->strategy.tensor;
@@ -54,9 +75,7 @@ static bool within_node(const struct cluster *cluster, const int *gpus, int n)
 
 bool replicas_alike(const struct scenario *scenario)
 {
-    int tensor = scenario->strategy.tensor, per_node = scenario->cluster.gpus_per_node;
-
-    if (!private_links(&scenario->cluster) || (per_node % tensor && tensor % per_node))
+    if (!private_links(&scenario->cluster) || !groups_alike(scenario))
         return false;
     for (int d = 1; d < scenario->strategy.data; d++)
         if (!boundaries_alike(scenario, d))
@@ -116,7 +135,7 @@ int tensor_costs(struct lowering *lowering, struct error *err)
                                 stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
         if (!rc)
             lowering_use(lowering, measured.used);
-        lowering->tensor[i] = (struct tensor_cost){measured.seconds, measured.bytes_sent};
+        lowering->holders[i].tensor = (struct tensor_cost){measured.seconds, measured.bytes_sent};
     }
     free(gpus);
     return rc;

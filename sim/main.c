@@ -1,3 +1,5 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -8,10 +10,20 @@ static const char *command_candidate(size_t i, const void *context)
     return command_at(i) ? command_at(i)->name : NULL;
 }
 
+/* Where a standard stream is closed, the next file that is opened would become it, and be read or written as such. A
+ * stream that only reads stands in its place: what is written to it fails, and is reported. */
+static void take_closed(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : "help", *meant;
 
+    take_closed();
     if (!strcmp(word, "--help") || !strcmp(word, "-h"))
         word = "help";
     if (!strcmp(word, "--version")) {

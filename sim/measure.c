@@ -109,18 +109,33 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     return rc;
 }
 
+/* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+enum { MOST_MESSAGES = 1 << 26 };
+
 int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
                        double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};
     const struct measurement *known;
+    double messages;
+    int used;
 
     *result = (struct measured){.used = collective, .channels = 1};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
+    used = wanted.channels;
+    messages = collective_messages(collective_choose(collective, measure->cluster, &group, bytes, &used), n);
+    messages *= (double)used * ngroups;
+    if (messages > MOST_MESSAGES) {
+        free(wanted.place);
+        return error_add(err, EXIT_INPUT, (struct loc){0},
+                         "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                         "or channels, or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
+                         collective->name, n, messages, (double)MOST_MESSAGES);
+    }
     known = find(measure, &wanted);
     if (known) {
         *result = known->result;

@@ -35,31 +35,74 @@ static double communicating_since(const struct timeline *timeline, const struct 
     return since;
 }
 
+/* The part of [from, to] that lies in the window, per iteration. */
+static double within(const struct window *window, double from, double to)
+{
+    double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
+
+    return hi > lo ? (hi - lo) / window->updates : 0;
+}
+
 /* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
 static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
+    const struct window *window = &metrics->window;
     double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
+        double start = timeline->start[i], end = timeline->end[i];
 
-        rank->sent += op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent;
+        if (start >= window->from && start <= window->to)
+            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;
-        double from = reached[lane->rank], start = timeline->start[i];
+        double from = reached[lane->rank], busy = within(window, start, end);
         double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
         since = since < start ? since : start;
-        rank->bubble += since - from;
-        rank->exposed_communication += start - since + op->communication;
-        rank->seconds[op->what] += timeline->end[i] - start - op->communication;
-        reached[lane->rank] = timeline->end[i];
+        double communication = op->amount > 0 ? busy * op->communication / op->amount : 0;
+        rank->bubble += within(window, from, since);
+        rank->exposed_communication += within(window, since, start) + communication;
+        rank->seconds[op->what] += busy - communication;
+        reached[lane->rank] = end;
     }
     for (int r = 0; r < program->ranks; r++)
-        metrics->ranks[r].bubble += timeline->makespan - reached[r];
+        metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
     free(reached);
+}
+
+/* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its last
+ * forward. Too few of them: everything, which says that it is not steady. */
+static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct { double *items; size_t count, capacity; } ends = {0};
+    double last_forward = 0;
+
+    if (!scenario_strategy(scenario)->asynchronous)
+        return window;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (program->lanes.items[op->lane].rank != 0)
+            continue;
+        if (op->what == WHAT_FORWARD)
+            last_forward = timeline->start[i];
+        if (op->what == WHAT_UPDATE)
+            *GROW(&ends) = timeline->end[i];
+    }
+    window.updates = (int)ends.count;
+    size_t steady = 0;
+    while (steady < ends.count && ends.items[steady] <= last_forward)
+        steady++;
+    if (steady >= 2 && ends.items[steady - 1] > ends.items[steady / 4])
+        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4), true};
+    free(ends.items);
+    return window;
 }
 
 /* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk tells. */
@@ -81,12 +124,16 @@ static void read_memory(struct metrics *metrics, const struct program *program)
 struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int pipeline_rank)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double parameters = 0;
+    double parameters = 0, weights = 0;
 
-    for (int chunk = 0; chunk < scenario->plan.chunks; chunk++)
-        parameters += stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)].parameters;
+    for (int chunk = 0; chunk < scenario->plan.chunks; chunk++) {
+        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
+
+        parameters += stage->parameters;
+        weights += stage->parameters * stage->versions;
+    }
     return (struct memory_breakdown){
-        .parameters = parameters * each.weights, .gradients = parameters * each.gradients,
+        .parameters = weights * each.weights, .gradients = parameters * each.gradients,
         .optimizer = parameters * each.optimizer,
     };
 }
@@ -127,27 +174,28 @@ static void averages(struct metrics *metrics)
     metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
 }
 
-/* FLOPs of the whole model and iteration: what the mathematics needs, and what the GPUs compute. Tensor-parallel GPUs
+/* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute. Tensor-parallel GPUs
  * divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
 {
     const struct plan *plan = &scenario->plan;
-    struct row *rows;
+    struct row *rows = rows_build(scenario);
     double hardware = 0;
+    int updates = rows_updates(rows);
 
+    metrics->samples = (double)scenario->batch.global * plan->batches / updates;
     metrics->model_flop = metrics->hardware_flop = NAN;
-    if (model_is_timed(&scenario->model))
-        return;
-    rows = rows_build(scenario);
-    for (int rank = 0; rank < plan->stages; rank++)
+    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++)
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
 
             hardware += stages[plan_global_stage(plan, rank, work.chunk)].work[work.kind].flop;
         }
     rows_release(rows, plan->stages);
-    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario->strategy.data;
-    metrics->model_flop = model_flop(&scenario->model, NULL) * scenario->batch.global;
+    if (model_is_timed(&scenario->model))
+        return;
+    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario->strategy.data / updates;
+    metrics->model_flop = model_flop(&scenario->model, NULL) * metrics->samples;
 }
 
 static void rates(struct metrics *metrics, const struct scenario *scenario)
@@ -157,7 +205,7 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
 
     if (!model_is_timed(&scenario->model))
         peak = gpu_peak(&scenario->cluster.gpu, scenario_dtype(scenario));
-    metrics->samples_per_s = t > 0 ? scenario->batch.global / t : NAN;
+    metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
     metrics->hardware_flops_per_gpu = t > 0 ? metrics->hardware_flop / t / gpus : NAN;
@@ -168,7 +216,10 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
 void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
                   const struct lowered *lowered, const struct timeline *timeline)
 {
-    *metrics = (struct metrics){.iteration_time = timeline->makespan, .nranks = lowered->program.ranks};
+    *metrics = (struct metrics){
+        .window = find_window(scenario, timeline), .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+    };
+    metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
     read_memory(metrics, &lowered->program);
@@ -206,8 +257,8 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
     unit_format_short(UNIT_BYTES, memory->optimizer, parts[2], sizeof parts[2]);
     unit_format_short(UNIT_BYTES, memory->activations, parts[3], sizeof parts[3]);
     return error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-                     "memory: a GPU of stage %d needs %s of %s (parameters %s, gradients %s, optimizer %s, activations %s); "
-                     "try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
+                     "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
+                     "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
                      metrics->peak_rank % scenario->plan.stages,
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],

@@ -21,9 +21,17 @@ struct rank_metrics {
     double peak_memory;              /* B: states and activations */
 };
 
+/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady state:
+ * a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after the fill
+ * and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
+struct window { double from, to; int updates; bool steady; };
+
 struct metrics {
-    double iteration_time;           /* s: from the first operation to the end of the last */
-    double samples_per_s;            /* global batch / iteration time */
+    struct window window;
+    double makespan;                 /* s: from the first operation to the end of the last */
+    double iteration_time;           /* s: the window over its updates */
+    double samples;                  /* an update trains on */
+    double samples_per_s;            /* samples an update / iteration time */
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
     double model_flop, hardware_flop;    /* whole model, an iteration; hardware: with recomputation; NaN: times are given */
     double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */

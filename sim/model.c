@@ -1,7 +1,10 @@
 #include "model.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "data.h"
@@ -63,7 +66,12 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
     if (depth == MAX_PRESETS)
         return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets inside each other", MAX_PRESETS);
     path = data_resolve(arena, "scenarios/models", "model", model->preset, loc, err);
-    if (!path || conf_load(arena, path, &root, err) < 0 || load(arena, root, &named, depth + 1, err) < 0)
+    if (!path || conf_load(arena, path, &root, err) < 0)
+        return -1;
+    if (node_get(root, "model"))
+        return error_add(err, EXIT_INPUT, loc, "model: preset: '%s' is a scenario; expected a file that holds the keys "
+                         "of a model", model->preset);
+    if (load(arena, root, &named, depth + 1, err) < 0)
         return -1;
     model->transformer = named.transformer;
     model->layers = named.layers;
@@ -83,8 +91,11 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
 
 static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
 {
-    const char *path = data_beside(arena, loc_of(model, "hf_config").file, model->hf_config);
+    struct loc loc = loc_of(model, "hf_config");
+    const char *path = data_beside(arena, loc.file, model->hf_config);
 
+    if (access(path, R_OK))
+        return error_add(err, EXIT_INPUT, loc, "model: hf_config: cannot read '%s': %s", path, strerror(errno));
     if (hf_config_load(arena, path, &model->transformer, err) < 0)
         return -1;
     if (!model->title)

@@ -79,6 +79,7 @@ json_t *result_json(const struct run *run)
     struct scenario *scenario = run->scenario;
     const struct { const char *key; double value; } numbers[] = {
         {"iteration_time_s", m->iteration_time},
+        {"makespan_s", m->makespan},
         {"samples_per_s", m->samples_per_s},
         {"tokens_per_s", m->tokens_per_s},
         {"model_tflops_per_gpu", m->model_flops_per_gpu / 1e12},
@@ -99,6 +100,9 @@ json_t *result_json(const struct run *run)
         json_object_set_new(json, numbers[i].key, number(numbers[i].value));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
+    json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :
+                        json_pack("{s:f, s:f, s:i}", "from_s", m->window.from, "to_s", m->window.to, "updates",
+                                  m->window.updates));
     json_object_set_new(json, "model_flop", number(m->model_flop));
     json_object_set_new(json, "hardware_flop", number(m->hardware_flop));
     json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
@@ -120,6 +124,17 @@ void json_print(const json_t *json, FILE *out)
     fputc('\n', out);
 }
 
+/* Leaves errno as it is. */
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    int before = errno;
+    bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+
+    errno = before;
+    return folder;
+}
+
 int make_folder(const char *dir, struct error *err)
 {
     char path[4096];
@@ -133,7 +148,7 @@ int make_folder(const char *dir, struct error *err)
         if (old && old != '/')
             continue;
         *slash = 0;
-        if (mkdir(path, 0777) && errno != EEXIST)
+        if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
             return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s", strerror(errno));
         *slash = old;
         if (!old)

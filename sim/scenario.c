@@ -182,6 +182,19 @@ static int check_model(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
+/* A forward and a backward take about a kilobyte until they are replayed: more would take all of a machine's memory. */
+static int check_size(const struct scenario *scenario, struct error *err)
+{
+    enum { MOST = 10000000 };
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches;
+
+    if (cells <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, scenario->batch.node->loc,
+                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
+                     plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+}
+
 static int resolve(struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
@@ -196,6 +209,14 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
+    scenario->plan.batches = 1;
+    if (strategy->batches)
+        scenario->plan.batches = scenario->batch.count = scenario->batch.count ? scenario->batch.count : strategy->batches;
+    else if (scenario->batch.count > 1)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
+                         "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
+    if (check_size(scenario, err))
+        return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
@@ -211,6 +232,19 @@ static const char *stem(struct arena *arena, const char *path)
     return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario, struct error *err)
+{
+    int rc;
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = field_parse(arena, &scenario_table, root, scenario, err);
+    scenario->arena = *arena;
+    *arena = (struct arena){0};
+    if (!rc && !scenario->name)
+        scenario->name = strcmp(name, "-") ? stem(&scenario->arena, name) : "stdin";
+    return rc ? rc : resolve(scenario, err);
+}
+
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
 {
     struct node *root;
@@ -222,11 +256,9 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
     for (size_t i = 0; !rc && i < nsets; i++)
         rc = conf_set(&arena, root, sets[i], err);
     if (!rc)
-        rc = field_parse(&arena, &scenario_table, root, scenario, err);
-    scenario->arena = arena;
-    if (!rc && !scenario->name)
-        scenario->name = stem(&scenario->arena, path);
-    return rc ? rc : resolve(scenario, err);
+        return scenario_read(&arena, root, path, scenario, err);
+    arena_release(&arena);
+    return rc;
 }
 
 void scenario_release(struct scenario *scenario)

@@ -28,6 +28,7 @@ struct scenario {
         int global;                      /* samples an iteration, over all replicas */
         int micro;                       /* samples a micro-batch */
         int micro_batches;               /* per replica */
+        int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
     struct strategy_spec {
         const struct node *node;
@@ -66,6 +67,8 @@ extern const struct table scenario_table;
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages than
  * layers and the like are EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err);
+/* The same from a tree in the arena, which the scenario takes over; without a name of its own it is called after `name`. */
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario, struct error *err);
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);

@@ -1,6 +1,8 @@
 /* What a scenario may hold, once: parsing, defaults, resolved output, help and schema all come from these tables. */
 #include "scenario.h"
 
+#include <string.h>
+
 const char *const dimension_names[] = {"tensor", "data", "pipeline", NULL};
 const char *const recompute_names[] = {"none", "selective", "full", NULL};
 
@@ -17,6 +19,8 @@ static const struct field batch_fields[] = {
      .brief = "samples a micro-batch"},
     {.key = "micro_batches", .kind = FIELD_INT, MEMBER(micro_batches), .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; instead of global"},
+    {.key = "count", .kind = FIELD_INT, MEMBER(count), .min = 1, .max = 1e6,
+     .brief = "batches in a row, for schedules without a flush between them (pipedream-2bw)"},
 };
 #undef MEMBER
 static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};
@@ -62,9 +66,22 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
     *extra = spec->options;
     return spec->options_table;
 }
+/* An option of another schedule: the user changed the schedule, or took its neighbour for it. */
+static const char *option_misplaced(struct arena *arena, const void *object, const char *key)
+{
+    const struct strategy_spec *spec = object;
+    const struct strategy *chosen = strategy_at((size_t)spec->schedule);
+
+    for (size_t i = 0; strategy_at(i); i++)
+        for (size_t k = 0; strategy_at(i)->options && k < strategy_at(i)->options->count; k++)
+            if (!strcmp(strategy_at(i)->options->fields[k].key, key))
+                return arena_printf(arena, "'%s' is an option of %s, not of %s", key, strategy_at(i)->name,
+                                    chosen->name);
+    return NULL;
+}
 static const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed", strategy_spec),
-    .extension = strategy_options,
+    .extension = strategy_options, .misplaced = option_misplaced,
 };
 
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)

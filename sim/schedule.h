@@ -5,7 +5,7 @@
 
 #include "field.h"
 
-enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, WORK_KIND_COUNT };
+enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE, WORK_KIND_COUNT };
 
 /* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both count from 0. */
 struct work {
@@ -24,6 +24,10 @@ void recompute(struct row *row, int chunk, int mb);
 /* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
 
+/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last one. Only asynchronous
+ * schedules write it; the rows of the others end with it, after a flush. */
+void update(struct row *row);
+
 /* Which part of the model a rank's chunk is, with P ranks and V chunks a rank. */
 enum placement {
     PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
@@ -35,11 +39,14 @@ enum placement {
 struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank */
-    int micro_batches;       /* per replica and iteration */
+    int micro_batches;       /* per replica and batch */
+    int batches;             /* in a row, of asynchronous schedules; micro-batches are numbered through all of them */
     enum placement placement;
     bool recompute;          /* full recomputation: a forward keeps its input alone */
     struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
-        double forward, backward_input, backward_weight;
+        double forward;
+        double backward_input;   /* with the recomputation before it, where there is one */
+        double backward_weight;
         double communication;    /* of a boundary to the next rank, without contention */
     } times;
     const void *options;     /* of the schedule: the struct of its options table */
@@ -61,6 +68,9 @@ struct strategy {
     const char *formula;     /* its closed forms, as text */
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
+    bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
+    int batches;             /* how many batches the rows hold when batch.count does not say; 0: always one */
+    bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
     enum placement placement;
     int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
@@ -69,11 +79,24 @@ struct strategy {
     void (*row)(struct row *row, const struct plan *plan, int rank);
     void (*rows)(struct row *rows, const struct plan *plan);
     /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a micro-batch;
-     * a backward that is split takes b / 2 twice. NULL: no closed form. */
+     * a backward that is split takes b / 2 twice. NULL: no closed form; NaN: none for such a plan or such times. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
-    /* Most micro-batches (in all chunks) whose forward is done and backward is not, on that rank. NULL: no closed form. */
+    /* Most micro-batches (in all chunks) whose forward is done and backward (or its second half) is not, on that rank.
+     * NULL: no closed form; -1: none for such a plan. */
     int (*ideal_in_flight)(const struct plan *plan, int rank);
 };
+
+/* The rows of all ranks, an entry a rank; rows_release(rows, plan->stages) when done. */
+struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
+void rows_release(struct row *rows, int count);
+/* Whether the rows wait for each other forever, however fast they are. */
+bool rows_deadlock(const struct row *rows, const struct plan *plan);
+
+/* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
+int rows_updates(const struct row *rows);
+/* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and forwards
+ * use the newest, or with vertical_sync that of the input stage. */
+int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank);
 
 /* All of strategies/list.h, in its order. */
 const struct strategy *strategy_at(size_t index);        /* NULL past the last */
@@ -87,7 +110,7 @@ int plan_global_stage(const struct plan *plan, int rank, int chunk);
 int plan_direction(const struct plan *plan, int chunk);
 /* Where a global stage of a direction is: its rank and, if `chunk` is not NULL, the rank's chunk. */
 int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk);
-/* Micro-batches of each direction. */
+/* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 
 /* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it where

@@ -36,10 +36,13 @@ static struct stage_work sum(struct stage_work a, struct stage_work b)
     return (struct stage_work){a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.flop + b.flop};
 }
 
-/* Megatron recomputes layer by layer: the inputs of all blocks are kept, and the activations of one block live between
- * its recomputation and its backward. The layers before and after the blocks are not recomputed. */
-static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+/* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of one block
+ * live between its recomputation and its backward; of all blocks, where the backward for the weights comes later. Where a
+ * schedule recomputes a whole stage ahead of its backward, the input of its first block is kept, and the activations of
+ * all blocks come back. The layers before and after the blocks are not recomputed. */
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer, bool first_block)
 {
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
@@ -57,8 +60,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
         stage->work[RECOMPUTE] = sum(stage->work[RECOMPUTE], again);
-        stage->checkpoint += layer->checkpoint;
-        stage->working = fmax(stage->working, layer->activation);
+        stage->checkpoint += !ahead || first_block ? layer->checkpoint : 0;
+        stage->working_split += layer->activation;
+        stage->working = ahead ? stage->working_split : fmax(stage->working, layer->activation);
     } else {
         stage->checkpoint += layer->activation;
     }
@@ -70,7 +74,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     };
 }
 
-/* The output layer of a tied model on another stage than the embedding holds a copy of its weights (Megatron-LM). */
+/* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
 static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
@@ -111,6 +115,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                          struct stage *stages)
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
+    int first_rank = plan_rank(&scenario->plan, 0, 0, NULL);
 
     for (size_t s = 0; s < nstages; s++)
         stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
@@ -122,9 +127,9 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         else
             for (stage = 0; (stage + 1) * blocks / nstages <= block; stage++)
                 ;
+        add_layer(&stages[stage], scenario, &layers[i], block == stage * blocks / nstages);
         block += layers[i].role == LAYER_BLOCK;
-        add_layer(&stages[stage], scenario, &layers[i]);
-        if (layers[i].tied > 0 && nstages > 1)
+        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, NULL))
             add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
     for (size_t s = 0; s < nstages; s++)
@@ -147,8 +152,9 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         blocks += layers[i].role == LAYER_BLOCK;
     if ((size_t)plan_global_stages(&scenario->plan) > blocks)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer",
-                         plan_global_stages(&scenario->plan), blocks);
+                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer%s",
+                         plan_global_stages(&scenario->plan), blocks,
+                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
     place_layers(scenario, layers, count, blocks, stages);
     return 0;
 }
@@ -171,7 +177,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
         stage->work[RECOMPUTE].seconds = given->recompute;
         stage->parameters = given->parameters;
-        stage->activation = stage->working = given->activation;
+        stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
         stage->boundary = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
@@ -193,6 +199,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     for (int s = 0; s < count; s++) {
         times->forward += stages[s].work[FORWARD].seconds / count;
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
+        if (scenario->plan.recompute)
+            times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
@@ -200,6 +208,17 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
 
         times->communication = route.latency + stages[0].boundary / route.bandwidth;
     }
+}
+
+static void count_versions(const struct scenario *scenario, struct stage *stages)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    struct row *rows = strategy->asynchronous ? rows_of(strategy, &scenario->plan) : NULL;
+
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
+        stages[s].versions = rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
+    if (rows)
+        rows_release(rows, scenario->plan.stages);
 }
 
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
@@ -214,5 +233,6 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     for (int s = 0; s < count; s++)
         (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
     plan_the_times(scenario, *stages);
+    count_versions(scenario, *stages);
     return 0;
 }

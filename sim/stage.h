@@ -22,10 +22,12 @@ struct stage {
     size_t nslices;
     double all_reduce_bytes; /* of each all-reduce of the tensor group */
     double parameters;       /* elements on each GPU */
+    int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
+    double working_split;    /* the same where the backward for the weights comes later: all that it will need */
     double boundary;         /* B handed to the next stage by each GPU of the tensor group */
 };
 

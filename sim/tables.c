@@ -94,16 +94,16 @@ void memory_write(const struct run *run, FILE *out)
 }
 
 enum { WINDOWS = 200 };
-struct window { double seconds[WHAT_UPDATE + 1], communication; };
+struct bin { double seconds[WHAT_UPDATE + 1], communication; };
 
 /* Spreads [from, to) over the windows of the iteration. */
-static void spread(struct window *windows, double width, double from, double to, int what, double share)
+static void spread(struct bin *bins, double width, double from, double to, int what, double share)
 {
     for (int w = (int)(from / width); w < WINDOWS && w * width < to; w++) {
         double lo = fmax(from, w * width), hi = fmin(to, (w + 1) * width), part = hi > lo ? hi - lo : 0;
 
-        windows[w].seconds[what] += part * (1 - share);
-        windows[w].communication += part * share;
+        bins[w].seconds[what] += part * (1 - share);
+        bins[w].communication += part * share;
     }
 }
 
@@ -111,30 +111,30 @@ static void spread(struct window *windows, double width, double from, double to,
 void utilization_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
-    struct window *windows = xcalloc(WINDOWS, sizeof *windows);
+    struct bin *bins = xcalloc(WINDOWS, sizeof *bins);
     double width = run->timeline.makespan / WINDOWS, whole = width * program->ranks;
 
     for (size_t i = 0; i < program->ops.count && width > 0; i++) {
         const struct op *op = &program->ops.items[i];
 
         if (program->lanes.items[op->lane].kind == LANE_COMPUTE && op->amount > 0)
-            spread(windows, width, run->timeline.start[i], run->timeline.end[i], op->what, op->communication / op->amount);
+            spread(bins, width, run->timeline.start[i], run->timeline.end[i], op->what, op->communication / op->amount);
     }
     fputs("t0\tt1", out);
     for (int what = 0; what <= WHAT_UPDATE; what++)
         fprintf(out, "\t%s", op_what_names[what]);
     fputs("\tcommunication\tidle\n", out);
     for (int w = 0; w < WINDOWS && width > 0; w++) {
-        double idle = 1 - windows[w].communication / whole;
+        double idle = 1 - bins[w].communication / whole;
 
         fprintf(out, "%.12g\t%.12g", w * width, (w + 1) * width);
         for (int what = 0; what <= WHAT_UPDATE; what++) {
-            fprintf(out, "\t%.6f", windows[w].seconds[what] / whole);
-            idle -= windows[w].seconds[what] / whole;
+            fprintf(out, "\t%.6f", bins[w].seconds[what] / whole);
+            idle -= bins[w].seconds[what] / whole;
         }
-        fprintf(out, "\t%.6f\t%.6f\n", windows[w].communication / whole, idle > 0 ? idle : 0);
+        fprintf(out, "\t%.6f\t%.6f\n", bins[w].communication / whole, idle > 0 ? idle : 0);
     }
-    free(windows);
+    free(bins);
 }
 
 static int by_kind_and_index(const void *a, const void *b)

@@ -207,6 +207,24 @@ int unit_parse(enum unit unit, const char *text, double *value, char *why, size_
     return 0;
 }
 
+static const struct { double least, most; } plausible[] = {
+    [UNIT_NUMBER] = {0, INFINITY}, [UNIT_COUNT] = {0, 1e18}, [UNIT_TIME] = {1e-15, 1e12}, [UNIT_BYTES] = {0, 1e18},
+    [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {0, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24}, [UNIT_POWER] = {0, 1e12},
+};
+
+int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size)
+{
+    double least = plausible[unit].least, most = plausible[unit].most;
+    char shown[CLIP_SIZE], limit[48];
+
+    if (value <= 0 || (value >= least && value <= most))
+        return 0;
+    snprintf(why, size, "'%s' is too %s; expected at %s %s", text_clip(text, shown, sizeof shown),
+             value > most ? "large" : "small", value > most ? "most" : "least",
+             unit_format(unit, value > most ? most : least, limit, sizeof limit));
+    return -1;
+}
+
 /* The fewest decimal digits that read back as this positive double: digits d with value 0.d * 10^point. */
 static void shortest(double value, char digits[20], int *point)
 {

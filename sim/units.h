@@ -21,6 +21,11 @@ enum unit {
  * allowed for every unit. Refuses NaN, infinities, hexadecimal, underscores, trailing text. "inf" is not a number here. */
 int unit_parse(enum unit unit, const char *text, double *value, char *why, size_t size);
 
+/* Whether something of that unit can be so large or small in a machine that people build; what lies far outside is a
+ * mistake, and the engines' arithmetic is not made for it. Else -1 and why, as unit_parse. `text` is the value as it was
+ * written. Negative values pass. */
+int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size);
+
 /* Writes value so that unit_parse reads exactly the same double back, with the largest prefix that is exact when one
  * is ("80 GiB", "300 GB/s", "1.5 us"), into buffer (at least 48 bytes); returns buffer. */
 char *unit_format(enum unit unit, double value, char *buffer, size_t size);

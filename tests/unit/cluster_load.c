@@ -89,7 +89,7 @@ static void paths_and_chains(void **state)
     assert_non_null(strstr(cluster.platform, "/top.yaml"));
     /* A file in the folder is no name. */
     expect_message("top", "test.yaml:1:1: unknown platform 'top'; expected a path or one of: "
-                          "dgx-1-v100, dgx-a100, dgx-h100, hgx-h200, pcie-10gbe, pcie-25gbe");
+                          "ideal, dgx-1-v100, dgx-a100, dgx-h100, hgx-h200, pcie-10gbe, pcie-25gbe");
 
     write_file("self.yaml", "platform: self.yaml\n");
     expect_message("self.yaml", "self.yaml:1:11: the platform starts from itself: @/self.yaml -> @/self.yaml");
@@ -127,9 +127,9 @@ static void mistakes(void **state)
     static const char *const cases[][2] = {
         {"dgx-a10", "test.yaml:1:1: unknown platform 'dgx-a10'; did you mean 'dgx-a100'?"},
         {"{nodes: 2, platform: dgx-h10}", "test.yaml:1:22: unknown platform 'dgx-h10'; did you mean 'dgx-h100'?"},
-        {"./none.yaml", "test.yaml:1:1: cannot read the platform file '@/./none.yaml': No such file or directory"},
-        {"[dgx-a100]", "test.yaml:1:1: cluster: expected a platform's name, a path, 'ideal' or a mapping"},
-        {"''", "test.yaml:1:1: cluster: expected a platform's name, a path, 'ideal' or a mapping"},
+        {"./none.yaml", "test.yaml:1:1: cannot read the platform file '@/none.yaml': No such file or directory"},
+        {"[dgx-a100]", "test.yaml:1:1: cluster: expected a platform's name, a path, 'ideal' or a mapping, found a list"},
+        {"''", "test.yaml:1:1: cluster: expected a platform's name, a path, 'ideal' or a mapping, found nothing"},
         {"{platform: dgx-a100, gpu: a100-80g}", "test.yaml:1:27: unknown GPU 'a100-80g'; did you mean 'a100-80gb'?"},
         {"{nodes: 1, gpu: my/gpu.yaml}",
          "test.yaml:1:17: cannot read the GPU file '@/my/gpu.yaml': No such file or directory"},

@@ -146,17 +146,14 @@ static void test_syntax_errors_are_said_in_our_words(void **state)
     refuses("a: [1\nb: 2\n", "f:2:2: error: expected ',' or ']' (what is not closed begins at line 1)\n");
     refuses("a: {b: 1\n", "f:2:1: error: expected ',' or '}' (what is not closed begins at line 1)\n");
     refuses("a: \"b\nc: d\n", "f:3:1: error: the file ends inside quotes (what is not closed begins at line 1)\n");
-    refuses("a: b: c\n", "f:1:5: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping "
-                         "on "
-                         "lines of its own\n");
+    refuses("a: b: c\n",
+            "f:1:5: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
     refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (what is not "
                                      "closed begins at line 1)\n");
     refuses("a: @b\n", "f:1:4: error: '@' cannot begin a value; put the text in quotes\n");
-    refuses("a\nb: c\n", "f:2:2: error: a ':' is not allowed here; put text that holds ': ' in quotes, and a mapping "
-                         "on "
-                         "lines of its own\n");
-    refuses("a: \"\\q\"\n", "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it "
-                            "is\n");
+    refuses("a\nb: c\n",
+            "f:2:2: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
+    refuses("a: \"\\q\"\n", "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it is\n");
     refuses("[1] 2\n", "f:1:5: error: expected the end of the file; is the indentation right?\n");
 }
 

@@ -160,19 +160,22 @@ static void test_keys_are_refused(void **state)
 static void test_kinds_are_refused(void **state)
 {
     (void)state;
-    refuses("- a\n", "s.yaml:1:1: error: sample: expected a mapping, found a list\n");
-    refuses("text\n", "s.yaml:1:1: error: sample: expected a mapping, found 'text'\n");
-    refuses("---\n", "s.yaml:2:1: error: sample: expected a mapping, found nothing\n");
-    refuses("preset: x\nstrategy: [a]\n", "s.yaml:2:11: error: strategy: expected a mapping, found a list\n");
-    refuses("preset: x\nstrategy:\n", "s.yaml:2:10: error: strategy: expected a mapping, found nothing\n");
-    refuses("preset: x\nstrategy: 1f1b\nlink: 3\n", "s.yaml:3:7: error: link: expected a mapping, found '3'\n");
+    refuses("- a\n", "s.yaml:1:1: error: sample: expected a mapping such as '{name: ...}', found a list\n");
+    refuses("text\n", "s.yaml:1:1: error: sample: expected a mapping such as '{name: ...}', found 'text'\n");
+    refuses("---\n", "s.yaml:2:1: error: sample: expected a mapping such as '{name: ...}', found nothing\n");
+    refuses("preset: x\nstrategy: [a]\n",
+            "s.yaml:2:11: error: strategy: expected a name or a mapping such as '{schedule: ...}', found a list\n");
+    refuses("preset: x\nstrategy:\n",
+            "s.yaml:2:10: error: strategy: expected a name or a mapping such as '{schedule: ...}', found nothing\n");
+    refuses("preset: x\nstrategy: 1f1b\nlink: 3\n",
+            "s.yaml:3:7: error: link: expected a mapping such as '{bandwidth: ...}', found '3'\n");
     refuses("preset: [x]\nstrategy: 1f1b\nname: {}\nlayers: 3\n",
             "s.yaml:1:9: error: sample: preset: expected text, found a list\n"
             "s.yaml:3:7: error: sample: name: expected text, found a mapping\n"
             "s.yaml:4:9: error: sample: layers: expected a mapping or a list, found '3'\n");
     refuses("preset: null\nstrategy: 1f1b\nlayers: [3, {forward: 1}]\n",
             "s.yaml:1:9: error: sample: preset: expected text, found nothing\n"
-            "s.yaml:3:10: error: layer: expected a mapping, found '3'\n"
+            "s.yaml:3:10: error: layer: expected a mapping such as '{name: ...}', found '3'\n"
             "s.yaml:3:23: error: layer: forward: '1' has no unit; expected a time such as '1.5 us' or '2 h'\n");
     refuses("preset: x\nstrategy: {schedule: [], placement: data}\n",
             "s.yaml:2:22: error: strategy: schedule: expected one of 1f1b, gpipe, none, found a list\n"
@@ -300,7 +303,7 @@ static void test_a_record_may_have_its_own_reader(void **state)
     assert_string_equal(err.messages[0].text, "memory: no scalar");
     assert_int_equal(conf_parse(&arena, "f", "memory:", 7, &root, &err), 0);
     assert_int_equal(field_parse(&arena, &table, root, &memory, &err), -1);
-    assert_string_equal(err.messages[1].text, "memory: expected a mapping, found nothing");
+    assert_string_equal(err.messages[1].text, "memory: expected a mapping such as '{fraction: ...}', found nothing");
     error_release(&err);
     assert_int_equal(conf_parse(&arena, "f", "{}", 2, &root, &err), 0);
     assert_int_equal(field_parse(&arena, &table, root, &memory, &err), 0);

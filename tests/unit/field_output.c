@@ -140,7 +140,7 @@ static void test_help(void **state)
     field_help(&sample_link_table, 1, out);
     fclose(out);
     assert_string_equal(text,
-        "  schedule             order of the work (one of 1f1b, gpipe, none; required)\n"
+        "  schedule             order of the work (a name; required)\n"
         "  tensor               degree (integer, 1 or more; default 1)\n"
         "  data                 degree (integer, 1 to 1000000)\n"
         "  pipeline             degree (integer, 1 or more; default 1)\n"

@@ -1,0 +1,95 @@
+/* Interleaved 1F1B: each rank holds several chunks of the model, so that a micro-batch passes it several times and the
+ * pipeline fills with smaller pieces. A chunk's work is marked by a letter from the second on.
+ *
+ *     S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .
+ *     S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .
+ *     S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~
+ */
+#include "interleaving.h"
+
+#include <math.h>
+
+static const struct field fields[] = {
+    {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
+     .fallback = "0", .min = 0, .max = 1e6,
+     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as many as "
+              "ranks. Megatron refuses a group below the ranks or above the micro-batches, or a last one below the ranks; "
+              "PyTorch counts that do not divide into micro-batches / ranks groups. Here only what deadlocks is refused"},
+};
+static const struct table options = {
+    .name = "strategy", .brief = "options of interleaved", .fields = fields, .count = COUNT(fields),
+    .size = sizeof(struct interleaving_options), .node_offset = offsetof(struct interleaving_options, node),
+};
+
+static int group(const struct plan *plan)
+{
+    const struct interleaving_options *option = plan->options;
+
+    return option->micro_batch_group ? option->micro_batch_group : plan->stages;
+}
+
+static void row(struct row *row, const struct plan *plan, int rank)
+{
+    int turns = interleaving_turns(plan), warm = interleaving_warm_up(plan, group(plan), rank, 2);
+
+    for (int k = -warm; k < turns; k++) {
+        if (k + warm < turns) {
+            struct work work = interleaving_forward(plan, group(plan), k + warm);
+
+            forward(row, work.chunk, work.mb);
+        }
+        if (k >= 0) {
+            struct work work = interleaving_backward(plan, group(plan), k);
+
+            if (plan->recompute)
+                recompute(row, work.chunk, work.mb);
+            backward(row, work.chunk, work.mb);
+        }
+    }
+}
+
+extern const struct strategy strategy_interleaved;
+
+static int check(const struct plan *plan, struct loc loc, struct error *err)
+{
+    return interleaving_check(&strategy_interleaved, plan, group(plan), loc, err);
+}
+
+/* Narayanan et al. 2021, section 2.2.2: the bubble of 1F1B, (P-1)(F+B), in chunks, which take a V-th of the time. */
+static double ideal_makespan(const struct plan *plan, double f, double b, double r)
+{
+    int p = plan->stages, m = plan->micro_batches, v = plan->chunks;
+
+    if (!interleaving_is_even(plan, group(plan)))
+        return NAN;
+    return ((double)v * (m > p ? m : p) + (m < p ? m : p) - 1) * (f + b + (plan->recompute ? r : 0));
+}
+
+static int ideal_in_flight(const struct plan *plan, int rank)
+{
+    int limit = interleaving_warm_up(plan, group(plan), rank, 2) + 1;
+
+    return limit < interleaving_turns(plan) ? limit : interleaving_turns(plan);
+}
+
+const struct strategy strategy_interleaved = {
+    .name = "interleaved",
+    .title = "Interleaved 1F1B",
+    .paper = "Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM "
+             "(arXiv 2104.04473), section 2.2.2 and figure 4",
+    .brief = "1F1B over several model chunks a rank: the bubble shrinks by their number, transfers multiply by it",
+    .figure = "S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .\n"
+              "S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .\n"
+              "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~\n",
+    .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B) for\n"
+               "M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
+    .options = &options,
+    .recompute = RECOMPUTE_WITH_GRADIENT,
+    .placement = PLACEMENT_LOOP,
+    .min_chunks = 1,
+    .max_chunks = 1024,
+    .check = check,
+    .row = row,
+    .ideal_makespan = ideal_makespan,
+    .ideal_in_flight = ideal_in_flight,
+};

@@ -1,0 +1,104 @@
+/* Interleaved zero bubble (PyTorch's ScheduleInterleavedZeroBubble): interleaved 1F1B with half as many warm-up turns and
+ * backwards in two halves, the one for the weights (W) filling what would be idle. With recomputation R stands before I.
+ *
+ *     S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3
+ *     S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3
+ *     S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3
+ */
+#include "interleaving.h"
+
+#include <math.h>
+
+static const struct field fields[] = {
+    {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
+     .fallback = "0", .min = 0, .max = 1e6,
+     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as PyTorch, "
+              "micro-batches / ranks groups of the same size, or as many micro-batches as ranks where those do not divide "
+              "(which PyTorch refuses). Refused here is only what deadlocks"},
+};
+static const struct table options = {
+    .name = "strategy", .brief = "options of interleaved-zb", .fields = fields, .count = COUNT(fields),
+    .size = sizeof(struct interleaving_options), .node_offset = offsetof(struct interleaving_options, node),
+};
+
+static int group(const struct plan *plan)
+{
+    const struct interleaving_options *option = plan->options;
+    int groups = plan->micro_batches > plan->stages ? plan->micro_batches / plan->stages : 1;
+
+    if (option->micro_batch_group)
+        return option->micro_batch_group;
+    return plan->micro_batches % groups ? plan->stages : plan->micro_batches / groups;
+}
+
+static void row(struct row *row, const struct plan *plan, int rank)
+{
+    int turns = interleaving_turns(plan), warm = interleaving_warm_up(plan, group(plan), rank, 1);
+
+    for (int k = -warm; k < turns + rank; k++) {
+        if (k + warm < turns) {
+            struct work work = interleaving_forward(plan, group(plan), k + warm);
+
+            forward(row, work.chunk, work.mb);
+        }
+        if (k >= 0 && k < turns) {
+            struct work work = interleaving_backward(plan, group(plan), k);
+
+            if (plan->recompute)
+                recompute(row, work.chunk, work.mb);
+            backward_input(row, work.chunk, work.mb);
+        }
+        if (k >= rank) {
+            struct work work = interleaving_backward(plan, group(plan), k - rank);
+
+            backward_weight(row, work.chunk, work.mb);
+        }
+    }
+}
+
+extern const struct strategy strategy_interleaved_zb;
+
+static int check(const struct plan *plan, struct loc loc, struct error *err)
+{
+    return interleaving_check(&strategy_interleaved_zb, plan, group(plan), loc, err);
+}
+
+/* ZB-H1's bubble, (P-1)(F+I-W), in chunks; where a W fits into the wait for a forward. */
+static double ideal_makespan(const struct plan *plan, double f, double b, double r)
+{
+    double input = b / 2 + (plan->recompute ? r : 0), weight = b / 2;
+
+    if (weight > f || plan->micro_batches < plan->stages || !interleaving_is_even(plan, group(plan)) ||
+        (plan->chunks > 1 && group(plan) > plan->micro_batches))
+        return NAN;
+    return (double)interleaving_turns(plan) * (f + input + weight) + (plan->stages - 1) * (f + input - weight);
+}
+
+static int ideal_in_flight(const struct plan *plan, int rank)
+{
+    int limit = interleaving_warm_up(plan, group(plan), rank, 1) + 1 + rank;
+
+    return limit < interleaving_turns(plan) ? limit : interleaving_turns(plan);
+}
+
+const struct strategy strategy_interleaved_zb = {
+    .name = "interleaved-zb",
+    .title = "Interleaved zero bubble",
+    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), over several chunks: PyTorch's "
+             "ScheduleInterleavedZeroBubble",
+    .brief = "interleaved 1F1B with backwards in two halves, that for the weights where the rank would wait",
+    .figure = "S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3\n"
+              "S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3\n"
+              "S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3\n",
+    .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P; bubble (P-1)(F+I-W);\n"
+               "min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until W, N the micro-batch group",
+    .options = &options,
+    .recompute = RECOMPUTE_WITH_GRADIENT,
+    .placement = PLACEMENT_LOOP,
+    .min_chunks = 1,
+    .max_chunks = 1024,
+    .check = check,
+    .row = row,
+    .ideal_makespan = ideal_makespan,
+    .ideal_in_flight = ideal_in_flight,
+};

@@ -1,0 +1,69 @@
+/* PipeDream-2BW: batches of M micro-batches follow each other in 1F1B without a flush. Gradients of a batch are
+ * accumulated and applied once; two versions of the weights are enough, as a batch uses the weights of the batch before
+ * the last.
+ *
+ *     S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .
+ *     S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .
+ *     S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~
+ */
+#include <math.h>
+
+#include "schedule.h"
+
+static int warm_up(const struct plan *plan, int rank)
+{
+    int behind = plan->stages - 1 - rank;
+
+    return behind < plan->micro_batches ? behind : plan->micro_batches;
+}
+
+static void row(struct row *row, const struct plan *plan, int rank)
+{
+    int warm = warm_up(plan, rank), total = plan_micro_batches(plan);
+
+    for (int mb = 0; mb < warm; mb++)
+        forward(row, 0, mb);
+    for (int mb = 0; mb < total; mb++) {
+        if (warm + mb < total)
+            forward(row, 0, warm + mb);
+        if (plan->recompute)
+            recompute(row, 0, mb);
+        backward(row, 0, mb);
+        if ((mb + 1) % plan->micro_batches == 0)
+            update(row);
+    }
+}
+
+/* Fewer micro-batches than stages behind cannot cover the way there and back, so that bubbles stay. */
+static double ideal_makespan(const struct plan *plan, double f, double b, double r)
+{
+    if (plan->micro_batches < plan->stages - 1)
+        return NAN;
+    return (plan_micro_batches(plan) + plan->stages - 1) * (f + b + (plan->recompute ? r : 0));
+}
+
+static int ideal_in_flight(const struct plan *plan, int rank)
+{
+    int total = plan_micro_batches(plan), most = warm_up(plan, rank) + 1;
+
+    return most < total ? most : total;
+}
+
+const struct strategy strategy_pipedream_2bw = {
+    .name = "pipedream-2bw",
+    .title = "PipeDream-2BW (double-buffered weights)",
+    .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 3; order as "
+             "in its runtime (github.com/msr-fiddle/pipedream, branch pipedream_2bw, schedules.py)",
+    .brief = "batches follow each other without a flush, an update a batch, two weight versions",
+    .figure = "S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .\n"
+              "S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .\n"
+              "S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~\n",
+    .formula = "steady state: M (F + B) a batch where M >= P - 1, no bubble; min(M, P - 1 - rank) + 1 micro-batches in flight; "
+               "two weight versions",
+    .recompute = RECOMPUTE_WITH_GRADIENT,
+    .asynchronous = true,
+    .batches = 6,
+    .row = row,
+    .ideal_makespan = ideal_makespan,
+    .ideal_in_flight = ideal_in_flight,
+};

@@ -1,0 +1,113 @@
+/* Varuna, its static schedule: a backward goes before everything, a recomputation before a forward, and a recomputation
+ * begins just in time to end when the gradient arrives. The last stage does its backward right after the forward and
+ * recomputes nothing.
+ *
+ *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .
+ *     S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .
+ *     S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .
+ *     S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~
+ */
+#include "schedule.h"
+
+#include <stdlib.h>
+
+enum { STATIC };
+
+struct varuna_options {
+    const struct node *node;
+    int runtime;
+};
+
+static const struct field fields[] = {
+    {.key = "runtime", .kind = FIELD_CHOICE, .offset = offsetof(struct varuna_options, runtime),
+     .fallback = "static", .choices = (const char *const[]){"static", NULL},
+     .brief = "static: every rank keeps to the order that was computed beforehand"},
+};
+static const struct table options = {
+    .name = "strategy", .brief = "options of varuna", .fields = fields, .count = COUNT(fields),
+    .size = sizeof(struct varuna_options), .node_offset = offsetof(struct varuna_options, node),
+};
+
+/* What a rank may do: micro-batches take their turns, so a queue is the number that came and the number that went. */
+struct station {
+    struct queue { int in, out; } forwards, recomputes, backwards;
+    enum { NOTHING, FORWARDED, RECOMPUTED, BEGUN } event;    /* in this slot */
+    bool in_backward;        /* its second slot is to come */
+};
+
+static bool take(struct queue *queue, int *mb)
+{
+    if (queue->out == queue->in)
+        return false;
+    *mb = queue->out++;
+    return true;
+}
+
+/* One slot of a rank: the second half of a backward, else a backward, a recomputation, a forward. */
+static void work_slot(struct station *station, struct row *row)
+{
+    int mb;
+
+    station->event = NOTHING;
+    if (station->in_backward) {
+        station->in_backward = false;
+    } else if (take(&station->backwards, &mb)) {
+        backward(row, 0, mb);
+        station->in_backward = true;
+        station->event = BEGUN;
+    } else if (take(&station->recomputes, &mb)) {
+        recompute(row, 0, mb);
+        station->event = RECOMPUTED;
+    } else if (take(&station->forwards, &mb)) {
+        forward(row, 0, mb);
+        station->event = FORWARDED;
+    }
+}
+
+/* The table is made in slots: a forward and a recomputation take one, a backward two. What a slot did allows others work
+ * from the next slot on; the first half of a backward allows the stage before to recompute. */
+static void rows(struct row *rows, const struct plan *plan)
+{
+    struct station *stations = xcalloc((size_t)plan->stages, sizeof *stations);
+    int last = plan->stages - 1;
+
+    stations[0].forwards.in = plan->micro_batches;
+    while (stations[0].backwards.out < plan->micro_batches) {
+        for (int rank = 0; rank <= last; rank++)
+            work_slot(&stations[rank], &rows[rank]);
+        for (int rank = 0; rank <= last; rank++) {
+            if (stations[rank].event == RECOMPUTED || (stations[rank].event == FORWARDED && rank == last))
+                stations[rank].backwards.in++;
+            else if (stations[rank].event == FORWARDED)
+                stations[rank + 1].forwards.in++;
+            else if (stations[rank].event == BEGUN && rank > 0)
+                stations[rank - 1].recomputes.in++;
+        }
+    }
+    free(stations);
+}
+
+static int ideal_in_flight(const struct plan *plan, int rank)
+{
+    int behind = plan->stages - 1 - rank, limit = behind ? 3 * behind : 1;
+
+    return limit < plan->micro_batches ? limit : plan->micro_batches;
+}
+
+const struct strategy strategy_varuna = {
+    .name = "varuna",
+    .title = "Varuna",
+    .paper = "Athlur et al. 2022, Varuna: Scalable, Low-cost Training of Massive Deep Learning Models (arXiv 2111.04007), "
+             "section 3",
+    .brief = "backwards early, recomputed just in time whatever memory.recompute says; no recomputation on the last stage",
+    .figure = "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .\n"
+              "S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .\n"
+              "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
+              "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n",
+    .formula = "iteration: no closed form; inputs of min(M, 3 (P-1 - rank)) micro-batches in flight, 1 on the last rank; "
+               "recomputed activations of one",
+    .options = &options,
+    .recompute = RECOMPUTE_JUST_IN_TIME,
+    .rows = rows,
+    .ideal_in_flight = ideal_in_flight,
+};

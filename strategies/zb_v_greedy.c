@@ -1,0 +1,290 @@
+/* ZB-V, built greedily as in sail-sg's zero-bubble-pipeline-parallelism (zbv.py): the order follows from how long forwards,
+ * input gradients, weight gradients and communication take. Forwards and backwards are placed in rounds over all ranks, as
+ * early as they can; weight gradients wait, and fill the time that a rank would wait for others. */
+#include "zb_v.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { F, I, W, KINDS };
+static const enum work_kind work_kinds[KINDS] = {FORWARD, BACKWARD_INPUT, BACKWARD_WEIGHT};
+
+struct state {
+    double now;              /* when its last work ends */
+    double bubble;           /* waited since its first work */
+    int count[KINDS][TURNS]; /* works placed */
+    int held;                /* chunks' activations between forward and weight gradient */
+    char *late;              /* turns of the input gradients, in order; weight gradients follow that order */
+    int nlate, taken;
+};
+
+/* One way to build it. */
+struct attempt {
+    int ranks, micro_batches, limit;
+    double costs[KINDS], communication;
+    bool fill_forwards, fill_backwards;  /* may a weight gradient that delays a forward, a backward going down, be put before it */
+    const double *approved;  /* bubbles of ranks in an attempt before, or NULL */
+    double most_approved;
+    double worst;            /* bubble of any rank */
+    struct state *states;
+    double *ends[2][TURNS];  /* of F and I; rank * micro_batches + mb; -1: not placed */
+    struct row *rows;
+};
+
+static double end_of(const struct attempt *attempt, int kind, int turn, int rank, int mb)
+{
+    return attempt->ends[kind][turn][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb];
+}
+
+/* When the next work of that kind can begin for what it gets from another rank; -1: nothing is awaited. */
+static double arrival(const struct attempt *attempt, int kind, int turn, int rank)
+{
+    int from = turn_from(attempt->ranks, rank, turn);
+    double end;
+
+    if (kind == W || from < 0)
+        return -1;
+    end = end_of(attempt, kind, turn, from, attempt->states[rank].count[kind][turn]);
+    BUG_IF(end < 0);
+    return end + attempt->communication;
+}
+
+static void place(struct attempt *attempt, int rank, int kind, int turn)
+{
+    static const int takes[KINDS] = {[F] = 1, [I] = 0, [W] = -1};
+    struct state *state = &attempt->states[rank];
+    int mb = state->count[kind][turn];
+    double begins = fmax(state->now, arrival(attempt, kind, turn, rank));
+
+    BUG_IF(mb >= attempt->micro_batches);
+    if (state->count[F][DOWN] > 0)
+        state->bubble += begins - state->now;
+    attempt->worst = fmax(attempt->worst, state->bubble);
+    state->now = begins + attempt->costs[kind];
+    state->held += takes[kind];
+    state->count[kind][turn]++;
+    if (kind == I)
+        state->late[state->nlate++] = (char)turn;
+    if (kind != W)
+        attempt->ends[kind][turn][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb] = state->now;
+    *GROW(&attempt->rows[rank]) =
+        (struct work){.kind = work_kinds[kind], .chunk = turn_chunk(work_kinds[kind], turn), .mb = mb};
+}
+
+static bool place_weight(struct attempt *attempt, int rank)
+{
+    struct state *state = &attempt->states[rank];
+
+    if (state->taken == state->nlate)
+        return false;
+    place(attempt, rank, W, state->late[state->taken++]);
+    return true;
+}
+
+/* Weight gradients before a work that has to wait: all that fit in the wait; and one that does not, if the rank may lose
+ * that time, others losing more. */
+static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, bool partly)
+{
+    const struct state *state = &attempt->states[rank];
+    double arrives = arrival(attempt, kind, turn, rank), worst;
+
+    if (arrives < 0)
+        return;
+    while (arrives - state->now >= attempt->costs[W] && place_weight(attempt, rank))
+        ;
+    worst = fmax(attempt->worst, attempt->approved ? attempt->most_approved - attempt->approved[rank] : 0);
+    if (partly && arrives - state->now > worst - state->bubble)
+        place_weight(attempt, rank);
+}
+
+/* The first forwards: as many as there is time and memory for before the first micro-batch comes back up, then forwards of
+ * both turns until all ranks have begun the last of them. */
+static void warm_up(struct attempt *attempt)
+{
+    struct state *states = attempt->states;
+    int last = attempt->ranks - 1, turn = DOWN;
+
+    for (int rank = 0; rank <= last; rank++)
+        place(attempt, rank, F, DOWN);
+    for (int rank = last; rank >= 0; rank--) {
+        while (rank < last && states[rank].held + 2 + 2 * rank <= attempt->limit &&
+               states[rank].now + attempt->costs[F] <= arrival(attempt, F, UP, rank) &&
+               states[rank].count[F][DOWN] < attempt->micro_batches)
+            for (int r = 0; r <= rank; r++)
+                place(attempt, r, F, DOWN);
+        place(attempt, rank, F, UP);
+    }
+    for (int rank = 1; rank <= last; rank++) {
+        const int *mine = states[rank].count[F], *before = states[rank - 1].count[F];
+
+        while (mine[DOWN] + mine[UP] < before[DOWN] + before[UP] ||
+               (mine[UP] <= before[UP] && before[UP] < attempt->micro_batches)) {
+            for (int r = last; r >= rank; r--)
+                if (states[r].count[F][turn] < attempt->micro_batches)
+                    place(attempt, r, F, turn);
+            turn = 1 - turn;
+        }
+    }
+}
+
+/* Which way the next backward of a rank goes: up, unless it has to wait for one that is not placed. */
+static int backward_turn(const struct attempt *attempt, int rank)
+{
+    const int *count = attempt->states[rank].count[I];
+
+    if (count[UP] >= count[DOWN])
+        return DOWN;
+    if (rank == attempt->ranks - 1 || count[DOWN] >= attempt->micro_batches)
+        return UP;
+    return end_of(attempt, I, UP, rank + 1, count[UP]) >= 0 ? UP : DOWN;
+}
+
+/* A backward on every rank, those that go up from the last rank to the first, then the others. */
+static void place_backwards(struct attempt *attempt, int *turns)
+{
+    for (int rank = 0; rank < attempt->ranks; rank++)
+        turns[rank] = backward_turn(attempt, rank);
+    for (int i = 0; i < 2 * attempt->ranks; i++) {
+        int turn = i < attempt->ranks ? UP : DOWN, rank = turn == UP ? attempt->ranks - 1 - i : i - attempt->ranks;
+
+        if (turns[rank] != turn)
+            continue;
+        fill_wait(attempt, rank, I, turn, turn == UP || attempt->fill_backwards);
+        place(attempt, rank, I, turn);
+    }
+}
+
+/* A forward, of the turn that has its input. */
+static void place_forward(struct attempt *attempt, int rank)
+{
+    const struct state *state = &attempt->states[rank];
+    const int *count = state->count[F];
+    bool more = count[DOWN] < attempt->micro_batches;
+    int turn;
+
+    if (count[UP] >= attempt->micro_batches)
+        return;
+    if (count[UP] >= count[DOWN])
+        turn = DOWN;
+    else if (rank == attempt->ranks - 1 || end_of(attempt, F, UP, rank + 1, count[UP]) >= 0)
+        turn = UP;
+    else if (more && (rank == 0 || end_of(attempt, F, DOWN, rank - 1, count[DOWN]) >= 0))
+        turn = DOWN;
+    else
+        return;
+    while (state->held + 1 > attempt->limit && place_weight(attempt, rank))
+        ;
+    fill_wait(attempt, rank, F, turn, attempt->fill_forwards);
+    place(attempt, rank, F, turn);
+}
+
+static void build(struct attempt *attempt)
+{
+    int *turns = xcalloc((size_t)attempt->ranks, sizeof *turns);
+
+    warm_up(attempt);
+    for (int round = 0; round < 2 * attempt->micro_batches; round++) {
+        place_backwards(attempt, turns);
+        for (int rank = 0; rank < attempt->ranks; rank++)
+            place_forward(attempt, rank);
+    }
+    for (int rank = 0; rank < attempt->ranks; rank++)
+        while (place_weight(attempt, rank))
+            ;
+    free(turns);
+}
+
+static void attempt_init(struct attempt *attempt, const struct attempt *like)
+{
+    size_t cells = (size_t)like->ranks * (size_t)like->micro_batches;
+
+    *attempt = *like;
+    attempt->worst = 0;
+    attempt->states = xcalloc((size_t)like->ranks, sizeof *attempt->states);
+    attempt->rows = xcalloc((size_t)like->ranks, sizeof *attempt->rows);
+    for (int rank = 0; rank < like->ranks; rank++)
+        attempt->states[rank].late = xcalloc(TURNS * (size_t)like->micro_batches, 1);
+    for (int i = 0; i < 2 * TURNS; i++) {
+        attempt->ends[i / TURNS][i % TURNS] = xcalloc(cells, sizeof(double));
+        for (size_t k = 0; k < cells; k++)
+            attempt->ends[i / TURNS][i % TURNS][k] = -1;
+    }
+}
+
+static void attempt_release(struct attempt *attempt)
+{
+    for (int rank = 0; rank < attempt->ranks; rank++) {
+        free(attempt->states[rank].late);
+        free(attempt->rows[rank].items);
+    }
+    for (int i = 0; i < 2 * TURNS; i++)
+        free(attempt->ends[i / TURNS][i % TURNS]);
+    free(attempt->states);
+    free(attempt->rows);
+}
+
+/* Builds it, and again as long as knowing how much each rank may lose makes it better. */
+static void build_best(struct attempt *best, const struct attempt *like)
+{
+    double *bubbles = xcalloc((size_t)like->ranks, sizeof *bubbles);
+    bool better = true;
+
+    attempt_init(best, like);
+    build(best);
+    while (better) {
+        struct attempt next, worse;
+
+        for (int rank = 0; rank < like->ranks; rank++)
+            bubbles[rank] = best->states[rank].bubble;
+        attempt_init(&next, like);
+        next.approved = bubbles;
+        next.most_approved = best->worst;
+        build(&next);
+        better = next.worst < best->worst;
+        worse = better ? *best : next;
+        *best = better ? next : *best;
+        attempt_release(&worse);
+    }
+    free(bubbles);
+}
+
+/* Times as whole numbers of a small unit, so that sums and comparisons are exact whatever the unit of the scenario is. */
+static void set_costs(struct attempt *attempt, const struct plan_times *times)
+{
+    enum { PARTS = 5040 };       /* of the shortest work; most ratios of work times are whole then */
+    double costs[KINDS] = {times->forward, times->backward_input, times->backward_weight}, unit = 0;
+
+    for (int i = 0; i < KINDS; i++)
+        if (costs[i] > 0 && (unit == 0 || costs[i] < unit))
+            unit = costs[i];
+    unit /= PARTS;
+    for (int i = 0; i < KINDS; i++)
+        attempt->costs[i] = unit > 0 ? round(costs[i] / unit) : 1;
+    attempt->communication = unit > 0 ? round(times->communication / unit) : 0;
+}
+
+void zb_v_greedy(struct row *rows, const struct plan *plan)
+{
+    struct attempt like = {.ranks = plan->stages, .micro_batches = plan->micro_batches, .limit = 2 * plan->stages}, best;
+
+    set_costs(&like, &plan->times);
+    for (int i = 0; i < 4; i++) {
+        struct attempt next, worse;
+
+        like.fill_backwards = i < 2;
+        like.fill_forwards = i % 2 == 0;
+        build_best(i ? &next : &best, &like);
+        if (i == 0)
+            continue;
+        worse = next.worst < best.worst ? best : next;
+        best = next.worst < best.worst ? next : best;
+        attempt_release(&worse);
+    }
+    for (int rank = 0; rank < plan->stages; rank++)
+        for (size_t i = 0; i < best.rows[rank].count; i++) {
+            struct work work = best.rows[rank].items[i];
+
+            zb_v_append(&rows[rank], plan, work.kind, work.chunk, work.mb);
+        }
+    attempt_release(&best);
+}

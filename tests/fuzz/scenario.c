@@ -1,0 +1,54 @@
+/* The whole way of a scenario file: reading, presets and platforms, resolving, dividing the layers, printing. What the
+ * printing says must read back. */
+#include <stdlib.h>
+
+#include "stage.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char *print_resolved(struct scenario *scenario, size_t *size)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, size);
+
+    node_print(field_dump(&scenario->arena, &scenario_table, scenario), out);
+    fclose(out);
+    return text;
+}
+
+/* The resolved scenario as text, or NULL when it is refused; a refusal says why. */
+static char *resolve_text(const char *text, size_t size, size_t *length)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct scenario scenario = {0};
+    struct node *root;
+    struct stage *stages;
+    char *resolved = NULL;
+
+    if (!conf_parse(&arena, "fuzz.yaml", text, size, &root, &err) &&
+        !scenario_read(&arena, root, "fuzz.yaml", &scenario, &err) && scenario_gpus(&scenario) <= 4096 &&
+        !stages_build(&scenario, &stages, &err))
+        resolved = print_resolved(&scenario, length);
+    else if (!err.count && scenario_gpus(&scenario) <= 4096)
+        abort();
+    arena_release(&arena);
+    scenario_release(&scenario);
+    error_release(&err);
+    return resolved;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t once = 0, twice = 0;
+    char *first = resolve_text((const char *)data, size, &once), *second;
+
+    if (!first)
+        return 0;
+    second = resolve_text(first, once, &twice);
+    if (!second)
+        abort();
+    free(first);
+    free(second);
+    return 0;
+}

@@ -1,0 +1,213 @@
+/* The numbers of an iteration against what must hold of them: sums, traffic by formula, recomputing. */
+#include "random_plan.h"
+
+enum { PLANS = 600 };
+
+/* Every second of a rank is compute, exposed communication or bubble. */
+static void assert_seconds(const struct simulated *simulated)
+{
+    const struct metrics *metrics = &simulated->run.metrics;
+    double compute = 0, bubble = 0, exposed = 0, n = metrics->nranks;
+
+    for (int r = 0; r < metrics->nranks; r++) {
+        const struct rank_metrics *rank = &metrics->ranks[r];
+        double busy = 0;
+
+        for (int what = 0; what < WHAT_COUNT; what++)
+            busy += rank->seconds[what];
+        expect_near("a rank's time", busy + rank->exposed_communication + rank->bubble, metrics->iteration_time,
+                    simulated->text);
+        assert_true(rank->bubble >= -1e-15 && rank->exposed_communication >= -1e-15);
+        compute += busy / n;
+        bubble += rank->bubble / n;
+        exposed += rank->exposed_communication / n;
+    }
+    expect_near("utilization", metrics->utilization, compute / metrics->iteration_time, simulated->text);
+    assert_true(fabs(metrics->bubble_fraction - bubble / metrics->iteration_time) < 1e-12);
+    assert_true(fabs(metrics->bubble_overhead - bubble / compute) < 1e-9);
+    assert_true(fabs(metrics->exposed_communication - exposed) <= 1e-9 * metrics->iteration_time);
+}
+
+/* Kernels take the same time wherever they run and whenever. */
+static void assert_compute(const struct simulated *simulated, const struct random_plan *plan)
+{
+    const struct run *run = &simulated->run;
+
+    for (int r = 0; r < run->metrics.nranks; r++) {
+        const struct stage *stage = &run->stages[r % plan->pipeline];
+        const double *seconds = run->metrics.ranks[r].seconds;
+
+        expect_near("forward", seconds[WHAT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
+                    simulated->text);
+        expect_near("backward", seconds[WHAT_BACKWARD], plan->micro_batches * stage->work[BACKWARD].seconds,
+                    simulated->text);
+        expect_near("update", seconds[WHAT_UPDATE], stage->update, simulated->text);
+    }
+}
+
+static int recomputed(const struct random_plan *plan)
+{
+    if (strcmp(plan->recompute, "full"))
+        return 0;
+    return strstr(plan->schedule, "gpipe") ? plan->micro_batches - 1 : plan->micro_batches;
+}
+
+/* Elements on each GPU of a stage of the little GPT (Shoeybi et al. 2019: columns and rows over t, norms and the biases
+ * of rows whole). */
+static double stage_parameters(const struct random_plan *plan, int stage)
+{
+    double h = HIDDEN, t = plan->tensor, block = (12 * h * h + 7 * h) / t + 6 * h;
+    double vocabulary = ceil(VOCABULARY / t) * h;
+    bool first = stage == 0, last = stage == plan->pipeline - 1;
+
+    if (!plan->transformer)
+        return plan->parameters;
+    return plan->blocks * block + (first ? vocabulary + SEQUENCE * h : 0) +
+           (last ? 2 * h + (first ? 0 : vocabulary) : 0);
+}
+
+/* All-reduces of the tensor group: a block two forward, two backward, two more where it computes forward again; the
+ * embedding one forward, the output layer one backward. */
+static double tensor_all_reduces(const struct random_plan *plan, int stage)
+{
+    return plan->micro_batches * (4.0 * plan->blocks + (stage == 0) + (stage == plan->pipeline - 1)) +
+           recomputed(plan) * 2.0 * plan->blocks;
+}
+
+static double expected_bytes(const struct random_plan *plan)
+{
+    double activation = 2.0 * plan->micro * SEQUENCE * HIDDEN, bytes = 0;
+    double boundary = plan->transformer ? activation : plan->boundary;
+
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        if (plan->tensor > 1)
+            bytes += tensor_all_reduces(plan, stage) * all_reduce_sent(plan->all_reduce, plan->tensor, activation);
+        if (plan->data > 1)
+            bytes += all_reduce_sent(plan->all_reduce, plan->data, 2 * stage_parameters(plan, stage));
+    }
+    bytes += 2.0 * (plan->pipeline - 1) * plan->micro_batches * boundary;
+    return bytes / plan->pipeline;
+}
+
+static void test_random_plans(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PLANS; i++) {
+        uint64_t seed = i * 0xD1B54A32D192ED03u;
+        struct random_plan plan = random_plan(&seed);
+        struct simulated simulated;
+
+        if (random_below(&seed, 3))
+            plan.engine = "ideal";
+        simulate_plan(&simulated, &plan);
+        assert_seconds(&simulated);
+        assert_compute(&simulated, &plan);
+        for (int stage = 0; stage < plan.pipeline; stage++)
+            expect_near("parameters", simulated.run.stages[stage].parameters, stage_parameters(&plan, stage),
+                        simulated.text);
+        expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, expected_bytes(&plan),
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* The sums hold whatever the schedule. */
+static void test_any_schedule(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PLANS / 2; i++) {
+        uint64_t seed = i * 0xE7037ED1A0B428DBu;
+        struct random_plan plan = random_plan(&seed);
+        struct simulated simulated;
+
+        any_schedule(&plan, &seed);
+        simulate_plan(&simulated, &plan);
+        if (!scenario_strategy(&simulated.scenario)->asynchronous)      /* their metrics are of the steady state */
+            assert_seconds(&simulated);
+        simulated_release(&simulated);
+    }
+}
+
+static struct random_plan little_gpt(void)
+{
+    return (struct random_plan){
+        .transformer = true, .blocks = 4, .tensor = 1, .pipeline = 2, .data = 1, .micro_batches = 6, .micro = 2,
+        .schedule = "1f1b", .recompute = "none", .placement = "tensor, data, pipeline", .all_reduce = "ring",
+        .data_parallel = "ddp", .collectives = "auto", .fold = "auto", .engine = "ideal", .gpus_per_node = 8, .nics = 8,
+        .inside = 3e11, .network = 2.5e10, .speed = 1,
+    };
+}
+
+/* Forward FLOPs of the whole model and batch: 24 B s l h^2 (1 + s / 6h) and the logits' 2 B s h V. */
+static void test_flop_of_recomputing(void **state)
+{
+    static const char *const modes[] = {"none", "selective", "full"};
+
+    (void)state;
+    for (size_t mode = 0; mode < COUNT(modes); mode++)
+        for (int data = 1; data <= 2; data++)
+            for (int tensor = 1; tensor <= 4; tensor *= 4) {
+                struct random_plan plan = little_gpt();
+                double h = HIDDEN, s = SEQUENCE, samples = 6 * 2 * data, l = plan.blocks * plan.pipeline;
+                double blocks = 24 * samples * s * l * h * h * (1 + s / (6 * h));
+                double logits = 2 * samples * s * h * VOCABULARY;
+                double core = 4 * samples * s * s * h * l, again = mode == 2 ? blocks : mode == 1 ? core : 0;
+                struct simulated simulated;
+
+                plan.data = data;
+                plan.tensor = tensor;
+                plan.recompute = modes[mode];
+                simulate_plan(&simulated, &plan);
+                expect_near("model flop", simulated.run.metrics.model_flop, 3 * (blocks + logits), simulated.text);
+                expect_near("hardware flop", simulated.run.metrics.hardware_flop, 3 * (blocks + logits) + again,
+                            simulated.text);
+                expect_near("flop rate", simulated.run.metrics.hardware_flops_per_gpu,
+                            (3 * (blocks + logits) + again) / simulated.run.metrics.iteration_time /
+                            (2 * data * tensor),
+                            simulated.text);
+                simulated_release(&simulated);
+            }
+}
+
+/* Korthikanti et al. 2022, table 2: s b h (10 + 24/t + 5 a s/(h t)) a block; without the attention core s b h (10 +
+ * 24/t); under full recomputation 2 s b h, and one block whole while it is recomputed. Stage 0 of 1F1B holds P of them,
+ * and the masks of the embedding's dropout, s b h. */
+static void test_memory_of_recomputing(void **state)
+{
+    (void)state;
+    for (int tensor = 1; tensor <= 4; tensor *= 2) {
+        struct random_plan plan = little_gpt();
+        double sbh = SEQUENCE * plan.micro * HIDDEN, t = tensor, core = 5.0 * HEADS * SEQUENCE / (HIDDEN * t);
+        double whole = sbh * (10 + 24 / t + core);
+        const struct { const char *mode; double expected; } cases[] = {
+            {"none", 2 * (4 * whole + sbh)},
+            {"selective", 2 * (4 * sbh * (10 + 24 / t) + sbh)},
+            {"full", 2 * (4 * 2 * sbh + sbh) + whole},
+        };
+
+        plan.tensor = tensor;
+        for (size_t i = 0; i < COUNT(cases); i++) {
+            struct simulated simulated;
+
+            plan.recompute = cases[i].mode;
+            simulate_plan(&simulated, &plan);
+            expect_near("activations", simulated.run.metrics.ranks[0].peak_activation, cases[i].expected,
+                        simulated.text);
+            expect_near("states", simulated.run.metrics.ranks[0].peak_memory - cases[i].expected,
+                        16 * stage_parameters(&plan, 0), simulated.text);
+            simulated_release(&simulated);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_plans),
+        cmocka_unit_test(test_any_schedule),
+        cmocka_unit_test(test_flop_of_recomputing),
+        cmocka_unit_test(test_memory_of_recomputing),
+    };
+
+    return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
+}

@@ -1,0 +1,386 @@
+/* Every schedule against what others say of it: orders as published tools run them, figures, closed forms. */
+#include "figure.h"
+#include "simulated.h"
+
+#define SCHEDULE(name) extern const struct strategy strategy_##name;
+#include "list.h"
+#undef SCHEDULE
+
+static const struct { const char *file; const struct strategy *strategy; } files[] = {
+#define SCHEDULE(name) {DTSIM_SOURCE_DIR "/strategies/" #name ".c", &strategy_##name},
+#include "list.h"
+#undef SCHEDULE
+};
+
+/* Schedules whose rules are known here. */
+enum known { NAIVE, GPIPE_DESCENDING, GPIPE_ASCENDING, ONE_F_ONE_B, KNOWN_COUNT };
+static const char *const known_yaml[] = {
+    "schedule: naive", "schedule: gpipe, backward: descending", "schedule: gpipe, backward: ascending",
+    "schedule: 1f1b",
+};
+
+static const char *const engines[] = {"ideal", "simgrid"};
+
+struct times { double forward, backward, recompute; };
+
+static void load_stages(struct simulated *simulated, const char *schedule, int stages, int micro_batches,
+                        bool recompute)
+{
+    simulated_load(simulated,
+                   "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s}}\ncluster: ideal\n"
+                   "batch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\nmemory: {recompute: %s}\n",
+                   micro_batches, schedule, stages, recompute ? "full" : "none");
+}
+
+static char *print_orders(const struct scenario *scenario)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    orders_print(scenario, out);
+    fclose(out);
+    return text;
+}
+
+/* As torch.distributed.pipelining (ScheduleGPipe, Schedule1F1B), DeepSpeed (TrainSchedule) and torchgpipe (with its
+ * checkpoints on all but the last micro-batch) run them. */
+static const struct { const char *schedule; int stages, micro_batches; bool recompute; const char *orders; } peers[] = {
+    {"schedule: gpipe, backward: ascending", 4, 2, false,
+     "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n2F0,2F1,2B0,2B1\n3F0,3F1,3B0,3B1\n"},
+    {"schedule: gpipe, backward: ascending", 4, 5, false,
+     "0F0,0F1,0F2,0F3,0F4,0B0,0B1,0B2,0B3,0B4\n1F0,1F1,1F2,1F3,1F4,1B0,1B1,1B2,1B3,1B4\n"
+     "2F0,2F1,2F2,2F3,2F4,2B0,2B1,2B2,2B3,2B4\n3F0,3F1,3F2,3F3,3F4,3B0,3B1,3B2,3B3,3B4\n"},
+    {"schedule: 1f1b", 4, 4, false,
+     "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,1F1,1F2,1B0,1F3,1B1,1B2,1B3\n"
+     "2F0,2F1,2B0,2F2,2B1,2F3,2B2,2B3\n3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3\n"},
+    {"schedule: 1f1b", 2, 2, false, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"},
+    {"schedule: 1f1b", 3, 1, false, "0F0,0B0\n1F0,1B0\n2F0,2B0\n"},
+    {"schedule: gpipe", 2, 3, true, "0F0,0F1,0F2,0B2,0R1,0B1,0R0,0B0\n1F0,1F1,1F2,1B2,1R1,1B1,1R0,1B0\n"},
+};
+
+static void test_orders_of_peers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(peers); i++) {
+        struct simulated simulated;
+        char *orders;
+
+        load_stages(&simulated, peers[i].schedule, peers[i].stages, peers[i].micro_batches, peers[i].recompute);
+        orders = print_orders(&simulated.scenario);
+        assert_string_equal(orders, peers[i].orders);
+        free(orders);
+        simulated_release(&simulated);
+    }
+}
+
+/* The rules once more, in closed form: which work stands at a place of a row without recomputation. DeepSpeed's clocks
+ * for 1F1B: forward m of stage s at s + 2m, backward m at 2P - 1 - s + 2m, but forwards of the warm-up back to back. */
+static struct work expected_work(enum known known, int place, int stages, int rank, int micro_batches)
+{
+    int half = place % micro_batches, warm = stages - 1 - rank < micro_batches ? stages - 1 - rank : micro_batches;
+
+    switch (known) {
+    case NAIVE:
+        return (struct work){place % 2 ? BACKWARD : FORWARD, 0, place / 2, false};
+    case GPIPE_DESCENDING:
+        return place < micro_batches ? (struct work){FORWARD, 0, half, false}
+                                     : (struct work){BACKWARD, 0, micro_batches - 1 - half, false};
+    case GPIPE_ASCENDING:
+        return (struct work){place < micro_batches ? FORWARD : BACKWARD, 0, half, false};
+    default:
+        if (place < warm)
+            return (struct work){FORWARD, 0, place, false};
+        if (place >= 2 * micro_batches - warm)
+            return (struct work){BACKWARD, 0, place - micro_batches, false};
+        return (place - warm) % 2 ? (struct work){BACKWARD, 0, (place - warm) / 2, false}
+                                  : (struct work){FORWARD, 0, warm + (place - warm) / 2, false};
+    }
+}
+
+static void assert_row(enum known known, const struct plan *plan, int rank, const struct row *row)
+{
+    size_t at = 0;
+
+    for (int place = 0; place < 2 * plan->micro_batches; place++) {
+        struct work work = expected_work(known, place, plan->stages, rank, plan->micro_batches);
+        bool gpipe = known == GPIPE_ASCENDING || known == GPIPE_DESCENDING;
+
+        if (plan->recompute && work.kind == BACKWARD && !(gpipe && work.mb == plan->micro_batches - 1)) {
+            assert_int_equal(row->items[at].kind, RECOMPUTE);
+            assert_int_equal(row->items[at].mb, work.mb);
+            assert_int_equal(row->items[at++].chunk, 0);
+        }
+        assert_int_equal(row->items[at].kind, work.kind);
+        assert_int_equal(row->items[at].mb, work.mb);
+        assert_int_equal(row->items[at++].chunk, 0);
+    }
+    assert_int_equal(row->count, at);
+}
+
+static void test_orders_by_rule(void **state)
+{
+    (void)state;
+    for (int known = 0; known < KNOWN_COUNT; known++)
+        for (int stages = 1; stages <= 16; stages += stages < 5 ? 1 : 3)
+            for (int micro_batches = 1; micro_batches <= 19; micro_batches += micro_batches < 5 ? 1 : 3) {
+                struct simulated simulated;
+                struct row *rows;
+
+                load_stages(&simulated, known_yaml[known], stages, micro_batches, (stages + micro_batches) % 2);
+                rows = rows_build(&simulated.scenario);
+                for (int rank = 0; rank < stages; rank++)
+                    assert_row((enum known)known, &simulated.scenario.plan, rank, &rows[rank]);
+                rows_release(rows, stages);
+                simulated_release(&simulated);
+            }
+}
+
+static int chunks_of(const struct strategy *strategy)
+{
+    return strategy->min_chunks > 1 ? strategy->min_chunks : 1;
+}
+
+/* What holds for the rows of any schedule: every micro-batch forward once and backward once (whole or in two parts),
+ * forward first, a recomputation right before its backward; where two directions share a rank, they share the
+ * micro-batches, each counting its own from 0. */
+static void assert_row_complete(const struct plan *plan, const struct row *row)
+{
+    int micro_batches = plan_micro_batches(plan), cells = plan->chunks * micro_batches;
+    int *seen = xcalloc((size_t)cells, sizeof *seen);
+
+    for (size_t i = 0; i < row->count; i++) {
+        struct work work = row->items[i];
+        int *cell = &seen[work.chunk * micro_batches + work.mb];
+
+        if (work.kind == UPDATE)
+            continue;
+        assert_in_range(work.mb, 0, micro_batches - 1);
+        assert_in_range(work.chunk, 0, plan->chunks - 1);
+        if (work.kind == RECOMPUTE) {
+            const struct work *next = &row->items[i + 1];
+
+            next += i + 2 < row->count && next->with_next;      /* the backward overlaps with another's forward */
+            assert_true(i + 1 < row->count && next->mb == work.mb && next->chunk == work.chunk);
+            assert_true(next->kind == BACKWARD || next->kind == BACKWARD_INPUT);
+            assert_int_equal(*cell, 1);
+            continue;
+        }
+        /* states: 0 nothing, 1 forward, 2 backward for the input, 3 all done */
+        assert_int_equal(*cell, work.kind == FORWARD ? 0 : work.kind == BACKWARD_WEIGHT ? 2 : 1);
+        *cell = work.kind == FORWARD ? 1 : work.kind == BACKWARD_INPUT ? 2 : 3;
+    }
+    for (int i = 0; i < cells; i++)
+        assert_int_equal(seen[i], 3);
+    free(seen);
+}
+
+static void test_rows_are_complete(void **state)
+{
+    (void)state;
+    for (size_t i = 0; strategy_at(i); i++)
+        for (int stages = 1; stages <= 16; stages += stages < 4 ? 1 : 4)
+            for (int micro_batches = 1; micro_batches <= 33; micro_batches += micro_batches < 4 ? 1 : 5) {
+                struct simulated simulated;
+                struct error err = {0};
+                struct row *rows;
+                char *text;
+
+                assert_true(asprintf(&text, "model: {stages: {forward: 1 s}}\ncluster: ideal\n"
+                                     "batch: {micro_batches: %d}\nmemory: {recompute: %s}\n"
+                                     "strategy: {schedule: %s, pipeline: %d, chunks: %d}\n", micro_batches,
+                                     micro_batches % 2 ? "full" : "none", strategy_name(i), stages,
+                                     chunks_of(strategy_at(i))) > 0);
+                memset(&simulated, 0, sizeof simulated);
+                simulated.text = text;
+                if (!load_text(text, &simulated.scenario, &err)) {     /* a schedule may refuse a plan */
+                    rows = rows_build(&simulated.scenario);
+                    for (int rank = 0; rank < stages; rank++)
+                        assert_row_complete(&simulated.scenario.plan, &rows[rank]);
+                    rows_release(rows, stages);
+                }
+                error_release(&err);
+                simulated_release(&simulated);
+            }
+}
+
+/* The figure of a schedule says for how many stages and micro-batches it is, and whether it recomputes. */
+static void figure_size(const char *figure, int *stages, int *micro_batches, int *chunks, bool *recompute)
+{
+    *stages = *micro_batches = 0;
+    *chunks = 1;
+    *recompute = strchr(figure, 'R') != NULL;
+    for (const char *p = figure; *p; p++) {
+        char *end;
+        int mb;
+
+        *stages += *p == '\n';
+        if (*p != 'F')
+            continue;
+        mb = (int)strtol(p + 1, &end, 10);
+        *micro_batches = mb > *micro_batches ? mb : *micro_batches;
+        *chunks = *end >= 'a' && *end - 'a' >= *chunks ? *end - 'a' + 1 : *chunks;
+    }
+}
+
+static void test_figures(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        struct simulated simulated;
+        struct error err = {0};
+        int stages, micro_batches, chunks;
+        bool recompute;
+        char schedule[96], *figure = NULL;
+        size_t size;
+        FILE *out = open_memstream(&figure, &size);
+
+        figure_size(files[i].strategy->figure, &stages, &micro_batches, &chunks, &recompute);
+        chunks = chunks > chunks_of(files[i].strategy) ? chunks : chunks_of(files[i].strategy);
+        micro_batches *= files[i].strategy->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
+        snprintf(schedule, sizeof schedule, "schedule: %s, chunks: %d", files[i].strategy->name, chunks);
+        load_stages(&simulated, schedule, stages, micro_batches, recompute);
+        assert_int_equal(figure_print(&simulated.scenario, out, &err), 0);
+        fclose(out);
+        assert_string_equal(figure, files[i].strategy->figure);
+        free(figure);
+        simulated_release(&simulated);
+    }
+}
+
+/* The comment at the head of a schedule's file shows the same figure. */
+static void test_figures_in_comments(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(files); i++) {
+        char *text = read_file(files[i].file), *comment = NULL;
+        size_t size;
+        FILE *out = open_memstream(&comment, &size);
+
+        for (const char *p = files[i].strategy->figure, *end; *p; p = end + 1) {
+            end = strchr(p, '\n');
+            fprintf(out, " *     %.*s\n", (int)(end - p), p);
+        }
+        fclose(out);
+        *strstr(text, "*/") = 0;
+        if (!strstr(text, comment))
+            fail_msg("the first comment of %s does not show its figure:\n%s", files[i].file, comment);
+        free(comment);
+        free(text);
+    }
+}
+
+/* Figure 2 of the GPipe paper with recomputation, as a grid. */
+static void test_gpipe_grid(void **state)
+{
+    static const char *const expected =
+        "row,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28\n"
+        "S1,0F0,0F1,0F2,0F3,0F4,,,,,,,,,,0B4,0B4~,0R3,0B3,0B3~,0R2,0B2,0B2~,0R1,0B1,0B1~,0R0,0B0,0B0~\n"
+        "S2,,1F0,1F1,1F2,1F3,1F4,,,,,,,1B4,1B4~,1R3,1B3,1B3~,1R2,1B2,1B2~,1R1,1B1,1B1~,1R0,1B0,1B0~,,\n"
+        "S3,,,2F0,2F1,2F2,2F3,2F4,,,,2B4,2B4~,2R3,2B3,2B3~,2R2,2B2,2B2~,2R1,2B1,2B1~,2R0,2B0,2B0~,,,,\n"
+        "S4,,,,3F0,3F1,3F2,3F3,3F4,3B4,3B4~,3R3,3B3,3B3~,3R2,3B2,3B2~,3R1,3B1,3B1~,3R0,3B0,3B0~,,,,,,\n";
+    struct simulated simulated;
+    struct error err = {0};
+    char *grid = NULL;
+    size_t size;
+    FILE *out = open_memstream(&grid, &size);
+
+    (void)state;
+    load_stages(&simulated, "schedule: gpipe", 4, 5, true);
+    assert_int_equal(grid_print(&simulated.scenario, out, &err), 0);
+    fclose(out);
+    assert_string_equal(grid, expected);
+    free(grid);
+    simulated_release(&simulated);
+}
+
+/* Seconds of one rank's work, all ranks alike. */
+static double busy(enum known known, int m, bool recompute, const struct times *t)
+{
+    int again = !recompute ? 0 : known == GPIPE_ASCENDING || known == GPIPE_DESCENDING ? m - 1 : m;
+
+    return m * (t->forward + t->backward) + again * t->recompute;
+}
+
+static double makespan(enum known known, int p, int m, bool recompute, const struct times *t)
+{
+    double both = t->forward + t->backward;
+
+    if (known == NAIVE)
+        return m * p * (both + (recompute ? t->recompute : 0));
+    if (known == ONE_F_ONE_B)
+        return (m + p - 1) * (both + (recompute ? t->recompute : 0));
+    return (m + p - 1) * both + (recompute ? (m - 1) * t->recompute : 0);
+}
+
+static void assert_in_flight(enum known known, const struct simulated *simulated, int p, int m, bool recompute)
+{
+    const struct strategy *strategy = scenario_strategy(&simulated->scenario);
+
+    for (int rank = 0; rank < p; rank++) {
+        double peak = simulated->run.metrics.ranks[rank].peak_activation;
+        int expected = known == NAIVE ? 1 : known == ONE_F_ONE_B ? (p - rank < m ? p - rank : m) : m;
+
+        assert_int_equal(strategy->ideal_in_flight(&simulated->scenario.plan, rank), expected);
+        if (!recompute)
+            expect_near("in flight", peak, expected, simulated->text);
+    }
+}
+
+static void assert_closed_forms(enum known known, int p, int m, bool recompute, const struct times *t)
+{
+    double expected = makespan(known, p, m, recompute, t), work = busy(known, m, recompute, t);
+
+    for (size_t engine = 0; engine < COUNT(engines); engine++) {
+        struct simulated simulated;
+        const struct metrics *metrics = &simulated.run.metrics;
+        const struct strategy *strategy;
+
+        simulate(&simulated,
+                 "model: {stages: {forward: %.17g s, backward: %.17g s, recompute: %.17g s, activation: 1 B}}\n"
+                 "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\n"
+                 "memory: {recompute: %s}\nsimulation: {engine: %s}\n", t->forward, t->backward, t->recompute, m,
+                 known_yaml[known], p, recompute ? "full" : "none", engines[engine]);
+        strategy = scenario_strategy(&simulated.scenario);
+        expect_near("makespan", metrics->iteration_time, expected, simulated.text);
+        expect_near("ideal makespan", strategy->ideal_makespan(&simulated.scenario.plan, t->forward, t->backward,
+                                                               t->recompute), expected, simulated.text);
+        expect_near("bubble fraction", 1 - metrics->bubble_fraction, work / expected, simulated.text);
+        expect_near("bubble overhead", 1 + metrics->bubble_overhead, expected / work, simulated.text);
+        expect_near("utilization", metrics->utilization, work / expected, simulated.text);
+        if (known == NAIVE)
+            expect_near("utilization", metrics->utilization, 1.0 / p, simulated.text);
+        else if (!recompute || known == ONE_F_ONE_B)
+            expect_near("bubble", 1 - metrics->bubble_fraction, (double)m / (m + p - 1), simulated.text);
+        assert_true(metrics->exposed_communication == 0 && metrics->communication_bytes_per_gpu == 0);
+        assert_in_flight(known, &simulated, p, m, recompute);
+        simulated_release(&simulated);
+    }
+}
+
+static void test_closed_forms(void **state)
+{
+    static const struct times times[] = {{1, 2, 1}, {0.0017, 0.0023, 0.0004}, {3, 0.25, 7}};
+
+    (void)state;
+    for (int known = 0; known < KNOWN_COUNT; known++)
+        for (int p = 1; p <= 8; p++)
+            for (int m = 1; m <= 16; m++)
+                for (size_t t = 0; t < COUNT(times); t++)
+                    assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders_of_peers),
+        cmocka_unit_test(test_orders_by_rule),
+        cmocka_unit_test(test_rows_are_complete),
+        cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_figures_in_comments),
+        cmocka_unit_test(test_gpipe_grid),
+        cmocka_unit_test(test_closed_forms),
+    };
+
+    return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
+}
