@@ -100,7 +100,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         }
     }
     wanted->result = (struct measured){
-        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages, .channels = wanted->channels,
+        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages,
+        .channels = wanted->channels,
     };
     wanted->result.used = collective_choose(wanted->collective, measure->cluster, &group, wanted->bytes,
                                             &wanted->result.channels);
