@@ -20,8 +20,8 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards are
- * their chunks' last before an update. */
+/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
+ * are their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -80,7 +80,8 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
-/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take. */
+/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
+ * never durations where all-reduces of different stages would meet on the same links. */
 static void choose_mode(const struct scenario *scenario, enum lower_what what, struct lowered *lowered)
 {
     enum { FEW = 200000 };
@@ -93,7 +94,8 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
     lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
     if (what == LOWER_COMPUTE || spec->data * plan_directions(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED || (mode == COLLECTIVES_AUTO && work + messages > FEW);
+    lowered->measured = mode == COLLECTIVES_MEASURED ||
+                        (mode == COLLECTIVES_AUTO && work + messages > FEW && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       plan_directions(plan) == 1;
     if (lowered->folded)

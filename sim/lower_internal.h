@@ -88,6 +88,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank);
  * all replicas are alike, so that one stands for all. */
 int tensor_costs(struct lowering *lowering, struct error *err);
 int tensor_flows(const struct scenario *scenario);
+bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);
 
 static inline struct holder *holder_of(const struct lowering *lowering, int program_rank, int chunk)

@@ -55,7 +55,7 @@ struct sync {
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
     uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    uint32_t *ready;         /* scratch, a holder */
+    uint32_t *ready, *begin; /* scratch, a holder */
     uint32_t *done;          /* scratch, a holder */
 };
 
@@ -66,6 +66,7 @@ static void sync_release(struct sync *sync)
     free(sync->chunks);
     free(sync->lanes);
     free(sync->ready);
+    free(sync->begin);
     free(sync->done);
 }
 
@@ -134,6 +135,7 @@ static void sync_init(struct sync *sync, struct lowering *lowering, int stage)
     sync->channels = stage_channels(lowering, copies, sync->all);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
     sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->begin = xcalloc(all, sizeof *sync->begin);
     sync->done = xcalloc(all, sizeof *sync->done);
     free(copies);
 }
@@ -161,8 +163,14 @@ static void sync_messages(struct sync *sync, struct op like, double bytes)
 
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
+        /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
+        for (int i = 0; sync->channels > 1 && i < sync->all; i++) {
+            like.lane = sync->lanes[i * sync->channels];
+            sync->begin[i] = program_add(lowering->program, like, &sync->ready[i], 1);
+        }
         collective_lower(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster, &group, bytes,
-                         sync->channels, sync->lanes, sync->ready, like, lowering->program, sync->done);
+                         sync->channels, sync->lanes, sync->channels > 1 ? sync->begin : sync->ready, like,
+                         lowering->program, sync->done);
         lowering_use(lowering, collective_choose(scenario_all_reduce(lowering->scenario), &lowering->scenario->cluster,
                                                  &group, bytes, &channels));
         for (int i = 0; i < sync->all; i++)
@@ -199,7 +207,7 @@ static int sync_measured(struct sync *sync, struct op like, double bytes, struct
 static bool sync_stage(struct lowering *lowering, int stage)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
-    struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = stage};
+    struct op like = {.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = stage};
     struct sync sync;
     bool complete = true;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* Every GPU has links of its own all the way to every other: flows of different GPUs never meet. */
-static bool private_links(const struct cluster *cluster)
+bool private_links(const struct cluster *cluster)
 {
     return cluster->ideal || cluster->nodes == 1 ||
            (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);

@@ -93,8 +93,8 @@ static double until_recompute(const struct lowering *lowering, struct place here
 
 /* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest; and
  * with `in_time` where the stage before begins to recompute. */
-static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time, double frees,
-                                const struct waits *waits)
+static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
+                                double frees, const struct waits *waits)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
@@ -122,7 +122,8 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         piece.all_reduces += slice.all_reduces;
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
-        id = compute(lowering, here, work, piece, (struct op){.continues = id != NO_OP, .frees = last ? frees : 0}, &first);
+        id = compute(lowering, here, work, piece,
+                     (struct op){.continues = id != NO_OP, .frees = last ? frees : 0}, &first);
         first.count = 0;
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++)
             here.holder->ready[bucket] = id;

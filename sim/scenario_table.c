@@ -113,7 +113,8 @@ static const struct field simulation_spec_fields[] = {
      .brief = "simgrid: flows share links; ideal: nothing contends"},
     {.key = "collectives", .kind = FIELD_CHOICE, MEMBER(collectives), .fallback = "auto",
      .choices = NAMES("auto", "messages", "measured"),
-     .brief = "every message a flow, or each distinct collective replayed alone once; auto: messages while they are few"},
+     .brief = "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
+              "auto: messages while they are few or links are shared"},
     {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
      .brief = "simulate one replica where all are identical and collectives are measured"},
     {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",

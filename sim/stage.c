@@ -36,10 +36,10 @@ static struct stage_work sum(struct stage_work a, struct stage_work b)
     return (struct stage_work){a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.flop + b.flop};
 }
 
-/* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of one block
- * live between its recomputation and its backward; of all blocks, where the backward for the weights comes later. Where a
- * schedule recomputes a whole stage ahead of its backward, the input of its first block is kept, and the activations of
- * all blocks come back. The layers before and after the blocks are not recomputed. */
+/* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of
+ * one block live between its recomputation and its backward; of all blocks, where the backward for the weights comes
+ * later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is kept, and
+ * the activations of all blocks come back. The layers before and after the blocks are not recomputed. */
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer, bool first_block)
 {
     bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
@@ -159,8 +159,8 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     return 0;
 }
 
-/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the boundary
- * of the stage before it. */
+/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
+ * boundary of the stage before it. */
 static void from_given(struct scenario *scenario, struct stage *stages)
 {
     const struct list *list = &scenario->model.stages;

@@ -15,13 +15,13 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
     if (plan->stages % 2 == 0)
         return 0;
     return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: schedule: chimera found pipeline %d; expected an even number, so that the two directions "
-                     "meet between ranks", plan->stages);
+                     "strategy: schedule: chimera found pipeline %d; expected an even number, so that the two "
+                     "directions meet between ranks", plan->stages);
 }
 
-/* What the two directions do on a rank, by the step in which it is done; a block of P/2 micro-batches a direction enters
- * every 2P steps, one every second step. It goes down and up the pipeline, a step a stage; the steps of the directions
- * interleave without a clash. */
+/* What the two directions do on a rank, by the step in which it is done; a block of P/2 micro-batches a direction
+ * enters every 2P steps, one every second step. It goes down and up the pipeline, a step a stage; the steps of the
+ * directions interleave without a clash. */
 static void row(struct row *row, const struct plan *plan, int rank)
 {
     int stages = plan->stages, each = plan_micro_batches(plan), half = stages / 2;
@@ -52,13 +52,15 @@ static void row(struct row *row, const struct plan *plan, int rank)
     free(busy);
 }
 
-/* With M = P the critical path is P of the shorter work, forward or backward, and 2P-2 of the longer (Li and Hoefler 2021,
- * section 3.1, for backwards that are longer). */
+/* With M = P the critical path is P of the shorter work, forward or backward, and 2P-2 of the longer (Li and Hoefler
+ * 2021, section 3.1, for backwards that are longer). */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     double back = b + (plan->recompute ? r : 0);
 
-    return plan->micro_batches == plan->stages ? plan->stages * fmin(f, back) + (2 * plan->stages - 2) * fmax(f, back) : NAN;
+    if (plan->micro_batches != plan->stages)
+        return NAN;
+    return plan->stages * fmin(f, back) + (2 * plan->stages - 2) * fmax(f, back);
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)
@@ -72,15 +74,15 @@ static int ideal_in_flight(const struct plan *plan, int rank)
 const struct strategy strategy_chimera = {
     .name = "chimera",
     .title = "Chimera",
-    .paper = "Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional Pipelines "
-             "(arXiv 2107.06925), section 3.1 and figure 3",
+    .paper = "Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional "
+             "Pipelines (arXiv 2107.06925), section 3.1 and figure 3",
     .brief = "micro-batches enter at both ends; two copies of the model, half the bubble of 1F1B",
     .figure = "S4  f1 f2 .  F1 B1 ~  F2 B2 ~  .  b1 ~  .  .  b2 ~\n"
               "S3  .  f1 F1 f2 F2 .  B1 ~  b1 ~  B2 ~  b2 ~  .  .\n"
               "S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .\n"
               "S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~\n",
-    .formula = "with M = P: iteration P F + (2P-2) B; P/2+1 (outer ranks) to P (middle) micro-batches in flight; twice the "
-               "parameters",
+    .formula = "with M = P: iteration P F + (2P-2) B; P/2+1 (outer ranks) to P (middle) micro-batches in flight; "
+               "twice the parameters",
     .placement = PLACEMENT_BIDIRECTIONAL,
     .min_chunks = 2, .max_chunks = 2,
     .check = check,

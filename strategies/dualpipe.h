@@ -4,11 +4,13 @@
 
 #include "schedule.h"
 
-/* Of `ranks` in a V: the row of the rank-th, whose chunk `near` begins micro-batches and whose chunk 1 - near ends them. */
+/* Of `ranks` in a V: the row of the rank-th, whose chunk `near` begins micro-batches and whose chunk 1 - near ends
+ * them. */
 struct dualpipe { int ranks, rank, micro_batches, near; bool recompute; };
 void dualpipe_row(struct row *row, const struct dualpipe *shape);
 
-/* Seconds that each rank is idle, forwards taking f and backwards b seconds, half of it when split. NaN: no closed form. */
+/* Seconds that each rank is idle, forwards taking f and backwards b seconds, half of it when split. NaN: no closed
+ * form. */
 double dualpipe_idle(int ranks, double f, double b);
 
 #endif

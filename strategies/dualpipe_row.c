@@ -119,8 +119,8 @@ void dualpipe_row(struct row *row, const struct dualpipe *shape)
     free(walk.late);
 }
 
-/* DeepSeek: with PP = 2P stages, (PP/2 - 1)(F&B + B - 3W), F&B being F + B here: (P-1) 2F where F = W. So it remains for
- * shorter backwards, as the ranks wait for forwards. */
+/* DeepSeek: with PP = 2P stages, (PP/2 - 1)(F&B + B - 3W), F&B being F + B here: (P-1) 2F where F = W. So it remains
+ * for shorter backwards, as the ranks wait for forwards. */
 double dualpipe_idle(int ranks, double f, double b)
 {
     return b <= 2 * f * (1 + 1e-9) ? (ranks - 1) * 2 * f : NAN;

@@ -12,9 +12,10 @@
 static const struct field fields[] = {
     {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
      .fallback = "0", .min = 0, .max = 1e6,
-     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as many as "
-              "ranks. Megatron refuses a group below the ranks or above the micro-batches, or a last one below the ranks; "
-              "PyTorch counts that do not divide into micro-batches / ranks groups. Here only what deadlocks is refused"},
+     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as many "
+              "as ranks. Megatron refuses a group below the ranks or above the micro-batches, or a last one below the "
+              "ranks; PyTorch micro-batches that are no multiple of (micro-batches / ranks, rounded down). Here only "
+              "what deadlocks is refused"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of interleaved", .fields = fields, .count = COUNT(fields),
@@ -81,8 +82,8 @@ const struct strategy strategy_interleaved = {
     .figure = "S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .\n"
               "S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .\n"
               "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~\n",
-    .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B) for\n"
-               "M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
+    .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B)\n"
+               "for M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .placement = PLACEMENT_LOOP,

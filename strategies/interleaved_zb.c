@@ -1,5 +1,5 @@
-/* Interleaved zero bubble (PyTorch's ScheduleInterleavedZeroBubble): interleaved 1F1B with half as many warm-up turns and
- * backwards in two halves, the one for the weights (W) filling what would be idle. With recomputation R stands before I.
+/* Interleaved zero bubble (PyTorch's ScheduleInterleavedZeroBubble): interleaved 1F1B with a shorter warm-up and
+ * backwards in two halves, the one for the weights (W) filling what would be idle. A recomputation comes before I.
  *
  *     S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3
  *     S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3
@@ -12,9 +12,9 @@
 static const struct field fields[] = {
     {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
      .fallback = "0", .min = 0, .max = 1e6,
-     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as PyTorch, "
-              "micro-batches / ranks groups of the same size, or as many micro-batches as ranks where those do not divide "
-              "(which PyTorch refuses). Refused here is only what deadlocks"},
+     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as "
+              "PyTorch, (micro-batches / ranks, rounded down) groups of the same size; where these do not divide, "
+              "which PyTorch refuses, as many micro-batches as ranks. Here only what deadlocks is refused"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of interleaved-zb", .fields = fields, .count = COUNT(fields),
@@ -90,8 +90,9 @@ const struct strategy strategy_interleaved_zb = {
     .figure = "S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3\n"
               "S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3\n"
               "S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3\n",
-    .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P; bubble (P-1)(F+I-W);\n"
-               "min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until W, N the micro-batch group",
+    .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P;\n"
+               "bubble (P-1)(F+I-W); min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until their\n"
+               "W, N the micro-batch group",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .placement = PLACEMENT_LOOP,

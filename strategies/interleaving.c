@@ -39,8 +39,8 @@ int interleaving_check(const struct strategy *strategy, const struct plan *plan,
     if (!deadlock)
         return 0;
     return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: %s deadlocks with pipeline %d, chunks %d and %d micro-batches a replica in groups of %d; "
-                     "try micro-batches, or a micro_batch_group, that are a multiple of %d",
+                     "strategy: %s deadlocks with pipeline %d, chunks %d and %d micro-batches a replica in groups of "
+                     "%d; try micro-batches, or a micro_batch_group, that are a multiple of %d",
                      strategy->name, plan->stages, plan->chunks, plan->micro_batches, group, plan->stages);
 }
 

@@ -1,5 +1,5 @@
-/* interleaving: what interleaved 1F1B and interleaved zero bubble share: the turns in which micro-batches visit a rank's
- * chunks. A group of micro-batches visits the first chunk, then the second, and so on; then comes the next group. */
+/* interleaving: what interleaved 1F1B and interleaved zero bubble share: the turns in which micro-batches visit a
+ * rank's chunks. A group of micro-batches visits the first chunk, then the second, and so on; then the next group. */
 #ifndef DTSIM_INTERLEAVING_H
 #define DTSIM_INTERLEAVING_H
 
@@ -16,7 +16,7 @@ int interleaving_turns(const struct plan *plan);
 struct work interleaving_forward(const struct plan *plan, int group, int k);
 struct work interleaving_backward(const struct plan *plan, int group, int k);
 
-/* The turns that begin before a rank's first backward, where it is 2 (or 1) turns later on each rank before the last. */
+/* The forwards before a rank's first pair of forward and backward: `turns_apart` fewer on each later rank. */
 int interleaving_warm_up(const struct plan *plan, int group, int rank, int turns_apart);
 
 /* Some groups let the rows wait for each other forever: these are refused. */

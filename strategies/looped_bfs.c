@@ -1,5 +1,5 @@
-/* Looped BFS: each rank holds several chunks of the model and computes all micro-batches of one before those of the next,
- * so that a chunk's weights and gradients are used in one stretch.
+/* Looped BFS: each rank holds several chunks of the model and computes all micro-batches of one before those of the
+ * next, so that a chunk's weights and gradients are used in one stretch.
  *
  *     S3  .   .   F1  F2  F3  F1b F2b F3b B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .   .   .
  *     S2  .   F1  F2  F3  F1b F2b F3b .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .

@@ -1,5 +1,5 @@
-/* V-Half: two chunks a rank in a V, placed so that all ranks hold about as much, and no more than half of what 1F1B's first
- * holds. Forwards go down in every second slot and up in every slot, backwards likewise.
+/* V-Half: two chunks a rank in a V, placed so that all ranks hold about as much, and about half of what 1F1B's first
+ * rank holds. Forwards go down in every second slot and up in every slot, backwards likewise.
  *
  *     S3  .  .  F1 f1 F2 f2 .  .  i1 w1 I1 W1 F3 f3 i2 I2 w2 F4 W2 f4 i3 I3 w3 W3 i4 I4 w4 W4 .
  *     S2  .  F1 F2 .  f1 .  f2 i1 w1 F3 .  I1 i2 w2 f3 W1 F4 I2 i3 w3 f4 W2 I3 i4 w4 W3 I4 W4 .

@@ -1,6 +1,7 @@
-/* V-shaped schedules of controlled memory: a pattern of forwards and input gradients is repeated every 6 slots, which fixes
- * how much is in flight; then weight gradients go into idle slots, and what begins and ends the pipeline moves to earlier
- * ones where the most that any rank holds allows it. As sail-sg's zero-bubble-pipeline-parallelism (zbv_greedy.py). */
+/* V-shaped schedules of controlled memory: a pattern of forwards and input gradients is repeated every 6 slots, which
+ * fixes how much is in flight; then weight gradients go into idle slots, and what begins and ends the pipeline moves
+ * to earlier ones where the most that any rank holds allows it. As sail-sg's zero-bubble-pipeline-parallelism
+ * (zbv_greedy.py). */
 #include "zb_v.h"
 
 #include <stdlib.h>
@@ -233,7 +234,9 @@ static void squeeze(struct lane *lanes, int ranks)
 static void move_earlier(struct lane *lanes, const struct plan *plan, bool weights)
 {
     size_t ranks = (size_t)plan->stages, works = 2 * (size_t)plan->micro_batches;
-    struct reorder reorder = {.lanes = lanes, .ranks = plan->stages, .micro_batches = plan->micro_batches, .weights = weights};
+    struct reorder reorder = {
+        .lanes = lanes, .ranks = plan->stages, .micro_batches = plan->micro_batches, .weights = weights,
+    };
 
     reorder.memory = xcalloc(ranks, sizeof *reorder.memory);
     reorder.backwards = xcalloc(ranks, sizeof *reorder.backwards);

@@ -64,8 +64,8 @@ static void work_slot(struct station *station, struct row *row)
     }
 }
 
-/* The table is made in slots: a forward and a recomputation take one, a backward two. What a slot did allows others work
- * from the next slot on; the first half of a backward allows the stage before to recompute. */
+/* The table is made in slots: a forward and a recomputation take one, a backward two. What a slot did allows others
+ * work from the next slot on; the first half of a backward allows the stage before to recompute. */
 static void rows(struct row *rows, const struct plan *plan)
 {
     struct station *stations = xcalloc((size_t)plan->stages, sizeof *stations);
@@ -97,15 +97,16 @@ static int ideal_in_flight(const struct plan *plan, int rank)
 const struct strategy strategy_varuna = {
     .name = "varuna",
     .title = "Varuna",
-    .paper = "Athlur et al. 2022, Varuna: Scalable, Low-cost Training of Massive Deep Learning Models (arXiv 2111.04007), "
-             "section 3",
-    .brief = "backwards early, recomputed just in time whatever memory.recompute says; no recomputation on the last stage",
+    .paper = "Athlur et al. 2022, Varuna: Scalable, Low-cost Training of Massive Deep Learning Models (arXiv "
+             "2111.04007), section 3",
+    .brief = "backwards early, recomputed just in time whatever memory.recompute says; no recomputation on the last "
+             "stage",
     .figure = "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .\n"
               "S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .\n"
               "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
               "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n",
-    .formula = "iteration: no closed form; inputs of min(M, 3 (P-1 - rank)) micro-batches in flight, 1 on the last rank; "
-               "recomputed activations of one",
+    .formula = "iteration: no closed form; inputs of min(M, 3 (P-1 - rank)) micro-batches in flight, 1 on the last "
+               "rank; recomputed activations of one",
     .options = &options,
     .recompute = RECOMPUTE_JUST_IN_TIME,
     .rows = rows,

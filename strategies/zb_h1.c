@@ -1,5 +1,5 @@
-/* ZB-H1: 1F1B whose backwards are in two halves. The one for the input (I) goes on at once to the previous rank; the one
- * for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R stands before I.
+/* ZB-H1: 1F1B whose backwards are in two halves. The one for the input (I) goes on at once to the previous rank; the
+ * one for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R stands before I.
  *
  *     S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8
  *     S3  .  .  F1 F2 .  I1 F3 I2 F4 I3 W1 F5 I4 W2 F6 I5 W3 F7 I6 W4 F8 I7 W5 I8 W6 W7 W8
@@ -15,7 +15,7 @@ static void rows(struct row *rows, const struct plan *plan)
     zero_bubble_rows(rows, plan, plan->stages);
 }
 
-/* Qi et al. 2023, table 1: bubble (P-1)(F+I-W), where a W fits into the wait for a forward. Few micro-batches leave
+/* Qi et al. 2023, table 2: bubble (P-1)(F+I-W), where a W fits into the wait for a forward. Few micro-batches leave
  * nothing for the W to fill but the last one. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
@@ -38,15 +38,15 @@ static int ideal_in_flight(const struct plan *plan, int rank)
 const struct strategy strategy_zb_h1 = {
     .name = "zb-h1",
     .title = "Zero bubble, ZB-H1",
-    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 2 (top); the order "
-             "as the authors' heuristic scheduler builds it",
+    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 3 (top); the "
+             "order as the authors' heuristic scheduler builds it",
     .brief = "1F1B with backwards in two halves; a third of the bubble, the memory of 1F1B",
     .figure = "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8\n"
               "S3  .  .  F1 F2 .  I1 F3 I2 F4 I3 W1 F5 I4 W2 F6 I5 W3 F7 I6 W4 F8 I7 W5 I8 W6 W7 W8\n"
               "S2  .  F1 F2 F3 .  .  I1 F4 I2 W1 F5 I3 W2 F6 I4 W3 F7 I5 W4 F8 I6 W5 I7 W6 I8 W7 W8\n"
               "S1  F1 F2 F3 F4 .  .  .  I1 W1 F5 I2 W2 F6 I3 W3 F7 I4 W4 F8 I5 W5 I6 W6 I7 W7 I8 W8\n",
-    .formula = "iteration M (F+I+W) + (P-1)(F+I-W) where M >= P and W <= F; bubble (P-1)(F+I-W); min(M, P) micro-batches in flight\n"
-               "until their W, on every rank",
+    .formula = "iteration M (F+I+W) + (P-1)(F+I-W) where M >= P and W <= F; bubble (P-1)(F+I-W);\n"
+               "min(M, P) micro-batches in flight until their W, on every rank",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .rows = rows,
     .ideal_makespan = ideal_makespan,

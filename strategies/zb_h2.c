@@ -1,6 +1,6 @@
-/* ZB-H2: ZB-H1 with twice its memory. More forwards before the first backward, and as much W after the last, leave no rank
- * idle between its first forward and its last W, where forwards and both halves of backwards take the same time. With
- * recomputation R stands before I.
+/* ZB-H2: ZB-H1 with twice its memory. More forwards before the first backward, and as much W after the last, leave no
+ * rank idle between its first forward and its last W, where forwards and both halves of backwards take the same time.
+ * With recomputation R stands before I.
  *
  *     S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 F5 I5 F6 I6 F7 I7 F8 I8 W1 W2 W3 W4 W5 W6 W7 W8
  *     S3  .  .  F1 F2 F3 I1 F4 I2 F5 I3 F6 I4 F7 I5 F8 I6 W1 I7 W2 I8 W3 W4 W5 W6 W7 W8 .
@@ -16,8 +16,8 @@ static void rows(struct row *rows, const struct plan *plan)
     zero_bubble_rows(rows, plan, 2 * plan->stages);
 }
 
-/* Each rank is busy from its first forward, (P-1) F after the first rank's at most; where the halves of a backward take no
- * longer than a forward. Few micro-batches leave nothing for the W to fill but the last one. */
+/* Each rank is busy from its first forward, (P-1) F after the first rank's at most; where the halves of a backward take
+ * no longer than a forward. Few micro-batches leave nothing for the W to fill but the last one. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     int p = plan->stages, m = plan->micro_batches;
@@ -32,15 +32,15 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
 const struct strategy strategy_zb_h2 = {
     .name = "zb-h2",
     .title = "Zero bubble, ZB-H2",
-    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 2 (bottom); the order "
-             "as the authors' heuristic scheduler builds it",
+    .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.2 and figure 3 (bottom); "
+             "the order as the authors' heuristic scheduler builds it",
     .brief = "backwards in two halves, twice the memory of 1F1B: no rank idle from its first work to its last",
     .figure = "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 F5 I5 F6 I6 F7 I7 F8 I8 W1 W2 W3 W4 W5 W6 W7 W8\n"
               "S3  .  .  F1 F2 F3 I1 F4 I2 F5 I3 F6 I4 F7 I5 F8 I6 W1 I7 W2 I8 W3 W4 W5 W6 W7 W8 .\n"
               "S2  .  F1 F2 F3 F4 F5 I1 F6 I2 F7 I3 F8 I4 W1 I5 W2 I6 W3 I7 W4 I8 W5 W6 W7 W8 .  .\n"
               "S1  F1 F2 F3 F4 F5 F6 F7 I1 F8 W1 I2 W2 I3 W3 I4 W4 I5 W5 I6 W6 I7 W7 I8 W8 .  .  .\n",
-    .formula = "iteration M (F+I+W) + (P-1) F where M >= P and I = W <= F, no bubble but until a rank's first forward and after its\n"
-               "last W where M >= 2P-1; at most 2P micro-batches in flight until their W",
+    .formula = "iteration M (F+I+W) + (P-1) F where M >= P and I = W <= F, no bubble but until a rank's first\n"
+               "forward and after its last W where M >= 2P-1; the memory of 2P micro-batches until their W",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .rows = rows,
     .ideal_makespan = ideal_makespan,

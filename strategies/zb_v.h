@@ -4,8 +4,8 @@
 
 #include "schedule.h"
 
-/* Works on a V have two turns: forwards are done on chunk 0 (from rank to rank), then on chunk 1 (back again); backwards on
- * chunk 1, then on chunk 0. */
+/* Works on a V have two turns: forwards are done on chunk 0 (from rank to rank), then on chunk 1 (back again);
+ * backwards on chunk 1, then on chunk 0. */
 enum { DOWN, UP, TURNS };
 static inline int turn_chunk(enum work_kind kind, int turn)
 {
@@ -23,7 +23,7 @@ void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, 
 /* zb-v, built greedily (zb_v_greedy.c). */
 void zb_v_greedy(struct row *rows, const struct plan *plan);
 
-/* Slots of forwards and input gradients, DOWN and UP, of a rank's first micro-batch; repeated every 6 slots (v_pattern.c). */
+/* Slots of forwards and input gradients, DOWN and UP, of a rank's first micro-batch; repeated every 6 slots. */
 struct pattern { int forwards[TURNS], backwards[TURNS]; };
 void v_pattern_rows(struct row *rows, const struct plan *plan, struct pattern (*pattern)(int ranks, int rank));
 

@@ -1,6 +1,6 @@
-/* ZB-V, built greedily as in sail-sg's zero-bubble-pipeline-parallelism (zbv.py): the order follows from how long forwards,
- * input gradients, weight gradients and communication take. Forwards and backwards are placed in rounds over all ranks, as
- * early as they can; weight gradients wait, and fill the time that a rank would wait for others. */
+/* ZB-V, built greedily as in sail-sg's zero-bubble-pipeline-parallelism (zbv.py): the order follows from how long
+ * forwards, input gradients, weight gradients and communication take. Forwards and backwards are placed in rounds
+ * over all ranks, as early as they can; weight gradients wait, and fill the time that a rank would wait for others. */
 #include "zb_v.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ struct state {
 struct attempt {
     int ranks, micro_batches, limit;
     double costs[KINDS], communication;
-    bool fill_forwards, fill_backwards;  /* may a weight gradient that delays a forward, a backward going down, be put before it */
+    bool fill_forwards, fill_backwards;  /* may a weight gradient delay a forward, a backward that goes down */
     const double *approved;  /* bubbles of ranks in an attempt before, or NULL */
     double most_approved;
     double worst;            /* bubble of any rank */
@@ -81,8 +81,8 @@ static bool place_weight(struct attempt *attempt, int rank)
     return true;
 }
 
-/* Weight gradients before a work that has to wait: all that fit in the wait; and one that does not, if the rank may lose
- * that time, others losing more. */
+/* Weight gradients before a work that has to wait: all that fit in the wait; and one that does not, if the rank may
+ * lose that time, others losing more. */
 static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, bool partly)
 {
     const struct state *state = &attempt->states[rank];
@@ -97,8 +97,8 @@ static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, boo
         place_weight(attempt, rank);
 }
 
-/* The first forwards: as many as there is time and memory for before the first micro-batch comes back up, then forwards of
- * both turns until all ranks have begun the last of them. */
+/* The first forwards: as many as there is time and memory for before the first micro-batch comes back up, then
+ * forwards of both turns until all ranks have begun the last of them. */
 static void warm_up(struct attempt *attempt)
 {
     struct state *states = attempt->states;
@@ -248,7 +248,8 @@ static void build_best(struct attempt *best, const struct attempt *like)
     free(bubbles);
 }
 
-/* Times as whole numbers of a small unit, so that sums and comparisons are exact whatever the unit of the scenario is. */
+/* Times as whole numbers of a small unit, so that sums and comparisons are exact whatever the unit of the scenario
+ * is. */
 static void set_costs(struct attempt *attempt, const struct plan_times *times)
 {
     enum { PARTS = 5040 };       /* of the shortest work; most ratios of work times are whole then */
@@ -265,7 +266,9 @@ static void set_costs(struct attempt *attempt, const struct plan_times *times)
 
 void zb_v_greedy(struct row *rows, const struct plan *plan)
 {
-    struct attempt like = {.ranks = plan->stages, .micro_batches = plan->micro_batches, .limit = 2 * plan->stages}, best;
+    struct attempt best, like = {
+        .ranks = plan->stages, .micro_batches = plan->micro_batches, .limit = 2 * plan->stages,
+    };
 
     set_costs(&like, &plan->times);
     for (int i = 0; i < 4; i++) {

@@ -1,6 +1,6 @@
-/* Zero bubble pipelines are built, not given by a formula: time is followed on all ranks while work is put down round by
- * round, a forward and a backward for the input (I) a round and rank, and backwards for the weights (W) where a rank would
- * wait, or where memory asks for them. Eight variants of the builder's choices are tried; the shortest is kept.
+/* Zero bubble pipelines are built, not given by a formula: time is followed on all ranks while work is put down round
+ * by round, a forward and a backward for the input (I) a round and rank, and backwards for the weights (W) where a rank
+ * would wait, or where memory asks for them. Eight variants of the builder's choices are tried; the shortest is kept.
  *
  * These are the rules of the authors' heuristic scheduler (sail-sg, zb.py). */
 #include "zero_bubble.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a micro-batch holds on its rank, in bytes a token and hidden element (Qi et al. 2023, section 2.3; Korthikanti et
- * al. 2022): a block's activations without the attention scores, of which W needs the inputs of the products. */
+/* What a micro-batch takes and frees on its rank, in bytes a token and hidden element (Qi et al. 2023, table 1;
+ * Korthikanti et al. 2022): a block's activations without the attention scores; W needs the inputs of the products. */
 static const int memory[WORK_KIND_COUNT] = {[FORWARD] = 34, [BACKWARD_INPUT] = -2, [BACKWARD_WEIGHT] = -32};
 
 /* The builder's choices. */
@@ -28,7 +28,7 @@ struct progress {
 struct builder {
     const struct plan *plan;
     struct variant variant;
-    double cost[WORK_KIND_COUNT], communication;     /* in a unit of which all are whole multiples, so that sums are exact */
+    double cost[WORK_KIND_COUNT], communication;     /* in a unit of which all are multiples, so that sums are exact */
     double limit;                                    /* of memory */
     double most_idle;                                /* of any rank */
     struct progress *at;                             /* a rank */
@@ -95,7 +95,7 @@ static int weights_before_forward(const struct builder *builder, const struct pr
     return wanted < pending ? wanted : pending;
 }
 
-/* Puts W where the rank would wait for `until`: those that fit, and one that does not, unless the rank waits that little
+/* Puts W where the rank would wait for `until`: those that fit, and one that does not, unless the rank waits so little
  * that another one still waits longer. */
 static void fill_wait(struct builder *builder, int rank, double until)
 {
@@ -115,9 +115,12 @@ static int warm_up_forwards(const struct builder *builder, int rank, double grad
     struct progress at = builder->at[rank];
     int more = 0;
 
-    while (at.done[FORWARD] < builder->plan->micro_batches && held(&at) + memory[FORWARD] <= builder->limit &&
-           (builder->variant.wait_for_first_backward ? at.now + builder->cost[FORWARD] <= gradient : at.now < gradient)) {
-        at.now += builder->cost[FORWARD];
+    while (at.done[FORWARD] < builder->plan->micro_batches && held(&at) + memory[FORWARD] <= builder->limit) {
+        double end = at.now + builder->cost[FORWARD];
+
+        if (builder->variant.wait_for_first_backward ? end > gradient : at.now >= gradient)
+            break;
+        at.now = end;
         at.done[FORWARD]++;
         more++;
     }
@@ -157,7 +160,9 @@ static bool forward_now(const struct builder *builder, int rank)
 
     if (at->done[FORWARD] == builder->plan->micro_batches)
         return false;
-    if (!builder->variant.backward_first || rank == builder->plan->stages - 1 || at->done[FORWARD] < next->done[FORWARD] + 2)
+    if (!builder->variant.backward_first || rank == builder->plan->stages - 1)
+        return true;
+    if (at->done[FORWARD] < next->done[FORWARD] + 2)
         return true;
     double gradient = next->now + builder->cost[FORWARD] + builder->cost[BACKWARD_INPUT] + builder->communication;
     double weights = weights_before_forward(builder, at) * builder->cost[BACKWARD_WEIGHT];

@@ -4,7 +4,8 @@
 
 #include "schedule.h"
 
-/* The rows of all ranks, each holding the activations of at most `limit` micro-batches. */
+/* The rows of all ranks, each in the memory of the activations of `limit` micro-batches (an I frees a small part of
+ * them, its W the rest). */
 void zero_bubble_rows(struct row *rows, const struct plan *plan, int limit);
 
 #endif

@@ -1,4 +1,4 @@
-/* Interleaved 1F1B, looped BFS and interleaved zero bubble: orders as Megatron-LM and PyTorch run them, closed forms. */
+/* Interleaved 1F1B, looped BFS, interleaved zero bubble: orders as Megatron-LM and PyTorch run them, closed forms. */
 #include "interleaving.h"
 #include "schedule_rows.h"
 
@@ -89,7 +89,7 @@ static const double whole[][WORK_KIND_COUNT] = {
 static double expect_plan(const struct strategy *strategy, const struct plan *plan, const double *cost)
 {
     struct row *rows = rows_of(strategy, plan);
-    double makespan = replay_in_order(rows, plan, cost, NULL);
+    double makespan = replay_in_order(rows, plan, cost, 0, NULL);
     double ideal = strategy->ideal_makespan(plan, cost[FORWARD], cost[BACKWARD], cost[RECOMPUTE]);
     struct error err = {0};
 
@@ -185,8 +185,9 @@ static void test_default_groups(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct strategy *strategy = strategy_named(cases[i].schedule);
         struct planned one, other;
-        const struct plan *plan = plan_of(&one, cases[i].stages, 2, cases[i].micro_batches, 0);
-        struct row *rows = rows_of(strategy, plan_of(&other, cases[i].stages, 2, cases[i].micro_batches, cases[i].group));
+        int p = cases[i].stages, m = cases[i].micro_batches;
+        const struct plan *plan = plan_of(&one, p, 2, m, 0);
+        struct row *rows = rows_of(strategy, plan_of(&other, p, 2, m, cases[i].group));
         char *orders = orders_of(rows, plan);
 
         expect_orders(strategy, plan, orders);
@@ -217,7 +218,7 @@ static void test_bubble_of_1f1b(void **state)
         for (int m = p; m <= 4 * p; m += p) {
             const struct plan *plan = plan_of(&planned, p, 1, m, 0);
             struct row *rows = rows_of(plain, plan);
-            double bubble = replay_in_order(rows, plan, whole[0], NULL) - 3 * m;
+            double bubble = replay_in_order(rows, plan, whole[0], 0, NULL) - 3 * m;
 
             rows_release(rows, p);
             for (int v = 1; v <= CHUNKS; v++)
@@ -239,9 +240,10 @@ static void test_refusal(void **state)
     FILE *out = open_memstream(&messages, &size);
     error_print(&err, out);
     fclose(out);
-    assert_non_null(strstr(messages, ":4:22: error: strategy: interleaved deadlocks with pipeline 4, chunks 3 and 5 "
-                                     "micro-batches a replica in groups of 4; try micro-batches, or a micro_batch_group, "
-                                     "that are a multiple of 4\n"));
+    assert_non_null(strstr(messages,
+                           ":4:22: error: strategy: interleaved deadlocks with pipeline 4, chunks 3 and 5 "
+                           "micro-batches a replica in groups of 4; try micro-batches, or a micro_batch_group, "
+                           "that are a multiple of 4\n"));
     free(messages);
     error_release(&err);
     scenario_release(&scenario);
@@ -265,12 +267,54 @@ static void test_simulated(void **state)
                  i % 7 ? "none" : "full", i % 2 ? "ideal" : "simgrid");
         plan = &simulated.scenario.plan;
         strategy = scenario_strategy(&simulated.scenario);
-        expect_near("makespan", simulated.run.metrics.iteration_time, strategy->ideal_makespan(plan, 1, 2, 1), simulated.text);
+        expect_near("makespan", simulated.run.metrics.iteration_time, strategy->ideal_makespan(plan, 1, 2, 1),
+                    simulated.text);
         for (int rank = 0; rank < p && !plan->recompute; rank++)
             expect_near("in flight", simulated.run.metrics.ranks[rank].peak_activation,
                         strategy->ideal_in_flight(plan, rank), simulated.text);
         simulated_release(&simulated);
     }
+}
+
+/* Boundaries that take time, also from the last rank back to the first. */
+static void test_transfers(void **state)
+{
+    static const char *const schedules[] = {"interleaved", "looped-bfs", "interleaved-zb"};
+
+    (void)state;
+    for (int i = 0; i < 3 * 16; i++) {
+        int p = 2 + i % 3, v = 1 + i % 4, m = p * (1 + i % 2);
+        struct simulated simulated;
+        struct row *rows;
+
+        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: %d}\n"
+                 "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 1 GB/s, latency: 0.25 s}}\n"
+                 "strategy: {schedule: %s, pipeline: %d, chunks: %d}\nsimulation: {engine: %s}\n",
+                 m, p, schedules[i / 16], p, v, i % 2 ? "ideal" : "simgrid");
+        rows = rows_build(&simulated.scenario);
+        expect_near("makespan", simulated.run.metrics.iteration_time,
+                    replay_in_order(rows, &simulated.scenario.plan, whole[0], 0.25, NULL), simulated.text);
+        rows_release(rows, p);
+        simulated_release(&simulated);
+    }
+}
+
+/* An output layer tied to the embedding is a copy only where it stands on another rank, not in another chunk. */
+static void test_tied_chunks(void **state)
+{
+    double parameters[2];
+
+    (void)state;
+    for (int v = 1; v <= 2; v++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                 "batch: {micro_batches: 2}\nstrategy: {schedule: interleaved, chunks: %d, data: 1}\n"
+                 "simulation: {engine: ideal}\n", v);
+        parameters[v - 1] = simulated.run.metrics.memory.parameters;
+        simulated_release(&simulated);
+    }
+    assert_true(parameters[0] > 0 && parameters[0] == parameters[1]);
 }
 
 int main(void)
@@ -285,6 +329,8 @@ int main(void)
         cmocka_unit_test(test_bubble_of_1f1b),
         cmocka_unit_test(test_refusal),
         cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_transfers),
+        cmocka_unit_test(test_tied_chunks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

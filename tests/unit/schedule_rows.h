@@ -1,4 +1,4 @@
-/* schedule_rows: what the tests of schedules in chunks share: orders as text, and a replay apart from the program's own. */
+/* schedule_rows: what the tests of schedules in chunks share: orders as text, and a replay apart from the program's. */
 #ifndef DTSIM_TEST_SCHEDULE_ROWS_H
 #define DTSIM_TEST_SCHEDULE_ROWS_H
 
@@ -87,24 +87,29 @@ static inline int most_in_flight(const struct row *row)
 struct ends { double *forward, *backward; };
 
 /* When a cell may begin: -1 while that is not known. Stage s + 1 stands on the next rank, or on the first again. */
-static inline double cell_ready(const struct ends *ends, const struct plan *plan, int stage, struct work work)
+static inline double cell_ready(const struct ends *ends, const struct plan *plan, int stage, struct work work,
+                                double communication)
 {
     int at = stage * plan->micro_batches + work.mb, last = plan->stages * plan->chunks - 1;
 
-    if (work.kind == FORWARD)
-        return stage == 0 ? 0 : ends->forward[at - plan->micro_batches];
+    if (work.kind == FORWARD) {
+        double before = stage == 0 ? 0 : ends->forward[at - plan->micro_batches];
+
+        return stage == 0 || before < 0 ? before : before + communication;
+    }
     if (work.kind == BACKWARD_WEIGHT)
         return ends->backward[at];
     if (ends->forward[at] < 0 || stage == last)
         return ends->forward[at];
     double gradient = ends->backward[at + plan->micro_batches];
-    return gradient < 0 ? -1 : fmax(gradient, ends->forward[at]);
+    return gradient < 0 ? -1 : fmax(gradient + communication, ends->forward[at]);
 }
 
-/* Every rank runs its row in order, each cell as soon as it may. Returns when all is done, -1 if that never happens; in
- * *span, if not NULL, the longest time from a rank's first work to its last. */
-static inline double replay_in_order(const struct row *rows, const struct plan *plan, const double cost[WORK_KIND_COUNT],
-                                     double *span)
+/* Every rank runs its row in order, each cell as soon as it may; what comes from another rank takes `communication`.
+ * Returns when all is done, -1 if that never happens; in *span, if not NULL, the longest time from a rank's first work
+ * to its last. */
+static inline double replay_in_order(const struct row *rows, const struct plan *plan,
+                                     const double cost[WORK_KIND_COUNT], double communication, double *span)
 {
     size_t cells = (size_t)(plan->stages * plan->chunks * plan->micro_batches), ranks = (size_t)plan->stages;
     struct ends ends = {xcalloc(cells, sizeof(double)), xcalloc(cells, sizeof(double))};
@@ -121,7 +126,7 @@ static inline double replay_in_order(const struct row *rows, const struct plan *
             for (; cursor[rank] < rows[rank].count; cursor[rank]++, left--, moved = true) {
                 struct work work = rows[rank].items[cursor[rank]];
                 int stage = work.chunk * plan->stages + (int)rank, at = stage * plan->micro_batches + work.mb;
-                double ready = cell_ready(&ends, plan, stage, work);
+                double ready = cell_ready(&ends, plan, stage, work, ranks > 1 ? communication : 0);
 
                 if (ready < 0)
                     break;
@@ -155,13 +160,16 @@ static inline bool read_degrees(const char *text, struct plan *plan, int *group)
 
         if (value <= 0 || !strchr("pvmg", key[1]))
             return false;
-        *(key[1] == 'p' ? &plan->stages : key[1] == 'v' ? &plan->chunks : key[1] == 'm' ? &plan->micro_batches : group) = value;
+        *(key[1] == 'p'   ? &plan->stages
+          : key[1] == 'v' ? &plan->chunks
+          : key[1] == 'm' ? &plan->micro_batches
+                          : group) = value;
     }
     return true;
 }
 
-/* Orders as files beside the repository, "<peer>_<schedule>_p<ranks>[_v<chunks>]_m<micro-batches>[_g<group>].csv": those
- * of the peers' schedules that `of` knows are compared. Returns how many. */
+/* Orders as files beside the repository, "<peer>_<schedule>_p<ranks>[_v<chunks>]_m<micro-batches>[_g<group>].csv": the
+ * peers' schedules that `of` knows are compared. Returns how many. */
 typedef const struct strategy *strategy_of_peer(const char *peer, int group, struct plan *plan);
 static inline int expect_orders_of_folder(strategy_of_peer *of)
 {

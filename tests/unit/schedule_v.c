@@ -1,5 +1,6 @@
-/* Rules that hold for V-shaped and bidirectional schedules and for Varuna, whatever the number of stages and micro-batches:
- * rows are complete, nothing waits forever, closed forms. Rows are replayed here by rules written apart from lower's. */
+/* Rules that hold for V-shaped and bidirectional schedules and for Varuna, whatever the number of stages and
+ * micro-batches: rows are complete, nothing waits forever, closed forms. Rows are replayed here by rules written
+ * apart from lower's. */
 #include "simulated.h"
 
 static const char *const schedules[] = {
@@ -142,7 +143,8 @@ static double play(struct played *played, const struct simulated *simulated, con
 
     *played = (struct played){
         .plan = plan, .times = times, .rows = rows_build(&simulated->scenario),
-        .done = xcalloc((size_t)cells, sizeof *played->done), .next = xcalloc((size_t)plan->stages, sizeof *played->next),
+        .done = xcalloc((size_t)cells, sizeof *played->done),
+        .next = xcalloc((size_t)plan->stages, sizeof *played->next),
         .free = xcalloc((size_t)plan->stages, sizeof *played->free),
         .in_flight = xcalloc((size_t)plan->stages, sizeof *played->in_flight),
         .most = xcalloc((size_t)plan->stages, sizeof *played->most),
@@ -317,16 +319,18 @@ static void test_refusals(void **state)
 {
     static const struct { const char *text, *message; } cases[] = {
         {"schedule: dualpipe, pipeline: 3}\nbatch: {micro_batches: 8}",
-         "strategy: schedule: dualpipe found pipeline 3; expected an even number, half of the ranks for each direction"},
+         "strategy: schedule: dualpipe found pipeline 3; expected an even number, half of the ranks for each "
+         "direction"},
         {"schedule: dualpipe, pipeline: 4}\nbatch: {micro_batches: 6}",
-         "strategy: schedule: dualpipe with pipeline 4 found 6 micro-batches; expected at least 8, over both directions"},
+         "strategy: schedule: dualpipe with pipeline 4 found 6 micro-batches; expected at least 8, over both "
+         "directions"},
         {"schedule: dualpipe, pipeline: 4}\nbatch: {micro_batches: 9}",
          "batch: 9 micro-batches a replica do not divide into the two directions of dualpipe"},
         {"schedule: dualpipe-v, pipeline: 3}\nbatch: {micro_batches: 5}",
          "strategy: schedule: dualpipe-v with pipeline 3 found 5 micro-batches; expected at least 6"},
         {"schedule: chimera, pipeline: 5}\nbatch: {micro_batches: 6}",
-         "strategy: schedule: chimera found pipeline 5; expected an even number, so that the two directions meet between "
-         "ranks"},
+         "strategy: schedule: chimera found pipeline 5; expected an even number, so that the two directions meet "
+         "between ranks"},
         {"schedule: chimera, pipeline: 4}\nbatch: {micro_batches: 3}",
          "batch: 3 micro-batches a replica do not divide into the two directions of chimera"},
     };

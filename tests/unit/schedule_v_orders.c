@@ -1,11 +1,12 @@
-/* The orders of V-shaped and bidirectional schedules and of Varuna, token for token: as their authors' programs give them. */
+/* The orders of V-shaped and bidirectional schedules and of Varuna, token for token: as their authors' programs give
+ * them. */
 #include "figure.h"
 #include "simulated.h"
 
 #include <dirent.h>
 
-/* Varuna's generate_schedule, DeepSeek's dualpipe.py and dualpipev.py, Chimera's steps with micro-batches numbered on, and
- * zbv.py and zbv_greedy.py of sail-sg's zero-bubble-pipeline-parallelism with F = I = W; PyTorch's ZBV. */
+/* Varuna's generate_schedule, DeepSeek's dualpipe.py and dualpipev.py, Chimera's steps with micro-batches numbered
+ * on, and zbv.py and zbv_greedy.py of sail-sg's zero-bubble-pipeline-parallelism with F = I = W; PyTorch's ZBV. */
 static const struct { const char *schedule; int stages, micro_batches; const char *orders; } cases[] = {
     {"schedule: varuna", 2, 2,
      "0F0,0F1,0R0,0B0,0R1,0B1\n"
