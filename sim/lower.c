@@ -109,10 +109,10 @@ static int check_operations(const struct scenario *scenario, const struct lowere
 {
     enum { MOST = 1 << 26 };
     const struct strategy_spec *spec = &scenario->strategy;
-    double n = spec->data, stages = plan_global_stages(&scenario->plan);
+    double stages = plan_global_stages(&scenario->plan);
     double work = 4.0 * lowered->replicas * stages * scenario->plan.micro_batches;
     double messages = lowered->measured || lowered->replicas == 1 ? 0 :
-                      2 * n * n * stages * lowered->program.flows;
+                      collective_messages(scenario_all_reduce(scenario), spec->data) * stages * lowered->program.flows;
 
     if (work + messages <= MOST)
         return 0;

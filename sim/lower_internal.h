@@ -113,6 +113,8 @@ int exchange(struct sync *sync, const struct collective *collective, double byte
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
+/* Remembers, for the result, that this all-reduce was used. */
+void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
 /* What a collective over all holders of a stage costs, measured alone. */
@@ -123,8 +125,6 @@ int stage_collective(struct lowering *lowering, int stage, const struct collecti
 bool lower_update(struct lowering *lowering, int replica, int rank);
 /* ZeRO 1 and 2: after the update of all replicas, the all-gather of the weights that each of them updated. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
-/* Remembers, for the result, that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used);
 
 /* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, and whose gradients it scatters as they are ready. */
 bool zero_applies(const struct lowering *lowering, enum work_kind kind);
