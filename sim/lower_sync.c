@@ -38,9 +38,11 @@ void buckets_build(struct lowering *lowering)
         any |= lowering->buckets[s].count > 0;
     }
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
-        int rank = i / lowering->plan->chunks % lowering->plan->stages;
-        int stage = plan_global_stage(lowering->plan, rank, i % lowering->plan->chunks);
+        int rank = i / lowering->plan->chunks % lowering->plan->stages, chunk = i % lowering->plan->chunks, stage;
 
+        if (chunk >= plan_chunks(lowering->plan, rank))
+            continue;
+        stage = plan_global_stage(lowering->plan, rank, chunk);
         lowering->holders[i].ready = ARENA_ARRAY(&lowering->arena, uint32_t, lowering->buckets[stage].count + 1);
     }
     if (any)
@@ -237,11 +239,11 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 
     /* the gradients of later stages are complete first */
     for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
-        for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
+        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
             if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
                 lowering->syncs[stage] == *updates && !sync_stage(lowering, stage))
                 return false;
-    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
         for (int t = 0; t < flows; t++)
             if (holder_of(lowering, prank, chunk)->synced[t] != NO_OP)

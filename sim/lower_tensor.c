@@ -127,9 +127,12 @@ int tensor_costs(struct lowering *lowering, struct error *err)
 
     for (int i = 0; !rc && scenario->strategy.tensor > 1 && i < lowering->program->ranks * chunks; i++) {
         int replica = i / chunks / lowering->plan->stages, rank = i / chunks % lowering->plan->stages;
-        const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)];
+        const struct stage *stage;
         struct measured measured;
 
+        if (i % chunks >= plan_chunks(lowering->plan, rank))
+            continue;
+        stage = &lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)];
         rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
                                 group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
                                 stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);

@@ -126,7 +126,7 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double parameters = 0, weights = 0;
 
-    for (int chunk = 0; chunk < scenario->plan.chunks; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 
         parameters += stage->parameters;
