@@ -46,7 +46,7 @@ static char *mapping_expected(struct arena *arena, const struct table *table)
 static int record_parse(const struct reading *reading, const struct field *field, const struct node *node,
                         void *object)
 {
-    struct reading inner = {reading->arena, field->table->name, reading->err};
+    struct reading inner = {reading->arena, field->table->name, reading->err, NULL};
 
     if (!field->load)
         return object_parse(&inner, field->table, node, object);
@@ -139,7 +139,7 @@ static int field_absent(const struct reading *reading, const struct table *table
 {
     struct reading inner;
 
-    if (field->required && !field->fallback && node)
+    if (field->required && !field->fallback && node && !(field->dispensable && field->dispensable(node)))
         return misspelt_key(table, node, field->key) ? -1 :
                reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
     if (field->fallback) {
@@ -153,7 +153,7 @@ static int field_absent(const struct reading *reading, const struct table *table
         *(double *)member = NAN;
     if (field->kind != FIELD_RECORD || field->load)
         return 0;
-    inner = (struct reading){reading->arena, field->table->name, reading->err};
+    inner = (struct reading){reading->arena, field->table->name, reading->err, NULL};
     return object_parse(&inner, field->table, NULL, member);
 }
 
@@ -274,17 +274,20 @@ static const struct node *shorthand_expand(struct arena *arena, const struct tab
     return mapping;
 }
 
-static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
+static int object_parse(const struct reading *outer, const struct table *table, const struct node *node,
                         void *object)
 {
     struct key_tables keys = {{table, NULL}};
+    struct reading local = *outer, *reading = &local;
     void *extra = NULL;
     bool known;
     int result;
 
     memset(object, 0, table->size);
-    if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand)
+    if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand) {
         node = shorthand_expand(reading->arena, table, node);
+        reading->unsaid = table->bare ? table->shorthand : NULL;
+    }
     if (node && node->kind != NODE_MAPPING)
         return reading_unexpected(reading, node, NULL, mapping_expected(reading->arena, table));
     result = fields_parse(reading, table, node, object);
@@ -304,7 +307,7 @@ static int object_parse(const struct reading *reading, const struct table *table
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err)
 {
-    struct reading reading = {arena, table->name, err};
+    struct reading reading = {arena, table->name, err, NULL};
 
     return object_parse(&reading, table, node, object);
 }

@@ -36,6 +36,7 @@ struct field {
     const char *brief;          /* one line of help: what it is, in which unit */
     const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
     bool required;              /* with no default: leaving it out is an error */
+    bool (*dispensable)(const struct node *mapping);     /* ... unless this says so of the mapping; or NULL */
     enum unit unit;             /* QUANTITY */
     double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max
                                    below min or infinite (or INT_MAX) is none, so that {.min = 1} is "1 or more" */
@@ -57,6 +58,8 @@ struct table {
     size_t size;                /* of the struct */
     size_t node_offset;         /* of its member `const struct node *node`, which remembers the mapping it came from */
     const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
+    bool bare;                  /* the shorthand is the usual way to write it: so it is printed, and messages about the
+                                   scalar do not name the key that was not written */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
      * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the

@@ -41,6 +41,8 @@ static struct node *record_dump(struct arena *arena, const struct field *field, 
     if (!given && field->load && !*object_node(field->table, record))
         return NULL;    /* its reader never saw it: zeros, not defaults */
     mapping = object_dump(arena, field->table, record);
+    if (field->table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], field->table->shorthand))
+        return mapping->items[0];
     return given || (mapping->count > 0 && complete(field->table, mapping)) ? mapping : NULL;
 }
 

@@ -51,7 +51,7 @@ void field_help(const struct table *table, int depth, FILE *out)
         if (field->fallback)
             fprintf(out, "; default %s", field->fallback);
         else if (field->required)
-            fprintf(out, "; required");
+            fprintf(out, field->dispensable ? "; mostly required" : "; required");
         else if (word_in(table->exactly_one, field->key))
             fprintf(out, "; exactly one of these");
         fprintf(out, ")\n");

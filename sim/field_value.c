@@ -14,6 +14,8 @@ int reading_fail(const struct reading *reading, struct loc loc, const char *key,
     va_list args;
     char *text;
 
+    if (key && reading->unsaid && !strcmp(key, reading->unsaid))
+        key = NULL;
     va_start(args, format);
     if (vasprintf(&text, format, args) < 0)
         BUG("cannot write the message '%s'", format);

@@ -9,6 +9,7 @@ struct reading {
     struct arena *arena;
     const char *name;            /* the table's, before every message */
     struct error *err;
+    const char *unsaid;          /* a key that messages leave out, for the user did not write it; or NULL */
 };
 
 /* Adds "name: key: text"; key may be NULL. Returns -1. */

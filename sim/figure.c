@@ -210,7 +210,7 @@ static size_t cell_draw(const struct plan *plan, struct work work, char *buffer,
 {
     char letter = work_letter(work.kind);
 
-    if (work.chunk && plan->placement == PLACEMENT_LOOP)
+    if (work.chunk && (plan->placement == PLACEMENT_LOOP || plan->placement == PLACEMENT_TABLE))
         return (size_t)snprintf(buffer, size, "%c%d%c", letter, work.mb + 1, 'a' + work.chunk % 26);
     return (size_t)snprintf(buffer, size, "%c%d", work.chunk ? letter - 'A' + 'a' : letter, work.mb + 1);
 }

@@ -130,13 +130,13 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 
     /* the gradients of later stages are complete first */
     for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
-        for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
+        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
             if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
                 !sync_stage(lowering, stage, sums(lowering, *updates + 1)))
                 return false;
     if (tied_rank(lowering, rank) && !tie(lowering, replica, sums(lowering, *updates + 1)))
         return false;
-    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct holder *holder = holder_of(lowering, prank, chunk);
 
         seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
@@ -152,7 +152,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .mb = -1, .stage = rank,
         }, deps, ndeps);
-    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++)
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
     ++*updates;
     return true;
@@ -188,7 +188,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     uint32_t *deps = lowering->scratch;
     size_t ndeps = 0;
 
-    for (int chunk = 0; chunk < lowering->plan->chunks; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
         if (lowering->buckets[stage].count && !gather_stage(lowering, stage, lowering->updates[prank]))

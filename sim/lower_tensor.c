@@ -148,9 +148,12 @@ int tensor_costs(struct lowering *lowering)
 
     for (int i = 0; !rc && spec->tensor > 1 && i < lowering->program->ranks * chunks; i++) {
         int replica = i / chunks / lowering->plan->stages, rank = i / chunks % lowering->plan->stages;
-        double bytes = lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)].all_reduce_bytes;
         struct holder *holder = &lowering->holders[i];
+        double bytes;
 
+        if (i % chunks >= plan_chunks(lowering->plan, rank))
+            continue;
+        bytes = lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)].all_reduce_bytes;
         if (spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1))
             rc = tensor_cost(lowering, gather, replica, rank, bytes, gpus, &holder->gather);
         if (!rc && !spec->sequence_parallel)

@@ -13,7 +13,7 @@ struct cell *lowering_cell(const struct lowering *lowering, int replica, int dir
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
 {
     int stage = plan_global_stage(lowering->plan, rank, work.chunk);
-    int direction = plan_direction(lowering->plan, work.chunk);
+    int direction = plan_direction(lowering->plan, rank, work.chunk);
 
     return (struct place){
         .replica = replica, .rank = rank, .stage = stage, .direction = direction,

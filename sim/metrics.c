@@ -127,7 +127,7 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     int zero = scenario->strategy.zero, share = scenario->strategy.data;
     double parameters = 0, weights = 0, gathered = 0;
 
-    for (int chunk = 0; chunk < scenario->plan.chunks; chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 
         parameters += stage->parameters;

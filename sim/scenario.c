@@ -3,9 +3,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "data.h"
+
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
-    return strategy_at((size_t)scenario->strategy.schedule);
+    const struct schedule_spec *schedule = &scenario->strategy.schedule;
+
+    return schedule->order ? &schedule->order->strategy : strategy_at((size_t)schedule->name);
 }
 
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
@@ -67,6 +71,7 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 }
 
 #define STRATEGY_LOC(scenario, key) node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
+#define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_placement(const struct scenario *scenario, struct error *err)
 {
@@ -86,11 +91,47 @@ static int check_zero(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
 
-    if (!scenario->strategy.zero || (!strategy->asynchronous && strategy->placement != PLACEMENT_BIDIRECTIONAL))
+    if (!scenario->strategy.zero || (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
                      "strategy: zero: %d does not go with %s, which %s; expected 0", scenario->strategy.zero, strategy->name,
                      strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
+}
+
+/* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree. */
+static int resolve_order(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct batch *batch = &scenario->batch;
+    struct loc loc = STRATEGY_LOC(scenario, "schedule");
+    struct order *order;
+    int rc = 0;
+
+    if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
+        return 0;
+    if (!spec->schedule.csv)
+        return error_add(err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
+                         "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
+                         scenario_strategy(scenario)->name);
+    order = ARENA_ARRAY(&scenario->arena, struct order, 1);
+    loc = node_loc(spec->schedule.node, "csv");
+    if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
+                   (enum recompute_rule)spec->schedule.recomputation, order, err))
+        return -1;
+    order->strategy.name = spec->schedule.csv;
+    spec->schedule.order = order;
+    if (!node_get(spec->node, "pipeline"))
+        spec->pipeline = order->ranks;
+    if (spec->pipeline != order->ranks)
+        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "pipeline"),
+                       "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file, order->ranks);
+    if (!batch->micro_batches)
+        batch->micro_batches = order->micro_batches;
+    if (batch->micro_batches != order->micro_batches)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "micro_batches"),
+                       "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file, order->micro_batches,
+                       order->directions > 1 ? " in both directions" : "");
+    return rc;
 }
 
 /* A schedule has one chunk a rank, or a range of them, whose least is its default. */
@@ -98,8 +139,11 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
     int min = strategy->min_chunks ? strategy->min_chunks : 1, max = strategy->max_chunks ? strategy->max_chunks : min;
+    const struct order *order = scenario->strategy.schedule.order;
     int *chunks = &scenario->strategy.chunks;
 
+    if (order)
+        min = max = order->chunks;
     if (!*chunks)
         *chunks = min;
     if (*chunks >= min && *chunks <= max)
@@ -143,7 +187,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     long long step = (long long)batch->micro * scenario->strategy.data;
 
     if (!batch->global && !batch->micro_batches)
-        return error_add(err, EXIT_INPUT, batch->node ? batch->node->loc : scenario->node->loc,
+        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
                          "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
     if (!batch->micro_batches) {
         if (batch->global % step)
@@ -160,7 +204,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
                          "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
                          batch->micro, scenario->strategy.data, batch->micro_batches, step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
-        return error_add(err, EXIT_INPUT, batch->node->loc, "batch: %lld samples; expected at most 2000000000",
+        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario), "batch: %lld samples; expected at most 2000000000",
                          step * batch->micro_batches);
     batch->global = (int)(step * batch->micro_batches);
     return 0;
@@ -197,23 +241,28 @@ static int check_size(const struct scenario *scenario, struct error *err)
 
     if (cells <= MOST)
         return 0;
-    return error_add(err, EXIT_INPUT, scenario->batch.node->loc,
+    return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
                      "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
                      plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
 static int resolve(struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct strategy *strategy;
+    const struct order *order;
 
-    if (check_zero(scenario, err) | check_placement(scenario, err) | resolve_chunks(scenario, err) |
-        resolve_degrees(scenario, err))
+    if (check_placement(scenario, err) | resolve_order(scenario, err))
+        return -1;
+    strategy = scenario_strategy(scenario);
+    order = scenario->strategy.schedule.order;
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
-        .recompute = scenario->memory.recompute == RECOMPUTE_FULL, .options = scenario->strategy.options,
+        .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
+        .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_zero(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

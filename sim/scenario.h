@@ -5,8 +5,8 @@
 #include "cluster.h"
 #include "collective.h"
 #include "model.h"
+#include "order.h"
 #include "replay.h"
-#include "schedule.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
 enum optimizer { OPTIMIZER_ADAM, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD };
@@ -32,7 +32,13 @@ struct scenario {
     } batch;
     struct strategy_spec {
         const struct node *node;
-        int schedule;                    /* index of strategy_at */
+        struct schedule_spec {
+            const struct node *node;
+            int name;                    /* index of strategy_at; or */
+            const char *csv;             /* a file of an order, beside the scenario */
+            int recomputation;           /* enum recompute_rule, of an order */
+            const struct order *order;   /* of the file */
+        } schedule;
         const struct table *options_table;
         void *options;                   /* of the schedule */
         int tensor, pipeline, data;      /* degrees */

@@ -4,6 +4,10 @@
 #include <string.h>
 
 const char *const dimension_names[] = {"tensor", "data", "pipeline", NULL};
+static const char *const recompute_rule_names[] = {
+    [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
+    [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
+};
 const char *const recompute_names[] = {"none", "selective", "full", NULL};
 
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
@@ -25,10 +29,26 @@ static const struct field batch_fields[] = {
 #undef MEMBER
 static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};
 
+#define MEMBER(member) .offset = offsetof(struct schedule_spec, member)
+static const struct field schedule_spec_fields[] = {
+    {.key = "name", .kind = FIELD_CHOICE, MEMBER(name), .choice = strategy_name,
+     .brief = "one that dtsim knows (dtsim list strategies)"},
+    {.key = "csv", .kind = FIELD_STRING, MEMBER(csv),
+     .brief = "a file with an order of one's own, as 'show --orders' and PyTorch write it: a line a rank, cells such as 0F0"},
+    {.key = "recomputation", .kind = FIELD_CHOICE, MEMBER(recomputation), .choices = recompute_rule_names,
+     .brief = "with csv: when a recomputation may begin, once the gradient is there, at once, or to end with the next "
+              "stage's backward; left out: with-gradient"},
+};
+#undef MEMBER
+static const struct table schedule_table = {
+    TABLE("strategy: schedule", "a schedule by its name, or an order from a file", schedule_spec),
+    .shorthand = "name", .bare = true, .exactly_one = "name csv",
+};
+
 #define MEMBER(member) .offset = offsetof(struct strategy_spec, member)
 static const struct field strategy_spec_fields[] = {
-    {.key = "schedule", .kind = FIELD_CHOICE, MEMBER(schedule), .choice = strategy_name, .fallback = "1f1b",
-     .brief = "pipeline schedule (dtsim list strategies)"},
+    {.key = "schedule", .kind = FIELD_RECORD, MEMBER(schedule), .table = &schedule_table, .fallback = "1f1b",
+     .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
     {.key = "tensor", .kind = FIELD_INT, MEMBER(tensor), .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
     {.key = "pipeline", .kind = FIELD_INT, MEMBER(pipeline), .min = 1, .max = 65536, .fallback = "1",
@@ -62,7 +82,7 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
 {
     struct strategy_spec *spec = object;
 
-    spec->options_table = strategy_at((size_t)spec->schedule)->options;
+    spec->options_table = spec->schedule.csv ? NULL : strategy_at((size_t)spec->schedule.name)->options;
     if (spec->options_table && !spec->options)
         spec->options = arena_alloc(arena, spec->options_table->size);
     *extra = spec->options;
@@ -72,13 +92,13 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
 static const char *option_misplaced(struct arena *arena, const void *object, const char *key)
 {
     const struct strategy_spec *spec = object;
-    const struct strategy *chosen = strategy_at((size_t)spec->schedule);
+    const char *chosen = spec->schedule.csv ? "an order from a file" : strategy_at((size_t)spec->schedule.name)->name;
 
     for (size_t i = 0; strategy_at(i); i++)
         for (size_t k = 0; strategy_at(i)->options && k < strategy_at(i)->options->count; k++)
             if (!strcmp(strategy_at(i)->options->fields[k].key, key))
                 return arena_printf(arena, "'%s' is an option of %s, not of %s", key, strategy_at(i)->name,
-                                    chosen->name);
+                                    chosen);
     return NULL;
 }
 static const struct table strategy_table = {
@@ -125,6 +145,11 @@ static const struct field simulation_spec_fields[] = {
 #undef MEMBER
 static const struct table simulation_table = {TABLE("simulation", "how the program is replayed", simulation_spec)};
 
+static bool batch_dispensable(const struct node *scenario)
+{
+    return node_at(scenario, "strategy.schedule.csv") != NULL;
+}
+
 static int load_model(struct arena *arena, const struct node *node, void *object, struct error *err)
 {
     return model_load(arena, node, object, err);
@@ -143,7 +168,7 @@ static const struct field scenario_fields[] = {
     {.key = "cluster", .kind = FIELD_RECORD, MEMBER(cluster), .table = &cluster_table, .load = load_cluster,
      .required = true, .brief = "the machines: a name (dtsim list platforms), a file, or a mapping"},
     {.key = "batch", .kind = FIELD_RECORD, MEMBER(batch), .table = &batch_table, .required = true,
-     .brief = "samples and micro-batches"},
+     .dispensable = batch_dispensable, .brief = "samples and micro-batches; an order from a file has its own"},
     {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table, .brief = "parallelism"},
     {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table, .brief = "formats and policies"},
     {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "compute costs"},

@@ -75,7 +75,7 @@ static struct done *done_at(struct done *done, const struct plan *plan, int dire
 /* Whether what a cell waits for has been done. */
 static bool may_begin(struct done *done, const struct plan *plan, int rank, struct work work)
 {
-    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, work.chunk);
+    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
 
     if (work.kind == UPDATE)
         return true;
@@ -100,7 +100,7 @@ static size_t advance(struct done *done, const struct plan *plan, int rank, cons
             return 0;
     for (size_t i = first; i <= last; i++) {
         struct work work = row->items[i];
-        int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, work.chunk);
+        int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
 
         if (work.kind == FORWARD)
             done_at(done, plan, direction, stage, work.mb)->forward = true;
@@ -152,30 +152,50 @@ const char *strategy_name(size_t index)
 
 int plan_directions(const struct plan *plan)
 {
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->directions;
     return plan->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
 }
 
 int plan_global_stages(const struct plan *plan)
 {
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->stages;
     return plan->stages * plan->chunks / plan_directions(plan);
 }
 
 int plan_global_stage(const struct plan *plan, int rank, int chunk)
 {
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->stage[rank * plan->chunks + chunk];
     if (plan->placement == PLACEMENT_LOOP)
         return chunk * plan->stages + rank;
     return chunk == 0 ? rank : plan_global_stages(plan) - 1 - rank;
 }
 
-int plan_direction(const struct plan *plan, int chunk)
+int plan_direction(const struct plan *plan, int rank, int chunk)
 {
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->direction[rank * plan->chunks + chunk];
     return plan->placement == PLACEMENT_BIDIRECTIONAL ? chunk : 0;
+}
+
+int plan_chunks(const struct plan *plan, int rank)
+{
+    return plan->placement == PLACEMENT_TABLE ? plan->table->chunks[rank] : plan->chunks;
 }
 
 int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk)
 {
     int turn = global_stage / plan->stages;
 
+    if (plan->placement == PLACEMENT_TABLE) {
+        int at = direction * plan->table->stages + global_stage;
+
+        if (chunk)
+            *chunk = plan->table->chunk[at];
+        return plan->table->rank[at];
+    }
     if (plan->placement == PLACEMENT_BIDIRECTIONAL)
         turn = direction;
     if (chunk)
@@ -200,7 +220,7 @@ char *work_format(const struct plan *plan, int rank, struct work work, char *buf
     int length = snprintf(buffer, size, "%d%c%d", plan_global_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
 
     if (plan_directions(plan) > 1 && (size_t)length < size)
-        snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, work.chunk));
+        snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, rank, work.chunk));
     return buffer;
 }
 

@@ -34,15 +34,25 @@ enum placement {
     PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
     PLACEMENT_V,             /* two chunks: rank r holds r and 2P - 1 - r */
     PLACEMENT_BIDIRECTIONAL, /* two chunks, each of another copy of the whole model (a direction): r and P - 1 - r */
+    PLACEMENT_TABLE,         /* as plan.table says: of an order that somebody wrote */
+};
+
+/* Any assignment of global stages to ranks. A rank's chunks are in the order of directions, then of stages. */
+struct stage_table {
+    int stages, directions;
+    const int *rank, *chunk;     /* [direction * stages + stage] */
+    const int *stage, *direction;/* [rank * plan.chunks + chunk] */
+    const int *chunks;           /* [rank]: how many it has, at most plan.chunks */
 };
 
 /* The degrees that a schedule sees. */
 struct plan {
     int stages;              /* pipeline ranks of a replica */
-    int chunks;              /* model chunks (virtual stages) per rank */
+    int chunks;              /* model chunks (virtual stages) per rank; the most of any rank */
     int micro_batches;       /* per replica and batch */
     int batches;             /* in a row, of asynchronous schedules; micro-batches are numbered through all of them */
     enum placement placement;
+    const struct stage_table *table;     /* with PLACEMENT_TABLE */
     bool recompute;          /* full recomputation: a forward keeps its input alone */
     struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
         double forward;
@@ -50,7 +60,7 @@ struct plan {
         double backward_weight;
         double communication;    /* of a boundary to the next rank, without contention */
     } times;
-    const void *options;     /* of the schedule: the struct of its options table */
+    const void *options;     /* of the schedule: the struct of its options table; or the struct order of a file */
 };
 
 /* Where a recomputation may begin (rows fix its place in the order). */
@@ -108,7 +118,9 @@ const char *strategy_name(size_t index);                 /* a choice_name */
 int plan_global_stages(const struct plan *plan);
 int plan_directions(const struct plan *plan);
 int plan_global_stage(const struct plan *plan, int rank, int chunk);
-int plan_direction(const struct plan *plan, int chunk);
+int plan_direction(const struct plan *plan, int rank, int chunk);
+/* How many chunks a rank has: plan.chunks, unless a table says otherwise. */
+int plan_chunks(const struct plan *plan, int rank);
 /* Where a global stage of a direction is: its rank and, if `chunk` is not NULL, the rank's chunk. */
 int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk);
 /* Micro-batches of each direction, over all batches. */

@@ -58,7 +58,7 @@ static double later(double a, double b)
 static double begins(const struct played *played, int rank, struct work work)
 {
     const struct plan *plan = played->plan;
-    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, work.chunk);
+    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
     bool last = stage == plan_global_stages(plan) - 1;
     struct done own = *done_at(played, direction, stage, work.mb);
     double other;
@@ -84,7 +84,7 @@ static double seconds(const struct times *times, enum work_kind kind)
 
 static void end(struct played *played, int rank, struct work work, double at)
 {
-    struct done *done = done_at(played, plan_direction(played->plan, work.chunk),
+    struct done *done = done_at(played, plan_direction(played->plan, rank, work.chunk),
                                 plan_global_stage(played->plan, rank, work.chunk), work.mb);
 
     if (work.kind == FORWARD) {
