@@ -39,14 +39,15 @@ static int parse_collective(const struct command *command, const struct argument
     const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce";
     const char *algorithm = arguments->values[OPT_ALGORITHM], *meant;
     enum collective_op op = 0;
+    char names[200] = "";
 
     while (op < COLLECTIVE_OP_COUNT && strcmp(collective_op_names[op], operation))
         op++;
     if (op == COLLECTIVE_OP_COUNT) {
         meant = nearest(operation, op_candidate, NULL);
-        return usage_error(command, "--op: unknown operation '%s'%s%s%s", operation, meant ? "; did you mean '" : "",
-                           meant ? meant : "", meant ? "'?" : "; expected all_reduce, reduce_scatter, all_gather, "
-                           "broadcast, reduce or all_to_all");
+        return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
+               usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
+                           "broadcast, reduce or all_to_all", operation);
     }
     request->collective = collective_find(op, algorithm ? algorithm : "ring");
     if (!request->collective && !algorithm)
@@ -54,8 +55,11 @@ static int parse_collective(const struct command *command, const struct argument
     if (request->collective)
         return ARGS_DONE;
     meant = nearest(algorithm, collective_candidate, &op);
-    return usage_error(command, "--algorithm: unknown algorithm '%s'%s%s%s", algorithm, meant ? "; did you mean '" : "",
-                       meant ? meant : "", meant ? "'?" : " (dtsim list collectives)");
+    if (meant)
+        return usage_error(command, "--algorithm: unknown algorithm '%s'; did you mean '%s'?", algorithm, meant);
+    for (size_t i = 0; collective_of(op, i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", collective_of(op, i)->name);
+    return usage_error(command, "--algorithm: unknown algorithm '%s'; %s has:%s", algorithm, operation, names);
 }
 
 static bool parse_count(const char *text, int *value)

@@ -15,8 +15,7 @@ static void list_collectives(FILE *out)
 
     for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
         for (size_t i = 0; (collective = collective_of(op, i)); i++)
-            fprintf(out, "%-14s %-18s %s; %s\n", collective_op_names[op], collective->name, collective->title,
-                    collective->formula);
+            fprintf(out, "%-14s %-18s %s\n", collective_op_names[op], collective->name, collective->title);
 }
 
 /* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
