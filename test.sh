@@ -18,7 +18,11 @@ if [ "${1-}" != --quick ]; then
     build clang -clang
     build sanitize -sanitize
     echo "== tests under the address and undefined-behaviour sanitizers"
-    (cd build-sanitize && ctest -j "$jobs" --output-on-failure -LE unsanitized | tail -n 4)
+    if ! (cd build-sanitize && ctest -j "$jobs" --output-on-failure) >build-sanitize/test.log 2>&1; then
+        cat build-sanitize/test.log
+        exit 1
+    fi
+    tail -n 4 build-sanitize/test.log
 fi
 build release ""
 echo "== tests"

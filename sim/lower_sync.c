@@ -105,12 +105,14 @@ static bool tie(struct lowering *lowering, int replica, int count)
     return true;
 }
 
-/* Two directions hold both copies on either rank, and sum them there. */
+/* Two directions hold both copies on either rank, and sum them there. Asynchronous schedules do not: waiting for the other
+ * end of the pipeline at every update would be a flush. */
 static bool tied_rank(const struct lowering *lowering, int rank)
 {
     int last = plan_global_stages(lowering->plan) - 1;
 
     return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
+           !scenario_strategy(lowering->scenario)->asynchronous &&
            (plan_rank(lowering->plan, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, NULL) == rank);
 }
 
