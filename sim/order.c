@@ -78,8 +78,8 @@ static int check_copies(const struct order *order, const struct stage_table *tab
         const struct order_cell *cell = &order->cells[i];
 
         if (table->rank[(1 - cell->direction) * order->stages + cell->stage] == cell->rank)
-            return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: rank %d has stage %d of both directions; expected "
-                             "them on different ranks", cell_text(order, cell, text), cell->rank, cell->stage);
+            return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: rank %d has stage %d of both directions; "
+                             "expected them on different ranks", cell_text(order, cell, text), cell->rank, cell->stage);
     }
     return 0;
 }

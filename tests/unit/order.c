@@ -8,6 +8,8 @@ static const char *const rules[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early", [RECOMPUTE_JUST_IN_TIME] = "just-in-time",
 };
 
+static char csv[64];         /* the file of every test */
+
 static void write_file(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -82,11 +84,10 @@ static void expect_alike(struct simulated *named, struct simulated *read, bool t
     }
 }
 
-/* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a schedule
- * recomputes nothing although all is to be, the file cannot say so. */
+/* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a
+ * schedule recomputes nothing although all is to be, the file cannot say so. */
 static int round_trip(const struct strategy *strategy, struct size size, const char *recompute, const char *engine)
 {
-    static const char csv[] = "/tmp/dtsim-test-order.csv";
     char text[STAGES_TEXT], schedule[128], *orders;
     struct simulated named, read;
     struct error err = {0};
@@ -115,7 +116,9 @@ static int round_trip(const struct strategy *strategy, struct size size, const c
 
 static void test_round_trip(void **state)
 {
-    static const struct size sizes[] = {{1, 0, 3}, {2, 0, 2}, {2, 0, 4}, {4, 0, 8}, {3, 0, 9}, {4, 0, 16}, {2, 3, 4}, {4, 2, 8}};
+    static const struct size sizes[] = {
+        {1, 0, 3}, {2, 0, 2}, {2, 0, 4}, {4, 0, 8}, {3, 0, 9}, {4, 0, 16}, {2, 3, 4}, {4, 2, 8},
+    };
     static const char *const engines[] = {"ideal", "simgrid"}, *const recomputes[] = {"none", "full"};
 
     (void)state;
@@ -146,10 +149,12 @@ static void test_notation(void **state)
                                    ",,1F0,1I0\r\n \r\n", &order, &err), -1);
     assert_string_equal(err.messages[0].text, "0F0: 0B0 is missing on rank 0, or its halves I and W");
     error_release(&err);
-    assert_int_equal(parse(&arena, "0F0,,0F1 ,\t0B0,0I1,0W1\r\n,,1F0,1R0, 1B0,(1F1;1I1)O,1W1\r\n \r\n\n", &order, &err), -1);
+    assert_int_equal(parse(&arena, "0F0,,0F1 ,\t0B0,0I1,0W1\r\n,,1F0,1R0, 1B0,(1F1;1I1)O,1W1\r\n \r\n\n", &order,
+                           &err), -1);
     assert_non_null(strstr(err.messages[0].text, "waits at 1I1 for 1F1, which is part of the same action"));
     error_release(&err);
-    assert_int_equal(parse(&arena, "0F0,,0F1 ,\t0B0,0I1,0W1\r\n,,1F0,1R0,(1F1 ; 1B0)O, 1I1,1W1\r\n \r\n\n", &order, &err), 0);
+    assert_int_equal(parse(&arena, "0F0,,0F1 ,\t0B0,0I1,0W1\r\n,,1F0,1R0,(1F1 ; 1B0)O, 1I1,1W1\r\n \r\n\n", &order,
+                           &err), 0);
     assert_int_equal(order.ranks, 2);
     assert_int_equal(order.chunks, 1);
     assert_int_equal(order.micro_batches, 2);
@@ -189,7 +194,6 @@ static void test_placements(void **state)
 /* Ranks with different numbers of stages; transfers only between ranks, gradients of every stage. */
 static void test_table(void **state)
 {
-    static const char csv[] = "/tmp/dtsim-test-order.csv";
     struct simulated simulated;
     double updates;
 
@@ -218,7 +222,6 @@ static void test_table(void **state)
 /* Where all is recomputed and the order does not say when, it is done right before the backward. */
 static void test_fill(void **state)
 {
-    static const char csv[] = "/tmp/dtsim-test-order.csv";
     struct simulated simulated;
     char *orders;
 
@@ -272,5 +275,6 @@ int main(void)
         cmocka_unit_test(test_fill), cmocka_unit_test(test_deadlock), cmocka_unit_test(test_round_trip),
     };
 
+    snprintf(csv, sizeof csv, "/tmp/dtsim-test-order-%ld.csv", (long)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
