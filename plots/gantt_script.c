@@ -163,7 +163,7 @@ static const char *note_of(const struct chart *chart, const struct gantt *gantt)
     if (gantt->ranks > gantt->nrows)
         ranks = arena_printf(chart->arena, "the first %d of %d ranks", gantt->nrows, gantt->ranks);
     if (gantt->column > 0)
-        joined = arena_printf(chart->arena, "%swork shorter than %.2g %s is gathered by kind", *ranks ? "; " : "",
+        joined = arena_printf(chart->arena, "%swork shorter than %.3g %s is gathered by kind", *ranks ? "; " : "",
                               gantt->column * unit->per_second, unit->label);
     return *ranks || *joined ? arena_printf(chart->arena, "%s%s", ranks, joined) : NULL;
 }

@@ -14,7 +14,8 @@ const struct command *command_at(size_t index)
 
 void command_help(const struct command *command, FILE *out)
 {
-    fprintf(out, "%s\n\n%s\nusage: dtsim %s %s\n", command->brief, command->examples, command->name, command->usage);
+    fprintf(out, "%s\n\n%s\nusage: dtsim %s%s%s\n", command->brief, command->examples, command->name,
+            *command->usage ? " " : "", command->usage);
     if (command->options)
         fprintf(out, "\n%s", command->options);
 }

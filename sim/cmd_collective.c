@@ -39,14 +39,15 @@ static int parse_collective(const struct command *command, const struct argument
     const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce";
     const char *algorithm = arguments->values[OPT_ALGORITHM], *meant;
     enum collective_op op = 0;
+    char names[200] = "";
 
     while (op < COLLECTIVE_OP_COUNT && strcmp(collective_op_names[op], operation))
         op++;
     if (op == COLLECTIVE_OP_COUNT) {
         meant = nearest(operation, op_candidate, NULL);
-        return usage_error(command, "--op: unknown operation '%s'%s%s%s", operation, meant ? "; did you mean '" : "",
-                           meant ? meant : "",
-                           meant ? "'?" : "; expected all_reduce, reduce_scatter, all_gather, broadcast, reduce or all_to_all");
+        return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
+               usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
+                           "broadcast, reduce or all_to_all", operation);
     }
     request->collective = collective_find(op, algorithm ? algorithm : "ring");
     if (!request->collective && !algorithm)
@@ -54,8 +55,11 @@ static int parse_collective(const struct command *command, const struct argument
     if (request->collective)
         return ARGS_DONE;
     meant = nearest(algorithm, collective_candidate, &op);
-    return usage_error(command, "--algorithm: unknown algorithm '%s'%s%s%s", algorithm, meant ? "; did you mean '" : "",
-                       meant ? meant : "", meant ? "'?" : " (dtsim list collectives)");
+    if (meant)
+        return usage_error(command, "--algorithm: unknown algorithm '%s'; did you mean '%s'?", algorithm, meant);
+    for (size_t i = 0; collective_of(op, i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", collective_of(op, i)->name);
+    return usage_error(command, "--algorithm: unknown algorithm '%s'; %s has:%s", algorithm, operation, names);
 }
 
 static bool parse_count(const char *text, int *value)
@@ -177,16 +181,17 @@ const struct command cmd_collective = {
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what stands under 'cluster:'\n"
                "  --ranks N           the first N GPUs of the cluster\n"
-               "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter, all_gather: the\n"
-               "                      whole vector, n times a rank's share; all_to_all: what a rank holds for all in all\n"
-               "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce, all_to_all\n"
-               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first; auto: the one that is\n"
-               "                      shown instead\n"
+               "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter,\n"
+               "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
+               "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
+               "                      all_to_all\n"
+               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first. For auto the\n"
+               "                      algorithm that it chose is shown\n"
                "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
                "                      the ranks fill several nodes of several GPUs, else 1\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
-               "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter, all_gather and\n"
-               "all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
+               "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
+               "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
     .main = collective_main,
 };

@@ -15,8 +15,7 @@ static void list_collectives(FILE *out)
 
     for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
         for (size_t i = 0; (collective = collective_of(op, i)); i++)
-            fprintf(out, "%-14s %-18s %s; %s\n", collective_op_names[op], collective->name, collective->title,
-                    collective->formula);
+            fprintf(out, "%-14s %-18s %s\n", collective_op_names[op], collective->name, collective->title);
 }
 
 /* A file's own title stands beside its name; one that cannot be read is listed by name alone. */
@@ -111,8 +110,9 @@ static void help_strategy(const struct strategy *strategy)
 
 static void help_collective(const struct collective *collective)
 {
-    printf("%s (%s: %s)\n\n%s\n%s\nsource: %s\n", collective->title, collective_op_names[collective->op],
-           collective->name, collective->figure, collective->formula, collective->paper);
+    printf("%s (%s: %s)\n\n%s%s%s\nsource: %s\n", collective->title, collective_op_names[collective->op],
+           collective->name, collective->figure, *collective->figure ? "\n" : "", collective->formula,
+           collective->paper);
 }
 
 static void help_overview(void)
@@ -123,7 +123,7 @@ static void help_overview(void)
          "  dtsim collective dgx-a100 --ranks 16 --bytes '1 GB'\n");
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
-    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or its OPERATION (figures)");
+    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or OPERATION (figures)");
 }
 
 static const char *topic_candidate(size_t i, const void *context)

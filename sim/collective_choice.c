@@ -103,7 +103,8 @@ double collective_cost(const struct collective *collective, const struct cluster
 
     if (collective->cost)
         return collective->cost(&task, &fabric);
-    return collective->ideal(&task, fmax(fabric.inside.latency, far.latency), fmin(fabric.inside.bandwidth, far.bandwidth));
+    return collective->ideal(&task, fmax(fabric.inside.latency, far.latency),
+                             fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
 const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,
@@ -124,4 +125,17 @@ const struct collective *collective_choose(const struct collective *collective, 
     }
     *channels = channels_of(best, *channels);
     return best;
+}
+
+double collective_messages(const struct collective *collective, int n)
+{
+    const struct collective *candidate;
+    double most = 0;
+
+    if (collective->draw)
+        return 2.0 * n * collective->chunks(&(struct task){n, 1, INFINITY});
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
+        if (candidate->draw)
+            most = fmax(most, collective_messages(candidate, n));
+    return most;
 }

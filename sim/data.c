@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,30 +14,35 @@ struct names {
     size_t count, capacity;
 };
 
-/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. The sources win
- * over an installation, so that a developer never tests against stale files. */
-static size_t data_roots(const char *roots[ROOTS_MAX])
+/* bin/dtsim of an installation finds its share/dtsim wherever both have been put. */
+static const char *beside_program(struct arena *arena)
 {
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+
+    for (int level = 0; level < 2; level++)
+        while (length > 0 && path[--length] != '/')
+            ;
+    return length <= 0 ? NULL : arena_printf(arena, "%.*s/share/dtsim", (int)length, path);
+}
+
+/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. An installed
+ * program reads what was installed with it; one that was built in the sources reads these. */
+static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
+{
+    const char *own = getenv("DTSIM_DATA"), *installed = beside_program(arena);
     size_t count = 0;
-    const char *own = getenv("DTSIM_DATA");
+
     if (own && *own)
         roots[count++] = own;
-#ifdef DTSIM_SOURCE_DIR
-    if (access(DTSIM_SOURCE_DIR "/platforms", R_OK) == 0) {
-        roots[count++] = DTSIM_SOURCE_DIR;
-        return count;
-    }
-#endif
-#ifdef DTSIM_INSTALL_DATA
-    roots[count++] = DTSIM_INSTALL_DATA;
-#endif
+    roots[count++] = installed && access(installed, R_OK) == 0 ? installed : DTSIM_SOURCE_DIR;
     return count;
 }
 
 const char *data_file(struct arena *arena, const char *folder, const char *name)
 {
     const char *roots[ROOTS_MAX];
-    size_t count = data_roots(roots);
+    size_t count = data_roots(arena, roots);
 
     for (size_t i = 0; i < count; i++) {
         const char *path = arena_printf(arena, "%s/%s/%s.yaml", roots[i], folder, name);
@@ -86,7 +92,7 @@ const char **data_names(struct arena *arena, const char *folder)
 {
     struct names names = {0};
     const char *roots[ROOTS_MAX];
-    size_t count = data_roots(roots);
+    size_t count = data_roots(arena, roots);
 
     for (size_t i = 0; i < count; i++)
         names_collect(arena, arena_printf(arena, "%s/%s", roots[i], folder), &names);

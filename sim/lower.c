@@ -1,5 +1,6 @@
 #include "lower_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,9 @@ static void scan_row(struct lowering *lowering, int rank)
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
-        if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) && !complete[work.chunk])
+        /* ZeRO 2 keeps no whole gradients, so every micro-batch's are scattered */
+        if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
+            (!complete[work.chunk] || lowering->scenario->strategy.zero == 2))
             complete[work.chunk] = completes[i] = true;
         for (int replica = 0; work.kind != UPDATE && replica < lowering->out->replicas; replica++) {
             struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
@@ -80,22 +83,46 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
+/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket. */
+static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
+    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients;
+
+    for (int d = 0; d < n; d++)
+        gpus[d] = scenario_gpu(scenario, 0, d, 0);
+    if (!channels)
+        channels = collective_channels(&scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+        double tensors = 0;
+
+        for (size_t i = 0; i < stages[s].nslices; i++)
+            tensors += (double)stages[s].slices[i].ntensors;
+        buckets += spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
+                   fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
+    }
+    free(gpus);
+    /* ZeRO 2 scatters the gradients of every micro-batch */
+    return 2.0 * n * (n - 1) * channels * flows * buckets * (spec->zero == 2 ? scenario->plan.micro_batches : 1);
+}
+
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
  * never durations where all-reduces of different stages would meet on the same links. */
-static void choose_mode(const struct scenario *scenario, enum lower_what what, struct lowered *lowered)
+static void choose_mode(const struct scenario *scenario, double messages, enum lower_what what, struct lowered *lowered)
 {
-    enum { FEW = 200000 };
+    enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
-    double n = spec->data, work = n * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches * 4;
-    double messages = n * (n - 1) * 2 * spec->pipeline * lowered->program.flows;
+    double work = 4.0 * spec->data * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches;
+    bool few = work <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
     lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
     if (what == LOWER_COMPUTE || spec->data * plan_directions(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED ||
-                        (mode == COLLECTIVES_AUTO && work + messages > FEW && private_links(&scenario->cluster));
+    lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
+                        (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       plan_directions(plan) == 1;
     if (lowered->folded)
@@ -103,15 +130,14 @@ static void choose_mode(const struct scenario *scenario, enum lower_what what, s
 }
 
 /* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
-static int check_operations(const struct scenario *scenario, const struct lowered *lowered, struct error *err)
+static int check_operations(const struct scenario *scenario, double messages, const struct lowered *lowered,
+                            struct error *err)
 {
     enum { MOST = 1 << 26 };
-    const struct strategy_spec *spec = &scenario->strategy;
-    double n = spec->data, stages = plan_global_stages(&scenario->plan);
-    double work = 4.0 * lowered->replicas * stages * scenario->plan.micro_batches;
-    double messages = lowered->measured || lowered->replicas == 1 ? 0 :
-                      2 * n * n * stages * lowered->program.flows;
+    double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches;
 
+    if (lowered->measured || lowered->replicas == 1)
+        messages = 0;
     if (work + messages <= MOST)
         return 0;
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
@@ -133,21 +159,32 @@ static void allocate(struct lowering *lowering)
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
+    lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
+    memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
     lowering->updates = ARENA_ARRAY(arena, int, ranks);
     lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
     for (int i = 0; i < holders; i++) {
-        lowering->holders[i].synced = ARENA_ARRAY(arena, uint32_t, flows);
+        struct holder *holder = &lowering->holders[i];
+
+        holder->complete = holder->updated = NO_OP;
+        holder->synced = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->tied = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->published = ARENA_ARRAY(arena, uint32_t, flows);
         for (int t = 0; t < flows; t++)
-            lowering->holders[i].synced[t] = NO_OP;
+            holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + lowering->plan->chunks) * (flows + 1));
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1));
 }
 
 static void lowering_release(struct lowering *lowering)
 {
     for (int s = 0; s < plan_global_stages(lowering->plan); s++)
         free(lowering->buckets[s].items);
+    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++)
+        free(lowering->holders[i].ready.items);
     rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }
@@ -159,19 +196,23 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
         .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
         .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
     };
+    double messages;
 
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
-    choose_mode(scenario, what, lowered);
-    if (check_operations(scenario, lowered, err))
+    messages = count_messages(scenario, stages, lowered->program.flows);
+    choose_mode(scenario, messages, what, lowered);
+    if (check_operations(scenario, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
+        if (scenario->strategy.zero == 1 || scenario->strategy.zero == 2)
+            *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }
-    lowering.failed = tensor_costs(&lowering, err) != 0;
+    lowering.failed = tensor_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);
         if (lowering.whole)

@@ -16,7 +16,7 @@ struct buckets { struct bucket *items; size_t count, capacity; };
 /* Operations after which something has arrived: `count` ids from `first` (one a flow). */
 struct arrival { uint32_t first, count; };
 
-/* What the tensor group's all-reduces of one stage cost on one rank. */
+/* What a collective inside the tensor group of one stage costs on one rank. */
 struct tensor_cost { double seconds, bytes_sent; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
@@ -30,10 +30,15 @@ struct cell {
 
 /* A chunk of a rank, in one replica. */
 struct holder {
-    struct tensor_cost tensor;
-    uint32_t *ready;                 /* the id after which each bucket is ready */
+    struct tensor_cost all_reduce;   /* or reduce-scatter and all-gather, under sequence parallelism */
+    struct tensor_cost gather;       /* all-gather of as many bytes */
+    struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     int completed;                   /* how often its gradients have been complete */
+    uint32_t complete;               /* the id after which they last were */
+    uint32_t updated;                /* the last update */
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
+    uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
+    uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
 };
 
 struct lowering {
@@ -48,12 +53,15 @@ struct lowering {
     struct row *rows;                /* a pipeline rank */
     bool **completes;                /* a pipeline rank and cell of its row: it completes its chunk's gradients */
     struct buckets *buckets;         /* a global stage; empty without data parallelism */
-    int *syncs;                      /* a global stage: all-reduces of all its gradients so far */
+    int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */
+    int *ties;                       /* a replica: sums of tied gradients so far */
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
+    uint32_t *latest;                /* a program rank: its last operation on that lane */
+    uint32_t *tied_lane;             /* a program rank and flow; NULL: nothing is tied */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     int channels;                    /* of gradient all-reduces */
     uint32_t *collective_lane;       /* a program rank, flow and channel */
@@ -69,24 +77,62 @@ struct place {
     struct holder *holder;
 };
 
+/* Ids of what an operation waits for, beside its lane. */
+struct waits { uint32_t *ids; size_t count; };
+
 /* lower_work.c */
+/* The operation of one cell, or of one piece of it, on the compute lane. */
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
+                       const struct waits *waits);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
+/* lower_exchange.c */
+/* The sync of one global stage: its holders are a rank in every replica, and in both directions. */
+struct sync {
+    struct lowering *lowering;
+    int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
+    int channels;
+    int *gpus;               /* [tensor index * all + holder] */
+    int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
+    uint32_t *lanes;         /* scratch, [holder * channels + channel] */
+    uint32_t *ready, *begin; /* scratch, a holder */
+    uint32_t *done;          /* scratch, a holder */
+};
+void sync_init(struct sync *sync, struct lowering *lowering, int stage);
+void sync_release(struct sync *sync);
+struct holder *sync_holder(const struct sync *sync, int i);
+/* What ends where, of each holder and flow, goes to where the slot of the holder points. */
+typedef uint32_t *holder_slot(struct holder *holder);
+uint32_t *slot_synced(struct holder *holder);
+uint32_t *slot_published(struct holder *holder);
+/* A collective over the holders, after their `ready`. */
+int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
+
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
+/* Remembers, for the result, that this all-reduce was used. */
+void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);
+uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
+/* What a collective over all holders of a stage costs, measured alone. */
+int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
+                     struct measured *measured);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of these
  * gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
-/* Remembers, for the result, that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used);
+/* ZeRO 1 and 2: after the update of all replicas, the all-gather of the weights that each of them updated. */
+bool lower_gather(struct lowering *lowering, int replica, int rank);
+
+/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, and whose gradients it scatters as they are ready. */
+bool zero_applies(const struct lowering *lowering, enum work_kind kind);
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op, const struct waits *waits);
 
 /* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group; whether
  * all replicas are alike, so that one stands for all. */
-int tensor_costs(struct lowering *lowering, struct error *err);
+int tensor_costs(struct lowering *lowering);
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);

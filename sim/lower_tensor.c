@@ -133,26 +133,51 @@ static int group_and_siblings(const struct scenario *scenario, int d, int p, int
     return groups;
 }
 
-int tensor_costs(struct lowering *lowering, struct error *err)
+static int tensor_cost(struct lowering *lowering, const struct collective *collective, int replica, int rank, double bytes,
+                       int *gpus, struct tensor_cost *cost)
 {
     const struct scenario *scenario = lowering->scenario;
-    int chunks = lowering->plan->chunks, rc = 0;
-    int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)scenario->strategy.tensor, sizeof *gpus);
+    struct measured measured;
 
-    for (int i = 0; !rc && scenario->strategy.tensor > 1 && i < lowering->program->ranks * chunks; i++) {
+    if (measure_collective(lowering->measure, collective, gpus, group_and_siblings(scenario, replica, rank, gpus),
+                           scenario->strategy.tensor, bytes, scenario->strategy.channels, &measured, lowering->err))
+        return -1;
+    if (collective->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured.used);
+    cost->seconds += measured.seconds;
+    cost->bytes_sent += measured.bytes_sent;
+    return 0;
+}
+
+/* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
+ * 4.2.2); all-gathers also put boundaries together that were sent in shares. */
+int tensor_costs(struct lowering *lowering)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct strategy_spec *spec = &scenario->strategy;
+    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    int chunks = lowering->plan->chunks, rc = 0;
+    int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)spec->tensor, sizeof *gpus);
+
+    for (int i = 0; !rc && spec->tensor > 1 && i < lowering->program->ranks * chunks; i++) {
         int replica = i / chunks / lowering->plan->stages, rank = i / chunks % lowering->plan->stages;
-        const struct stage *stage;
-        struct measured measured;
+        struct holder *holder = &lowering->holders[i];
+        double bytes;
 
         if (i % chunks >= plan_chunks(lowering->plan, rank))
             continue;
-        stage = &lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)];
-        rc = measure_collective(lowering->measure, scenario_all_reduce(scenario), gpus,
-                                group_and_siblings(scenario, replica, rank, gpus), scenario->strategy.tensor,
-                                stage->all_reduce_bytes, scenario->strategy.channels, &measured, err);
-        if (!rc)
-            lowering_use(lowering, measured.used);
-        lowering->holders[i].tensor = (struct tensor_cost){measured.seconds, measured.bytes_sent};
+        bytes = lowering->stages[plan_global_stage(lowering->plan, rank, i % chunks)].all_reduce_bytes;
+        if (spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1))
+            rc = tensor_cost(lowering, gather, replica, rank, bytes, gpus, &holder->gather);
+        if (!rc && !spec->sequence_parallel)
+            rc = tensor_cost(lowering, scenario_all_reduce(scenario), replica, rank, bytes, gpus, &holder->all_reduce);
+        else if (!rc)
+            rc = tensor_cost(lowering, scatter, replica, rank, bytes, gpus, &holder->all_reduce);
+        if (spec->sequence_parallel) {
+            holder->all_reduce.seconds += holder->gather.seconds;
+            holder->all_reduce.bytes_sent += holder->gather.bytes_sent;
+        }
     }
     free(gpus);
     return rc;

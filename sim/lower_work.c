@@ -34,8 +34,8 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     const struct scenario *scenario = lowering->scenario;
     int dst = plan_rank(lowering->plan, from.direction, to, NULL), flows = lowering->program->flows;
     int sender = program_rank(lowering, from.replica, from.rank);
-    bool next = to > from.stage;
-    const uint32_t *lanes = (next ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
+    bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
+    const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
     struct arrival arrival = {.first = after, .count = 1};
 
     for (int t = 0; from.rank != dst && t < flows; t++) {
@@ -52,34 +52,31 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     return arrival;
 }
 
-/* Ids of what an operation waits for, beside its lane. */
-struct waits { uint32_t *ids; size_t count; };
-
 static void wait_for(struct waits *waits, struct arrival arrival)
 {
     for (uint32_t i = 0; i < arrival.count; i++)
         waits->ids[waits->count++] = arrival.first + i;
 }
 
-/* The operation of one cell, or of one piece of it. */
-static uint32_t compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
-                        const struct waits *waits)
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
+                       const struct waits *waits)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
         [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE,
     };
-    const struct tensor_cost *tensor = &here.holder->tensor;
+    int prank = program_rank(lowering, here.replica, here.rank);
 
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
-    op.lane = lowering->compute_lane[program_rank(lowering, here.replica, here.rank)];
-    op.communication = cost.all_reduces * tensor->seconds;
-    op.sent = cost.all_reduces * tensor->bytes_sent;
+    op.lane = lowering->compute_lane[prank];
+    op.communication += cost.all_reduces * here.holder->all_reduce.seconds;
+    op.sent += cost.all_reduces * here.holder->all_reduce.bytes_sent;
+    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
-    return program_add(lowering->program, op, waits->ids, waits->count);
+    return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
 }
 
 /* Seconds from the start of a backward until the stage before has to recompute, to end together. */
@@ -93,24 +90,26 @@ static double until_recompute(const struct lowering *lowering, struct place here
 
 /* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest; and
  * with `in_time` where the stage before begins to recompute. */
-static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
-                                double frees, const struct waits *waits)
+static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time, struct op op,
+                                const struct waits *waits)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
+    double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     struct stage_work piece = {0};
     struct waits first = *waits;
-    double until = in_time ? until_recompute(lowering, here, work) : 0;
     uint32_t id = NO_OP;
     size_t bucket = 0;
 
+    op.frees = 0;
     for (size_t i = 0; i < costs->nslices; i++) {
-        struct stage_work slice = work.kind == BACKWARD ? costs->slices[i].backward : costs->slices[i].backward_weight;
+        struct stage_work slice = costs->slices[i].work[work.kind];
         bool last = i + 1 == costs->nslices;
 
         if (in_time && until <= slice.seconds) {
             piece.seconds += until;
-            id = compute(lowering, here, work, piece, (struct op){.continues = id != NO_OP}, &first);
+            id = lower_compute(lowering, here, work, piece, op, &first);
+            op = (struct op){.continues = true};
             on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
             first.count = 0;
             piece = (struct stage_work){0};
@@ -118,30 +117,47 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
             in_time = false;
         }
         until -= slice.seconds;
-        piece.seconds += slice.seconds;
-        piece.all_reduces += slice.all_reduces;
+        piece = stage_work_sum(piece, slice);
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
-        id = compute(lowering, here, work, piece,
-                     (struct op){.continues = id != NO_OP, .frees = last ? frees : 0}, &first);
+        op.frees = last ? frees : 0;
+        id = lower_compute(lowering, here, work, piece, op, &first);
+        op = (struct op){.continues = true};
         first.count = 0;
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++)
-            here.holder->ready[bucket] = id;
+            *GROW(&here.holder->ready) = id;
         piece = (struct stage_work){0};
     }
     return id;
 }
 
 /* A backward before which the previous stage recomputes just in time: cut where that has to begin to end together. */
-static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, double frees,
+static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op,
                                const struct waits *waits)
 {
     struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
+    struct op last = {.continues = true};
 
     after.seconds = before.seconds - until_recompute(lowering, here, work);
     before.seconds -= after.seconds;
-    on_stage(lowering, here, here.stage - 1, work.mb)->due = compute(lowering, here, work, before, (struct op){0}, waits);
-    return compute(lowering, here, work, after, (struct op){.continues = true, .frees = frees}, &(struct waits){0});
+    last.frees = op.frees;
+    op.frees = 0;
+    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, before, op, waits);
+    return lower_compute(lowering, here, work, after, last, &(struct waits){0});
+}
+
+/* What a cell does before its kernels: a boundary that came in shares from another rank is put together. */
+static struct op receive(const struct lowering *lowering, struct place here, struct work work)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
+    bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
+                    from < plan_global_stages(lowering->plan) &&
+                    plan_rank(lowering->plan, here.direction, from, NULL) != here.rank;
+
+    if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
+        return (struct op){0};
+    return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
 }
 
 /* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
@@ -186,20 +202,23 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
     bool in_time = work.kind == BACKWARD && here.stage > 0 &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
-    double kept = again ? costs->checkpoint : costs->activation, frees = 0, takes = 0;
+    double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
+    struct op op = receive(lowering, here, work);
 
     if (work.kind == FORWARD)
-        takes = kept;
+        op.takes = kept;
     else if (work.kind == RECOMPUTE)
-        takes = working;
+        op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
-        frees = kept + working;
+        op.frees = kept + working;
+    if (zero_applies(lowering, work.kind))
+        return zero_work(lowering, here, work, op, waits);
     if (sliced)
-        return sliced_backward(lowering, here, work, in_time, frees, waits);
+        return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)
-        return timed_backward(lowering, here, work, frees, waits);
-    return compute(lowering, here, work, costs->work[work.kind], (struct op){.takes = takes, .frees = frees}, waits);
+        return timed_backward(lowering, here, work, op, waits);
+    return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
 /* What others may now wait for: `id` is the operation after which the cell's result is there. */
@@ -231,8 +250,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
 
-    if (row->items[first].kind == UPDATE) {
-        if (lowering->whole && !lower_update(lowering, replica, rank))
+    if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
+        if (lowering->whole && !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
             return false;
         ++*cursor;
         return true;
@@ -247,6 +266,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
 
         id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i], &waits);
         here.holder->completed += lowering->completes[rank][i];
+        if (lowering->completes[rank][i])
+            here.holder->complete = id;
         waits.count = 0;
     }
     for (size_t i = first; i <= last; i++)

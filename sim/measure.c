@@ -100,7 +100,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         }
     }
     wanted->result = (struct measured){
-        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages, .channels = wanted->channels,
+        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages,
+        .channels = wanted->channels,
     };
     wanted->result.used = collective_choose(wanted->collective, measure->cluster, &group, wanted->bytes,
                                             &wanted->result.channels);
@@ -117,24 +118,24 @@ int measure_collective(struct measure *measure, const struct collective *collect
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};
-    const struct collective *used;
     const struct measurement *known;
     double messages;
+    int used;
 
     *result = (struct measured){.used = collective, .channels = 1};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
-    wanted.result.channels = wanted.channels;
-    used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
-    messages = 2.0 * n * used->chunks(&(struct task){.n = n, .per_node = 1, .bytes = bytes}) * wanted.result.channels * ngroups;
+    used = wanted.channels;
+    messages = collective_messages(collective_choose(collective, measure->cluster, &group, bytes, &used), n);
+    messages *= (double)used * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},
-                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
-                         "or channels, or another algorithm (dtsim list collectives)", collective->name, n, messages,
-                         (double)MOST_MESSAGES);
+                         "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                         "or channels, or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
+                         collective->name, n, messages, (double)MOST_MESSAGES);
     }
     known = find(measure, &wanted);
     if (known) {

@@ -1,5 +1,6 @@
-/* measure: how long a collective takes on the simulated cluster. Each distinct one (algorithm, placement of the group and
- * of its sibling groups, bytes, as collective.h counts them) is replayed message by message once, alone, and remembered. */
+/* measure: how long a collective takes on the simulated cluster. Each distinct one (algorithm, placement of the group
+ * and of its sibling groups, bytes as collective.h counts them) is replayed message by message once, alone, and
+ * remembered. */
 #ifndef DTSIM_MEASURE_H
 #define DTSIM_MEASURE_H
 

@@ -124,17 +124,20 @@ static void read_memory(struct metrics *metrics, const struct program *program)
 struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int pipeline_rank)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double parameters = 0, weights = 0;
+    int zero = scenario->strategy.zero, share = scenario->strategy.data;
+    double parameters = 0, weights = 0, gathered = 0;
 
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 
         parameters += stage->parameters;
         weights += stage->parameters * stage->versions;
+        gathered = later(gathered, stage->gathered);
     }
     return (struct memory_breakdown){
-        .parameters = weights * each.weights, .gradients = parameters * each.gradients,
-        .optimizer = parameters * each.optimizer,
+        .parameters = zero < 3 || share == 1 ? weights * each.weights : weights * each.weights / share + gathered,
+        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1),
+        .optimizer = parameters * each.optimizer / (zero >= 1 ? share : 1),
     };
 }
 

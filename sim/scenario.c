@@ -17,6 +17,16 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
 }
 
+const struct collective *scenario_sync(const struct scenario *scenario)
+{
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
+    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
+
+    if (!scenario->strategy.zero)
+        return all_reduce;
+    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
+}
+
 int scenario_gpus(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;
@@ -76,19 +86,16 @@ static int check_placement(const struct scenario *scenario, struct error *err)
                      "strategy: placement: expected tensor, data and pipeline, each once");
 }
 
-/* What this version cannot simulate is refused rather than ignored. */
-static int check_supported(const struct scenario *scenario, struct error *err)
+/* ZeRO gathers the weights after the one update of an iteration, and shares states among replicas of one model copy. */
+static int check_zero(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    int rc = 0;
+    const struct strategy *strategy = scenario_strategy(scenario);
 
-    if (spec->zero)
-        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                       "strategy: zero: %d is not simulated by this version; expected 0", spec->zero);
-    if (spec->sequence_parallel)
-        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "sequence_parallel"),
-                       "strategy: sequence_parallel: true is not simulated by this version; expected false");
-    return rc;
+    if (!scenario->strategy.zero || (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: %d does not go with %s, which %s; expected 0", scenario->strategy.zero, strategy->name,
+                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree. */
@@ -244,7 +251,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_supported(scenario, err) | check_placement(scenario, err) | resolve_order(scenario, err))
+    if (check_placement(scenario, err) | resolve_order(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -255,7 +262,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_zero(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

@@ -43,7 +43,7 @@ struct scenario {
         void *options;                   /* of the schedule */
         int tensor, pipeline, data;      /* degrees */
         int chunks;
-        bool sequence_parallel;
+        bool sequence_parallel, scatter_gather;
         int zero;
         int data_parallel;               /* enum data_parallel */
         double first_bucket, bucket;     /* B, of DDP */
@@ -78,6 +78,8 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
+/* What sums the gradients of replicas: the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring). */
+const struct collective *scenario_sync(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * pipeline * data */
 /* Which GPU is tensor index t of pipeline rank p of replica d. */

@@ -212,7 +212,7 @@ int plan_micro_batches(const struct plan *plan)
 
 char work_letter(enum work_kind kind)
 {
-    return "FBIWRU"[kind];
+    return "FBIWRUG"[kind];
 }
 
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)

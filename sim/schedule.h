@@ -5,7 +5,8 @@
 
 #include "field.h"
 
-enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE, WORK_KIND_COUNT };
+enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE,
+                 GATHER /* of updated weights, written by lower.c alone */, WORK_KIND_COUNT };
 
 /* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both count from 0. */
 struct work {

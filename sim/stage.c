@@ -14,8 +14,6 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
         if (kernel->kind == KERNEL_MATMUL)
             work->flop += kernel->flop;
     }
-    if (!attention_core_only)
-        work->all_reduces += layer->all_reduces[phase];
 }
 
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -26,14 +24,28 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         add_kernels(&work, scenario, layer, phase, false);
+    work.all_reduces = layer->all_reduces[phase];
+    /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et al.
+     * 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
+    if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
+        work.hidden_gathers = layer->all_reduces[PHASE_BACKWARD_INPUT];
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE)
         add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
     return work;
 }
 
-static struct stage_work sum(struct stage_work a, struct stage_work b)
+struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
-    return (struct stage_work){a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.flop + b.flop};
+    return (struct stage_work){
+        a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.hidden_gathers + b.hidden_gathers, a.flop + b.flop,
+    };
+}
+
+/* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather the
+ * shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
+static bool boundary_divided(const struct scenario *scenario)
+{
+    return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
 }
 
 /* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of
@@ -46,20 +58,24 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work both = sum(input, weight), again = forward;
+    struct stage_work both = stage_work_sum(input, weight), again = forward;
 
     if (layer->timed) {
         both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;
     }
-    stage->work[FORWARD] = sum(stage->work[FORWARD], forward);
-    stage->work[BACKWARD_INPUT] = sum(stage->work[BACKWARD_INPUT], input);
-    stage->work[BACKWARD_WEIGHT] = sum(stage->work[BACKWARD_WEIGHT], weight);
-    stage->work[BACKWARD] = sum(stage->work[BACKWARD], both);
+    struct slice *slice = &stage->slices[stage->nslices++];
+    *slice = (struct slice){
+        .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
+        .tensors = layer->tensors, .ntensors = layer->ntensors,
+    };
+    if (layer->role == LAYER_BLOCK)
+        slice->work[RECOMPUTE] = again;
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
-        stage->work[RECOMPUTE] = sum(stage->work[RECOMPUTE], again);
         stage->checkpoint += !ahead || first_block ? layer->checkpoint : 0;
         stage->working_split += layer->activation;
         stage->working = ahead ? stage->working_split : fmax(stage->working, layer->activation);
@@ -67,11 +83,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->checkpoint += layer->activation;
     }
     stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
-    stage->boundary = layer->boundary;
-    stage->slices[stage->nslices++] = (struct slice){
-        .backward = both, .backward_weight = weight,
-        .tensors = layer->tensors, .ntensors = layer->ntensors,
-    };
+    stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
@@ -85,10 +97,13 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
     tensors[slice->ntensors++] = layer->tied;
     slice->tensors = tensors;
     stage->parameters += layer->tied;
+    stage->tied = layer->tied;
 }
 
-static double update_seconds(const struct scenario *scenario, double parameters)
+/* From ZeRO 1 on every replica updates its share alone. */
+static double update_seconds(const struct scenario *scenario, double all_parameters)
 {
+    double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.data : 1);
     struct kernel kernel = {
         .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
         .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
@@ -181,10 +196,9 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->checkpoint = before->boundary;
         stage->boundary = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
-        stage->slices[0] = (struct slice){
-            .backward = stage->work[BACKWARD], .backward_weight = stage->work[BACKWARD_WEIGHT],
-            .tensors = &stage->parameters, .ntensors = 1,
-        };
+        stage->slices[0] = (struct slice){.tensors = &stage->parameters, .ntensors = 1};
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+            stage->slices[0].work[kind] = stage->work[kind];
         stage->nslices = 1;
     }
 }
@@ -221,6 +235,27 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
+static double slice_parameters(const struct slice *slice)
+{
+    double parameters = 0;
+
+    for (size_t i = 0; i < slice->ntensors; i++)
+        parameters += slice->tensors[i];
+    return parameters;
+}
+
+static double gathered_bytes(const struct scenario *scenario, const struct stage *stage)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        double next = i + 1 < stage->nslices ? slice_parameters(&stage->slices[i + 1]) : 0;
+
+        most = fmax(most, slice_parameters(&stage->slices[i]) + next);
+    }
+    return most * scenario_parameter_bytes(scenario).weights;
+}
+
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -230,8 +265,10 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
         from_given(scenario, *stages);
     else if (from_layers(scenario, *stages, err))
         return -1;
-    for (int s = 0; s < count; s++)
+    for (int s = 0; s < count; s++) {
         (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
+        (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
+    }
     plan_the_times(scenario, *stages);
     count_versions(scenario, *stages);
     return 0;

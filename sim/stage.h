@@ -7,12 +7,14 @@
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
     double seconds;          /* kernels alone */
-    int all_reduces;         /* of the tensor group, on top */
+    int all_reduces;         /* of the tensor group, on top; under sequence parallelism reduce-scatters with all-gathers */
+    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes, no seconds */
     double flop;             /* of matrix products */
 };
-/* The backward of one layer: where DDP's buckets may become ready within a backward. */
+struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
+/* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed. */
 struct slice {
-    struct stage_work backward, backward_weight;
+    struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* parameters of each tensor, in the model's order */
     size_t ntensors;
 };
@@ -21,14 +23,16 @@ struct stage {
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     double all_reduce_bytes; /* of each all-reduce of the tensor group */
-    double parameters;       /* elements on each GPU */
+    double parameters;       /* elements on each GPU (ZeRO divides what is stored of them, not these) */
+    double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
-    double boundary;         /* B handed to the next stage by each GPU of the tensor group */
+    double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages than

@@ -83,7 +83,7 @@ static double core_shares(int n)
     return shares;
 }
 
-/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, in all p - 1 vectors. */
+/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times: p - 1 vectors in all. */
 static struct traffic share_traffic(const char *name, int n)
 {
     int k = (int)floor(log2(n) + 1e-12);
@@ -92,7 +92,7 @@ static struct traffic share_traffic(const char *name, int n)
     if (!strcmp(name, "ring"))
         return (struct traffic){(double)n * (n - 1), n - 1, (n - 1.0) / n};
     if (!strcmp(name, "halving"))
-        return (struct traffic){p * k + 2 * rest, total, folds ? 1 : (n - 1.0) / n};
+        return (struct traffic){p * k + 2 * rest, total, folds > 0 ? 1 : (n - 1.0) / n};
     if (!strcmp(name, "doubling"))
         return (struct traffic){p * k + 2 * rest, total, core_shares(n) / n + folds};
     return (struct traffic){0, 0, 0};
@@ -125,7 +125,8 @@ static struct traffic expected_traffic(const struct collective *collective, int 
     if (collective->op == COLLECTIVE_ALL_TO_ALL)
         expected = share_traffic("ring", n);
     if (expected.messages == 0)
-        fail_msg("no expectation of the traffic of %s %s: add one", collective_op_names[collective->op], collective->name);
+        fail_msg("no expectation of the traffic of %s %s: add one", collective_op_names[collective->op],
+                 collective->name);
     return expected;
 }
 
@@ -259,8 +260,8 @@ static void comments_show_the_figures(void **state)
 
 static void registry_finds_by_name(void **state)
 {
-    static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree", "hierarchical",
-                                        "auto"};
+    static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree",
+                                        "hierarchical", "auto"};
     size_t count = 0, all = 0;
 
     (void)state;

@@ -234,6 +234,26 @@ static void test_one_replica(void **state)
     simulated_release(&simulated);
 }
 
+/* Every bucket and every channel counts where messages are too many to be replayed one by one. */
+static void test_auto(void **state)
+{
+    static const struct { int nodes; bool synchronous, measured; } cases[] = {
+        {1, false, false}, {2, false, false}, {16, false, true}, {16, true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {preset: gpt2-355m}\ncluster: {platform: dgx-a100, nodes: %d}\n"
+                 "batch: {global: %d}\nstrategy: {data_parallel: %s}\nsimulation: {engine: ideal}\n",
+                 cases[i].nodes, 8 * cases[i].nodes, cases[i].synchronous ? "synchronous" : "ddp");
+        assert_int_equal(simulated.run.lowered.measured, cases[i].measured);
+        assert_true(simulated.run.lowered.program.ops.count < 1200000);
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_default_buckets),
         cmocka_unit_test(test_all_reduces),
         cmocka_unit_test(test_one_replica),
+        cmocka_unit_test(test_auto),
     };
 
     return cmocka_run_group_tests_name("data_parallel", tests, NULL, NULL);

@@ -331,6 +331,7 @@ static void test_batches(void **state)
         double each = plan.forward + plan.backward, further;
 
         plan.data = 1;
+        plan.tied = false;
         plan.recompute = "none";
         plan.ideal = !plan.transformer;
         further = plan.micro_batches * each * (strcmp(plan.schedule, "naive") ? 1 : plan.pipeline);

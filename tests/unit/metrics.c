@@ -63,7 +63,7 @@ static double stage_parameters(const struct random_plan *plan, int stage)
     if (!plan->transformer)
         return plan->parameters;
     return plan->blocks * block + (first ? vocabulary + SEQUENCE * h : 0) +
-           (last ? 2 * h + (first ? 0 : vocabulary) : 0);
+           (last ? 2 * h + (first && plan->tied ? 0 : vocabulary) : 0);
 }
 
 /* All-reduces of the tensor group: a block two forward, two backward, two more where it computes forward again; the
@@ -85,7 +85,10 @@ static double expected_bytes(const struct random_plan *plan)
         if (plan->data > 1)
             bytes += all_reduce_sent(plan->all_reduce, plan->data, 2 * stage_parameters(plan, stage));
     }
+    /* sent whole by each GPU, or a share, which the receivers gather: (t - 1) / t of it each */
     bytes += 2.0 * (plan->pipeline - 1) * plan->micro_batches * boundary;
+    if (plan->transformer && plan->tied && plan->pipeline > 1)
+        bytes += 2 * all_reduce_sent("ring", 2, 2 * ceil(VOCABULARY / (double)plan->tensor) * HIDDEN);
     return bytes / plan->pipeline;
 }
 

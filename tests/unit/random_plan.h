@@ -18,6 +18,7 @@ struct random_plan {
     double inside, network;              /* B/s */
     double inside_latency, network_latency;
     double forward, backward, boundary, parameters;      /* of stages; s, s, B, elements */
+    bool tied, scatter_gather;
     double speed;                        /* multiplies rates, divides times; 1 unless a test says otherwise */
 };
 
@@ -49,6 +50,7 @@ static inline struct random_plan random_plan(uint64_t *seed)
         .inside_latency = random_below(seed, 3) * random_between(seed, 0, 5e-6),
         .network_latency = random_below(seed, 3) * random_between(seed, 0, 3e-5),
         .forward = random_between(seed, 1e-5, 1e-3), .backward = random_between(seed, 1e-5, 2e-3),
+        .tied = random_below(seed, 2), .scatter_gather = random_below(seed, 2),
         .boundary = random_below(seed, 4) * random_between(seed, 1e3, 1e7),
         .parameters = random_below(seed, 4) * random_between(seed, 1e3, 1e6), .speed = 1,
     };
@@ -107,8 +109,9 @@ static inline char *plan_yaml(const struct random_plan *plan)
     FILE *out = open_memstream(&text, &size);
 
     if (plan->transformer)
-        fprintf(out, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d}}\n",
-                plan->blocks * plan->pipeline * (plan->chunks ? plan->chunks : 1), HIDDEN, HEADS, SEQUENCE, VOCABULARY);
+        fprintf(out, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d, "
+                "tied: %s}}\n", plan->blocks * plan->pipeline * (plan->chunks ? plan->chunks : 1), HIDDEN, HEADS, SEQUENCE,
+                VOCABULARY, plan->tied ? "true" : "false");
     else
         fprintf(out, "model: {stages: {forward: %.17g s, backward: %.17g s, boundary: %.17g B, "
                 "parameters: %.17g, activation: 1000 B}}\n", plan->forward / plan->speed,
@@ -116,9 +119,9 @@ static inline char *plan_yaml(const struct random_plan *plan)
     print_cluster(plan, out);
     fprintf(out, "batch: {micro_batches: %d, micro: %d}\n", plan->micro_batches, plan->micro);
     fprintf(out, "strategy: {schedule: %s, tensor: %d, pipeline: %d, data: %d, placement: [%s], all_reduce: %s,\n"
-            "           channels: %d, data_parallel: %s, first_bucket: 20 kB, bucket: 70 kB}\n", plan->schedule,
+            "           channels: %d, data_parallel: %s, first_bucket: 20 kB, bucket: 70 kB, scatter_gather: %s}\n", plan->schedule,
             plan->tensor, plan->pipeline, plan->data, plan->placement, plan->all_reduce, plan->channels,
-            plan->data_parallel);
+            plan->data_parallel, plan->scatter_gather ? "true" : "false");
     fprintf(out, "memory: {recompute: %s, optimizer: adam}\n", plan->recompute);
     fprintf(out, "simulation: {engine: %s, collectives: %s, fold: %s}\n", plan->engine, plan->collectives, plan->fold);
     fclose(out);

@@ -7,21 +7,22 @@ enum { HIDDEN = 128, SEQUENCE = 64, BLOCKS = 4, MICRO = 2 };
 static const double vector = 2.0 * MICRO * SEQUENCE * HIDDEN;      /* bytes of s b h, in half precision */
 static const double inside_latency = 2e-6, inside_bandwidth = 1e11, network_latency = 9e-6, network_bandwidth = 5e9;
 
-struct layout { int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches; };
+struct layout { int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather; };
 
 static void simulate_layout(struct simulated *simulated, const struct layout *layout, const char *placement,
                             const char *engine)
 {
     simulate(simulated,
-             "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: 4096}}\n"
+             "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: 4096, tied: false}}\n"
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb,\n"
              "          inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
              "          network: {bandwidth: %.17g B/s, latency: %.17g s, nics: %d}}\n"
              "batch: {micro: %d, micro_batches: %d}\nmemory: {recompute: none}\nsimulation: {engine: %s}\n"
-             "strategy: {tensor: %d, pipeline: %d, data: %d, placement: %s, data_parallel: synchronous, channels: 1}\n",
+             "strategy: {tensor: %d, pipeline: %d, data: %d, placement: %s, data_parallel: synchronous, channels: 1,\n"
+             "           scatter_gather: %s}\n",
              BLOCKS, HIDDEN, SEQUENCE, layout->nodes, layout->gpus_per_node, inside_bandwidth, inside_latency,
              network_bandwidth, network_latency, layout->nics, MICRO, layout->micro_batches, engine, layout->tensor,
-             layout->pipeline, layout->data, placement);
+             layout->pipeline, layout->data, placement, layout->scatter_gather ? "true" : "false");
 }
 
 static double ring(int n, double bytes, double latency, double bandwidth)
@@ -46,7 +47,7 @@ static void test_inside(void **state)
     (void)state;
     for (int tensor = 1; tensor <= 8; tensor *= 2)
         for (int k = 0; k < 2; k++) {
-            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3};
+            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), all = 3 * (4 * BLOCKS + 2) * each;
             struct simulated simulated;
 
@@ -62,7 +63,7 @@ static void test_siblings(void **state)
 {
     (void)state;
     for (int nics = 1; nics <= 2; nics++) {
-        struct layout layout = {2, 1, 2, 2, 2, nics, 1};
+        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0};
         double each = ring(2, vector, network_latency, network_bandwidth * nics / 2), gradients;
         struct simulated simulated;
 
@@ -75,16 +76,19 @@ static void test_siblings(void **state)
 }
 
 /* One micro-batch there and back over two stages: each GPU of the tensor group sends the whole s b h to its
- * counterpart. On two nodes of four GPUs, the four flows of the group share the node's NICs. */
+ * counterpart, or its share, which the receivers gather. On two nodes of four GPUs, the four flows of the group share the
+ * node's NICs. */
 static void test_boundary(void **state)
 {
     (void)state;
     for (int tensor = 1; tensor <= 4; tensor *= 2)
-        for (int nics = 1; nics <= 4; nics *= 2) {
-            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1};
-            double each = ring(tensor, vector, inside_latency, inside_bandwidth);
-            double inside = inside_latency + vector / inside_bandwidth;
-            double between = network_latency + vector * (4 / nics) / network_bandwidth;
+        for (int k = 0; k < 6; k++) {
+            int nics = 1 << k / 2, scatter = k % 2;
+            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter};
+            double each = ring(tensor, vector, inside_latency, inside_bandwidth), gather = scatter ? each / 2 : 0;
+            double sent = vector / (scatter ? tensor : 1);
+            double inside = inside_latency + sent / inside_bandwidth + gather;
+            double between = network_latency + sent * (4 / nics) / network_bandwidth + gather;
             struct simulated simulated;
 
             simulate_layout(&simulated, &layout, "[tensor, data, pipeline]", "simgrid");

@@ -1,0 +1,208 @@
+/* A collective over all that hold a global stage: as messages, or as a measured duration. */
+#include "lower_internal.h"
+
+#include <stdlib.h>
+
+void sync_release(struct sync *sync)
+{
+    free(sync->gpus);
+    free(sync->ranks);
+    free(sync->chunks);
+    free(sync->lanes);
+    free(sync->ready);
+    free(sync->begin);
+    free(sync->done);
+}
+
+/* One that holds a global stage: a rank of a replica, with the chunk. */
+struct copy_of { int gpu, program_rank, chunk, replica, rank; };
+
+static int by_gpu(const void *a, const void *b)
+{
+    const struct copy_of *x = a, *y = b;
+
+    return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+}
+
+/* All holders of a stage, in the order of their GPUs, so that those of a node are next to each other. */
+static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int directions = plan_directions(lowering->plan), all = scenario->strategy.data * directions;
+
+    *copies = xcalloc((size_t)all, sizeof **copies);
+    for (int i = 0; i < all; i++) {
+        struct copy_of *copy = &(*copies)[i];
+
+        copy->replica = i / directions;
+        copy->rank = plan_rank(lowering->plan, i % directions, stage, &copy->chunk);
+        copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
+        copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
+    }
+    if (directions > 1)      /* replicas alone are in order, and the first of them may stand for all */
+        qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
+    return all;
+}
+
+/* Rings at once of a stage's all-reduces. */
+static int stage_channels(const struct lowering *lowering, const struct copy_of *copies, int all)
+{
+    int *gpus, channels = lowering->scenario->strategy.channels;
+
+    if (channels)
+        return channels;
+    gpus = xcalloc((size_t)all, sizeof *gpus);
+    for (int i = 0; i < all; i++)
+        gpus[i] = copies[i].gpu;
+    channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = all, .gpus = gpus});
+    free(gpus);
+    return channels;
+}
+
+void sync_init(struct sync *sync, struct lowering *lowering, int stage)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct copy_of *copies;
+    size_t all = (size_t)find_copies(lowering, stage, &copies);
+
+    *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
+                          .here = lowering->out->replicas * plan_directions(lowering->plan)};
+    sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
+    sync->ranks = xcalloc(all, sizeof *sync->ranks);
+    sync->chunks = xcalloc(all, sizeof *sync->chunks);
+    for (int i = 0; i < sync->all; i++) {
+        sync->ranks[i] = copies[i].program_rank;
+        sync->chunks[i] = copies[i].chunk;
+        for (int t = 0; t < scenario->strategy.tensor; t++)
+            sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
+    }
+    sync->channels = stage_channels(lowering, copies, sync->all);
+    sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
+    sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->begin = xcalloc(all, sizeof *sync->begin);
+    sync->done = xcalloc(all, sizeof *sync->done);
+    free(copies);
+}
+
+uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel)
+{
+    return lowering->collective_lane[((size_t)program_rank * (size_t)lowering->program->flows + (size_t)flow) *
+                                     (size_t)lowering->channels + (size_t)channel];
+}
+
+void lowering_use(struct lowering *lowering, const struct collective *used)
+{
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+        if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
+            lowering->out->all_reduces |= (uint64_t)1 << i;
+}
+
+uint32_t *slot_synced(struct holder *holder)
+{
+    return holder->synced;
+}
+
+uint32_t *slot_published(struct holder *holder)
+{
+    return holder->published;
+}
+
+static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes, holder_slot *slot)
+{
+    struct lowering *lowering = sync->lowering;
+    const struct cluster *cluster = &lowering->scenario->cluster;
+
+    for (int t = 0; t < lowering->program->flows; t++) {
+        struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
+        int channels = sync->channels;
+
+        for (int i = 0; i < sync->all * sync->channels; i++)
+            sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
+        /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
+        for (int i = 0; sync->channels > 1 && i < sync->all; i++) {
+            like.lane = sync->lanes[i * sync->channels];
+            sync->begin[i] = program_add(lowering->program, like, &sync->ready[i], 1);
+        }
+        collective_lower(collective, cluster, &group, bytes, sync->channels, sync->lanes,
+                         sync->channels > 1 ? sync->begin : sync->ready, like, lowering->program, sync->done);
+        if (collective->op == COLLECTIVE_ALL_REDUCE)
+            lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, &channels));
+        for (int i = 0; i < sync->all; i++)
+            slot(holder_of(lowering, sync->ranks[i], sync->chunks[i]))[t] = sync->done[i];
+    }
+}
+
+/* All holders begin when the last is ready, and take the measured time. */
+static int exchange_measured(struct sync *sync, const struct collective *collective, struct op like, double bytes, holder_slot *slot)
+{
+    struct lowering *lowering = sync->lowering;
+    struct measured measured;
+
+    if (measure_collective(lowering->measure, collective, sync->gpus, lowering->program->flows, sync->all, bytes,
+                           sync->channels, &measured, lowering->err))
+        return -1;
+    if (collective->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured.used);
+    like.lane = collective_lane(lowering, sync->ranks[0], 0, 0);
+    uint32_t begin = program_add(lowering->program, like, sync->ready, (size_t)sync->here);
+    like.amount = like.communication = measured.seconds;
+    like.sent = measured.bytes_sent;
+    for (int i = 0; i < sync->here; i++) {
+        like.lane = collective_lane(lowering, sync->ranks[i], 0, 0);
+        uint32_t done = program_add(lowering->program, like, &begin, 1);
+        for (int t = 0; t < lowering->program->flows; t++)
+            slot(holder_of(lowering, sync->ranks[i], sync->chunks[i]))[t] = done;
+    }
+    return 0;
+}
+
+int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot)
+{
+    struct op like = {.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = sync->stage};
+
+    if (sync->lowering->out->measured)
+        return exchange_measured(sync, collective, like, bytes, slot);
+    exchange_messages(sync, collective, like, bytes, slot);
+    return 0;
+}
+
+int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
+                     struct measured *measured)
+{
+    struct sync sync;
+    int rc;
+
+    sync_init(&sync, lowering, stage);
+    rc = measure_collective(lowering->measure, collective, sync.gpus, lowering->program->flows, sync.all, bytes,
+                            sync.channels, measured, lowering->err);
+    sync_release(&sync);
+    return rc;
+}
+
+struct holder *sync_holder(const struct sync *sync, int i)
+{
+    return holder_of(sync->lowering, sync->ranks[i], sync->chunks[i]);
+}
+
+/* A lane for each ring, flow and rank. */
+void make_collective_lanes(struct lowering *lowering)
+{
+    size_t count = (size_t)lowering->program->ranks * (size_t)lowering->program->flows;
+
+    lowering->channels = 1;
+    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++) {
+        struct copy_of *copies;
+        int all = find_copies(lowering, stage, &copies), channels = stage_channels(lowering, copies, all);
+
+        lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+        free(copies);
+    }
+    count *= (size_t)lowering->channels;
+    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count);
+    for (size_t i = 0; i < count; i++) {
+        int per_rank = lowering->program->flows * lowering->channels;
+
+        lowering->collective_lane[i] =
+            program_lane(lowering->program, (int)i / per_rank, LANE_COLLECTIVE, (int)i % per_rank);
+    }
+}

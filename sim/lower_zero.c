@@ -1,0 +1,80 @@
+/* ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's parameters.
+ * All of a layer's are gathered before it is computed, while the layer before it is; its gradients are scattered as soon as
+ * they are ready. All replicas do the same at the same time, so their collectives are measured durations. One stream does
+ * both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE). */
+#include "lower_internal.h"
+
+bool zero_applies(const struct lowering *lowering, enum work_kind kind)
+{
+    (void)kind;
+    return lowering->whole && lowering->scenario->strategy.zero == 3 && lowering->scenario->strategy.data > 1;
+}
+
+/* A measured collective over a layer's parameters, on the rank's stream. */
+static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, double bytes, uint32_t after)
+{
+    int prank = program_rank(lowering, here.replica, here.rank);
+    struct measured measured;
+
+    if (bytes == 0 || lowering->failed ||
+        stage_collective(lowering, here.stage, collective_find(op, "ring"), bytes, &measured)) {
+        lowering->failed |= bytes > 0;
+        return NO_OP;
+    }
+    return program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0), .amount = measured.seconds,
+        .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1, .stage = here.stage,
+    }, &after, after == NO_OP ? 0 : 1);
+}
+
+static double slice_elements(const struct slice *slice)
+{
+    double elements = 0;
+
+    for (size_t i = 0; i < slice->ntensors; i++)
+        elements += slice->tensors[i];
+    return elements;
+}
+
+/* The k-th layer that the work computes: slices are in the order of the backward. */
+static const struct slice *layer_of(const struct stage *stage, enum work_kind kind, size_t k)
+{
+    bool forwards = kind == FORWARD || kind == RECOMPUTE;
+
+    return &stage->slices[forwards ? stage->nslices - 1 - k : k];
+}
+
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op, const struct waits *waits)
+{
+    const struct stage *stage = &lowering->stages[here.stage];
+    struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
+    bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
+    uint32_t id = lowering->latest[program_rank(lowering, here.replica, here.rank)], next = NO_OP, ids[2];
+    struct waits first = *waits;
+    double frees = op.frees;
+
+    op.frees = 0;
+    if (gathers)
+        next = stream(lowering, here, COLLECTIVE_ALL_GATHER, slice_elements(layer_of(stage, work.kind, 0)) * each.weights, id);
+    for (size_t k = 0; k < stage->nslices; k++) {
+        const struct slice *layer = layer_of(stage, work.kind, k);
+        uint32_t gathered = next;
+
+        if (gathers && k + 1 < stage->nslices)
+            next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
+                          slice_elements(layer_of(stage, work.kind, k + 1)) * each.weights, k ? id : NO_OP);
+        if (gathered != NO_OP)
+            first.ids[first.count++] = gathered;
+        op.frees = k + 1 == stage->nslices ? frees : 0;
+        id = lower_compute(lowering, here, work, layer->work[work.kind], op, &first);
+        op = (struct op){.continues = true};
+        first = (struct waits){.ids = ids};
+        if (scatters) {
+            uint32_t scattered = stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, slice_elements(layer) * each.gradients, id);
+
+            for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
+                here.holder->synced[t] = scattered;
+        }
+    }
+    return id;
+}

@@ -1,0 +1,212 @@
+/* ZeRO, sequence parallelism and tied embeddings: bytes, memory and time by the papers' formulas. */
+#include "simulated.h"
+
+enum { LAYERS = 6, HIDDEN = 128, SEQUENCE = 64, MICRO = 2, VOCABULARY = 1024 };
+
+struct setup { int zero, tensor, pipeline, data, micro_batches, sequence_parallel, tied; const char *collectives, *engine; };
+
+static void run_setup(struct simulated *simulated, const struct setup *setup)
+{
+    simulate(simulated,
+             "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d, tied: %s}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 32, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+             "batch: {micro: %d, micro_batches: %d}\nmemory: {recompute: none, enforce: false}\n"
+             "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d, sequence_parallel: %s, scatter_gather: false}\n"
+             "simulation: {engine: %s, collectives: %s}\n",
+             LAYERS, HIDDEN, SEQUENCE, VOCABULARY, setup->tied ? "true" : "false", MICRO, setup->micro_batches,
+             setup->tensor, setup->pipeline, setup->data, setup->zero, setup->sequence_parallel ? "true" : "false",
+             setup->engine ? setup->engine : "simgrid", setup->collectives ? setup->collectives : "auto");
+}
+
+/* Rajbhandari et al. 2020, section 7: baseline and stages 1 and 2 move 2 psi elements, stage 3 moves 3 psi, times
+ * (n - 1) / n; with several micro-batches stage 2 scatters and stage 3 also gathers for each of them. */
+static double zero_bytes(const struct setup *setup, double parameters)
+{
+    double part = (setup->data - 1.0) / setup->data * 2 * parameters;      /* half precision */
+
+    switch (setup->zero) {
+    case 2:
+        return part * (setup->micro_batches + 1);
+    case 3:
+        return part * 3 * setup->micro_batches;
+    default:
+        return part * 2;
+    }
+}
+
+static void test_traffic(void **state)
+{
+    static const char *const modes[] = {"messages", "measured"};
+
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++)
+        for (int data = 1; data <= 8; data++)
+            for (int k = 0; k < 4; k++) {
+                struct setup setup = {zero, 1, 1, data, 1 + 2 * (k / 2), 0, 1, modes[k % 2], NULL};
+                struct simulated simulated;
+
+                run_setup(&simulated, &setup);
+                expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu,
+                            zero_bytes(&setup, simulated.run.stages[0].parameters), simulated.text);
+                simulated_release(&simulated);
+            }
+}
+
+/* Rajbhandari et al. 2020, section 5, K = 12: 4 psi + 12 psi / n, 2 psi + 14 psi / n, 16 psi / n and what is gathered. */
+static void test_memory(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++)
+        for (int data = 1; data <= 8; data *= 2) {
+            struct setup setup = {zero, 1, 1, data, 1, 0, 1, NULL, NULL};
+            struct memory_breakdown memory;
+            struct simulated simulated;
+            double psi, expected;
+
+            run_setup(&simulated, &setup);
+            psi = simulated.run.stages[0].parameters;
+            memory = rank_states(&simulated.scenario, simulated.run.stages, 0);
+            expected = zero == 0 ? 16 * psi : zero == 1 ? 4 * psi + 12 * psi / data
+                     : zero == 2 ? 2 * psi + 14 * psi / data : 16 * psi / data;
+            if (zero == 3 && data > 1)
+                expected += simulated.run.stages[0].gathered;
+            expect_near("states", memory.parameters + memory.gradients + memory.optimizer, expected, simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
+/* What the paper prints for 7.5 billion parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB (figure 1). */
+static void test_published_memory(void **state)
+{
+    static const double published[] = {120e9, 31.4e9, 16.6e9, 1.9e9};
+
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++) {
+        struct simulated simulated;
+        struct memory_breakdown memory;
+        struct error err = {0};
+        struct stage *stages;
+        char *text;
+
+        assert_true(asprintf(&text, "model: {stages: {forward: 1 s, parameters: 7.5 G}}\ncluster: ideal\n"
+                             "batch: {micro_batches: 1}\nstrategy: {data: 64, zero: %d}\n", zero) > 0);
+        simulated_load(&simulated, "%s", text);
+        free(text);
+        assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+        memory = rank_states(&simulated.scenario, stages, 0);
+        if (zero == 3)
+            memory.parameters -= stages[0].gathered;
+        assert_true(fabs(memory.parameters + memory.gradients + memory.optimizer - published[zero]) < 0.06e9);
+        simulated_release(&simulated);
+    }
+}
+
+/* Every second of a rank is somewhere, whatever is gathered when; compute is that of the stages; the engines agree where
+ * nothing contends, and a stage of ZeRO never computes other kernels. */
+static void test_seconds(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++)
+        for (int k = 0; k < 8; k++) {
+            struct setup setup = {zero, 1 + k % 2, 1 + k / 2 % 2, 2 + k / 4, 4, 0, 1, "measured", NULL};
+            struct simulated simulated, ideal;
+
+            run_setup(&simulated, &setup);
+            for (int r = 0; r < simulated.run.metrics.nranks; r++) {
+                const struct rank_metrics *rank = &simulated.run.metrics.ranks[r];
+                const struct stage *stage = &simulated.run.stages[r % setup.pipeline];
+                double sum = rank->bubble + rank->exposed_communication;
+
+                for (int what = 0; what < WHAT_COUNT; what++)
+                    sum += rank->seconds[what];
+                expect_near("sum", sum, simulated.run.metrics.iteration_time, simulated.text);
+                expect_near("forward", rank->seconds[WHAT_FORWARD], 4 * stage->work[FORWARD].seconds, simulated.text);
+                expect_near("backward", rank->seconds[WHAT_BACKWARD], 4 * stage->work[BACKWARD].seconds, simulated.text);
+            }
+            setup.engine = "ideal";
+            run_setup(&ideal, &setup);
+            assert_true(simulated.run.metrics.iteration_time >= ideal.run.metrics.iteration_time * (1 - 1e-9));
+            simulated_release(&ideal);
+            simulated_release(&simulated);
+        }
+}
+
+/* One micro-batch under ZeRO 3 where communication is everything: the gathers of the forward, then those of the backward
+ * and its scatters, one after another on one stream. */
+static void test_stream(void **state)
+{
+    struct simulated simulated;
+    const struct stage *stage;
+    double layer, seconds = 0;
+
+    (void)state;
+    simulate(&simulated, "model: {layers: [{name: a, forward: 1 ns, parameters: 1 G}, {name: b, forward: 1 ns, parameters: 1 G}, "
+             "{name: c, forward: 1 ns, parameters: 1 G}]}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 0 s}}\nbatch: {micro_batches: 1}\n"
+             "strategy: {data: 4, zero: 3}\nmemory: {precision: fp32, enforce: false}\n");
+    stage = &simulated.run.stages[0];
+    assert_int_equal(stage->nslices, 3);
+    layer = 3.0 / 4 * 4e9 / 100e9;       /* a gather or a scatter of a layer */
+    seconds = 3 * layer + 6 * layer;
+    assert_true(fabs(simulated.run.metrics.iteration_time - seconds) < 1e-7 * seconds);
+    simulated_release(&simulated);
+}
+
+/* Korthikanti et al. 2022, section 4.2.2: a reduce-scatter and an all-gather move as much as an all-reduce; the backward
+ * gathers the inputs of the column-parallel products once more (two a block, one for the output layer). Boundaries are
+ * shares. */
+static void test_sequence_parallel(void **state)
+{
+    (void)state;
+    for (int tensor = 2; tensor <= 8; tensor *= 2)
+        for (int pipeline = 1; pipeline <= 2; pipeline++) {
+            struct setup setup = {0, tensor, pipeline, 1, 3, 0, 0, NULL, NULL};
+            double vector = 2.0 * MICRO * SEQUENCE * HIDDEN, boundaries = 3 * 2.0 * (pipeline - 1) * vector, plain, further;
+            struct simulated whole, shared;
+
+            run_setup(&whole, &setup);
+            setup.sequence_parallel = 1;
+            run_setup(&shared, &setup);
+            plain = whole.run.metrics.communication_bytes_per_gpu * pipeline;
+            further = 3 * (2.0 * LAYERS + 1) * (tensor - 1) / tensor * vector;
+            expect_near("traffic", shared.run.metrics.communication_bytes_per_gpu * pipeline,
+                        plain - boundaries + boundaries / tensor + further, shared.text);
+            assert_true(shared.run.metrics.memory.activations < whole.run.metrics.memory.activations);
+            simulated_release(&whole);
+            simulated_release(&shared);
+        }
+}
+
+/* The two copies of a tied embedding add an all-reduce of their gradients between the first and the last stage. */
+static void test_tied(void **state)
+{
+    (void)state;
+    for (int tensor = 1; tensor <= 4; tensor *= 2)
+        for (int data = 1; data <= 2; data++) {
+            struct setup setup = {0, tensor, 3, data, 2, 0, 1, NULL, NULL};
+            double bytes = 2.0 * VOCABULARY * HIDDEN / tensor, least = 2 * (2e-6 + bytes / 2 / 100e9);
+            struct simulated tied, free_standing;
+
+            run_setup(&tied, &setup);
+            setup.tied = 0;
+            run_setup(&free_standing, &setup);
+            expect_near("traffic", tied.run.metrics.communication_bytes_per_gpu,
+                        free_standing.run.metrics.communication_bytes_per_gpu + 2 * bytes / 3, tied.text);
+            assert_true(tied.run.metrics.iteration_time > free_standing.run.metrics.iteration_time);
+            assert_true(tied.run.metrics.iteration_time < free_standing.run.metrics.iteration_time + 2 * least);
+            simulated_release(&tied);
+            simulated_release(&free_standing);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_traffic),      cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_published_memory), cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
+        cmocka_unit_test(test_tied),
+    };
+
+    return cmocka_run_group_tests_name("zero", tests, NULL, NULL);
+}
