@@ -18,19 +18,33 @@ static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
     return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
 }
 
-/* Whether the boundary transfers of replica d take the same way, flow by flow, as those of flow 0 of replica 0. */
+/* Whether all flows from rank p to rank q of replica d take the same way as flow 0 of replica 0. */
+static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
+{
+    for (int t = 0; p != q && t < scenario->strategy.tensor; t++)
+        if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
+                      scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
+            return false;
+    return true;
+}
+
+/* Whether the boundary transfers of replica d take the same way, flow by flow, as those of flow 0 of replica 0. Rules
+ * place the next stage on the next rank, or on the same; a table anywhere. */
 static bool boundaries_alike(const struct scenario *scenario, int d)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct plan *plan = &scenario->plan;
 
-    for (int p = 0; p < spec->pipeline && spec->pipeline > 1; p++) {
-        int q = (p + 1) % spec->pipeline;
-
-        for (int t = 0; t < spec->tensor; t++)
-            if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
-                          scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
+    if (plan->placement != PLACEMENT_TABLE) {
+        for (int p = 0; p < plan->stages; p++)
+            if (!flows_alike(scenario, d, p, (p + 1) % plan->stages))
                 return false;
+        return true;
     }
+    for (int direction = 0; direction < plan_directions(plan); direction++)
+        for (int stage = 0; stage + 1 < plan_global_stages(plan); stage++)
+            if (!flows_alike(scenario, d, plan_rank(plan, direction, stage, NULL),
+                             plan_rank(plan, direction, stage + 1, NULL)))
+                return false;
     return true;
 }
 

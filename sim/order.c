@@ -9,7 +9,7 @@ char *cell_text(const struct order *order, const struct order_cell *cell, char b
 {
     int length = snprintf(buffer, CELL_SIZE, "%d%c%d", cell->stage, work_letter(cell->kind), cell->mb);
 
-    if (order->directed)
+    if (cell->direction >= 0 && (order->directed || !order->directions))     /* 0: not all is read */
         snprintf(buffer + length, CELL_SIZE - (size_t)length, "@%d", cell->direction);
     return buffer;
 }
@@ -69,6 +69,21 @@ static struct stage_table *place_stages(struct arena *arena, struct order *order
     return table;
 }
 
+/* The copies of a stage in both directions add up their gradients: between ranks. */
+static int check_copies(const struct order *order, const struct stage_table *table, struct error *err)
+{
+    char text[CELL_SIZE];
+
+    for (size_t i = 0; order->directed && i < order->count; i++) {
+        const struct order_cell *cell = &order->cells[i];
+
+        if (table->rank[(1 - cell->direction) * order->stages + cell->stage] == cell->rank)
+            return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: rank %d has stage %d of both directions; "
+                             "expected them on different ranks", cell_text(order, cell, text), cell->rank, cell->stage);
+    }
+    return 0;
+}
+
 /* Whether a rule of schedules places the stages just so. */
 static bool placed_by(enum placement placement, const struct order *order, const struct stage_table *table)
 {
@@ -104,6 +119,8 @@ int order_parse(struct arena *arena, const char *file, const char *text, size_t 
     if (!rc && !(table = place_stages(arena, order, sorted)))
         rc = error_add(err, EXIT_INPUT, (struct loc){order->file, 1, 1}, "a rank has %d stages; expected at most %d",
                        order->chunks, MOST_CHUNKS);
+    if (!rc)
+        rc = check_copies(order, table, err);
     if (!rc) {
         for (enum placement placement = PLACEMENT_LOOP; placement < PLACEMENT_TABLE; placement++)
             if (order->strategy.placement == PLACEMENT_TABLE && placed_by(placement, order, table))

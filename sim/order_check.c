@@ -154,7 +154,7 @@ static int read_group(const struct order *order, struct order_cell *const *sorte
     }
     if (!group.first)
         return check_absent(order, wanted, err);
-    return rc ? rc : check_group(order, &group, err);
+    return check_group(order, &group, err) || rc ? -1 : 0;
 }
 
 int order_complete(struct order *order, struct order_cell ***sorted, struct error *err)
