@@ -10,15 +10,15 @@
  *
  *                  who contributes what              who ends with what                    bytes
  *   all_reduce     every rank to every chunk         every rank: all of every chunk        what each rank holds
- *   reduce_scatter every rank to every chunk         rank r: all of share r                n times what a rank ends with
- *   all_gather     rank r to share r                 every rank: every share               n times what a rank begins with
+ *   reduce_scatter every rank to every chunk         rank r: all of share r                n times a rank's end
+ *   all_gather     rank r to share r                 every rank: every share               n times a rank's begin
  *   broadcast      the root to every chunk           every rank: the root's every chunk    what the root holds
  *   reduce         every rank to every chunk         the root: all of every chunk          what each rank holds
  *   all_to_all     every rank to every chunk         rank r: share r of every rank         what each rank holds in all
  *
- * "All of a chunk" is the sum of the contributions, each of them once. In an all_to_all nothing is summed: contributions
- * stay side by side, so that an arrow moves only what its source began with, and REDUCE says that it joins the others.
- * Chunks that a rank does not end with may hold anything at the end. */
+ * "All of a chunk" is the sum of the contributions, each of them once. In an all_to_all nothing is summed:
+ * contributions stay side by side, so that an arrow moves only what its source began with, and REDUCE says that it
+ * joins the others. Chunks that a rank does not end with may hold anything at the end. */
 enum collective_op {
     COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE,
     COLLECTIVE_ALL_TO_ALL, COLLECTIVE_OP_COUNT
@@ -47,7 +47,7 @@ void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nc
 /* All that an algorithm knows of what it is drawn for. */
 struct task {
     int n;                           /* ranks */
-    int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1 where
+    int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours of a node; 1 if
                                         the nodes do not hold equally many */
     double bytes;                    /* the vector (of one channel) */
 };
@@ -71,11 +71,11 @@ struct collective {
     const char *paper;               /* where it and its formula are from */
     const char *figure;              /* its drawing in ASCII, for help */
     const char *formula;             /* its closed form, as text */
-    bool every_nic;                  /* members of one node all send to other nodes by themselves: one channel is enough */
+    bool every_nic;                  /* members of one node all send to other nodes by themselves: a channel will do */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
-    void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest other of the operation draws */
+    void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest other one draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
     /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
@@ -95,12 +95,12 @@ struct group {
     const int *gpus;                 /* one a member */
 };
 
-/* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its own member order, in which the
- * members of every node are rotated, so that channels enter and leave a node through different NICs (as NCCL's rings).
- * lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to member m
- * begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per member, one
- * id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its first
- * lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. */
+/* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its
+ * own member order, in which the members of every node are rotated, so that channels enter and leave a node through
+ * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to
+ * member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
+ * member, one id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its
+ * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. */
 struct cluster;
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,

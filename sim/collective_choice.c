@@ -103,7 +103,8 @@ double collective_cost(const struct collective *collective, const struct cluster
 
     if (collective->cost)
         return collective->cost(&task, &fabric);
-    return collective->ideal(&task, fmax(fabric.inside.latency, far.latency), fmin(fabric.inside.bandwidth, far.bandwidth));
+    return collective->ideal(&task, fmax(fabric.inside.latency, far.latency),
+                             fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
 const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,

@@ -78,14 +78,14 @@ bool lower_cell(struct lowering *lowering, int replica, int rank);
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
 void make_collective_lanes(struct lowering *lowering);
-/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of these
- * gradients have not been lowered. */
+/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
+ * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used);
 
-/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group; whether
- * all replicas are alike, so that one stands for all. */
+/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
+ * whether all replicas are alike, so that one stands for all. */
 int tensor_costs(struct lowering *lowering, struct error *err);
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);

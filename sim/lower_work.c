@@ -62,8 +62,8 @@ static void wait_for(struct waits *waits, struct arrival arrival)
 }
 
 /* The operation of one cell, or of one piece of it. */
-static uint32_t compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
-                        const struct waits *waits)
+static uint32_t compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+                        struct op op, const struct waits *waits)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
@@ -91,8 +91,8 @@ static double until_recompute(const struct lowering *lowering, struct place here
     return until > 0 ? until : 0;
 }
 
-/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest; and
- * with `in_time` where the stage before begins to recompute. */
+/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * and with `in_time` where the stage before begins to recompute. */
 static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
                                 double frees, const struct waits *waits)
 {
@@ -140,7 +140,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
 
     after.seconds = before.seconds - until_recompute(lowering, here, work);
     before.seconds -= after.seconds;
-    on_stage(lowering, here, here.stage - 1, work.mb)->due = compute(lowering, here, work, before, (struct op){0}, waits);
+    on_stage(lowering, here, here.stage - 1, work.mb)->due =
+        compute(lowering, here, work, before, (struct op){0}, waits);
     return compute(lowering, here, work, after, (struct op){.continues = true, .frees = frees}, &(struct waits){0});
 }
 

@@ -49,7 +49,8 @@ static const struct measurement *find(const struct measure *measure, const struc
         const struct measurement *old = &measure->done.items[i];
 
         if (old->collective == wanted->collective && old->bytes == wanted->bytes && old->n == wanted->n &&
-            old->ngroups == wanted->ngroups && old->channels == wanted->channels && !memcmp(old->place, wanted->place, size))
+            old->ngroups == wanted->ngroups && old->channels == wanted->channels &&
+            !memcmp(old->place, wanted->place, size))
             return old;
     }
     return NULL;
@@ -100,7 +101,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         }
     }
     wanted->result = (struct measured){
-        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages, .channels = wanted->channels,
+        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages,
+        .channels = wanted->channels,
     };
     wanted->result.used = collective_choose(wanted->collective, measure->cluster, &group, wanted->bytes,
                                             &wanted->result.channels);
@@ -112,8 +114,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 /* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
 enum { MOST_MESSAGES = 1 << 26 };
 
-int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
-                       double bytes, int channels, struct measured *result, struct error *err)
+int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
+                       int n, double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};
@@ -128,12 +130,14 @@ int measure_collective(struct measure *measure, const struct collective *collect
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
     wanted.result.channels = wanted.channels;
     used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
-    messages = 2.0 * n * used->chunks(&(struct task){.n = n, .per_node = 1, .bytes = bytes}) * wanted.result.channels * ngroups;
+    messages = 2.0 * n * used->chunks(&(struct task){.n = n, .per_node = 1, .bytes = bytes}) *
+               wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},
-                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
-                         "or channels, or another algorithm (dtsim list collectives)", collective->name, n, messages,
+                         "all_reduce: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer "
+                         "ranks or channels, or another algorithm (dtsim list collectives)", collective->name, n,
+                         messages,
                          (double)MOST_MESSAGES);
     }
     known = find(measure, &wanted);

@@ -1,9 +1,9 @@
 /* Automatic all-reduce: of all others, that which its own formula says is the cheapest for this group, on this cluster,
  * of this many bytes. It draws nothing itself; of equals the first listed is taken.
  *
- * Choosing by a model of latency and bandwidth is what NCCL's tuner does (src/graph/tuning.cc), between rings and trees;
- * so do Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J. High
- * Performance Computing Applications 19(1), 2005, section 5. */
+ * Choosing by a model of latency and bandwidth is what NCCL's tuner does (src/graph/tuning.cc), between rings and
+ * trees; so do Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J.
+ * High Performance Computing Applications 19(1), 2005, section 5. */
 #include "collective.h"
 
 const struct collective collective_auto = {

@@ -38,7 +38,8 @@ const struct collective collective_broadcast_ring = {
     .op = COLLECTIVE_BROADCAST,
     .name = "ring",
     .title = "Ring broadcast (pipelined chain)",
-    .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; NCCL (src/device/broadcast.h)",
+    .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; "
+             "NCCL (src/device/broadcast.h)",
     .figure =
         "step  rank 0   rank 1   rank 2   rank 3\n"
         " 0    a => 1\n"

@@ -9,17 +9,17 @@
  *  3             b => 0   a => 1
  *  4             b => 2   a => 3
  *
- * a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it. In the
- * first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that leads too
- * far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further. In a node
- * of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all in one node
- * are treated as nodes. Steps are the first in which the sender is free and has the piece; two children may send to
- * their parent in the same step, and then share its link where links are shared.
+ * a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it. In
+ * the first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that leads
+ * too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further. In a
+ * node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all in one
+ * node are treated as nodes. Steps are the first in which the sender is free and has the piece; two children may send
+ * to their parent in the same step, and then share its link where links are shared.
  *
  * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1 messages.
- * It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders, Speck, Traeff,
- * "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the trees are
- * those of NCCL, src/graph/trees.cc). */
+ * It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders, Speck,
+ * Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel Computing 35(12), 2009; the
+ * trees are those of NCCL, src/graph/trees.cc). */
 #include "pieces.h"
 
 #include <stdlib.h>
@@ -159,7 +159,8 @@ static void send_down(struct plan_of_trees *plan, int t, int chunk)
 /* The arrows in the order of their steps, those of one step in the order in which they were planned. */
 static void draw_plan(struct arrows *arrows, const struct plan_of_trees *plan)
 {
-    size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place), *sorted = xcalloc(plan->arrows.count + 1, sizeof *sorted);
+    size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place);
+    size_t *sorted = xcalloc(plan->arrows.count + 1, sizeof *sorted);
 
     for (size_t i = 0; i < plan->arrows.count; i++)
         place[plan->arrows.items[i].step + 1]++;

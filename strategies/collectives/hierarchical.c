@@ -1,5 +1,5 @@
-/* Hierarchical all-reduce, two levels of rings: a reduce-scatter inside every node, all-reduces between the ranks of the
- * same place in all nodes, each of the share that they hold, and an all-gather inside every node.
+/* Hierarchical all-reduce, two levels of rings: a reduce-scatter inside every node, all-reduces between the ranks of
+ * the same place in all nodes, each of the share that they hold, and an all-gather inside every node.
  *
  * 2 ranks a node
  * step  rank 0   rank 1   rank 2   rank 3
@@ -8,13 +8,13 @@
  *  2    a => 2   c => 3   b => 0   d => 1
  *  3    ab => 1  cd => 0  ab => 3  cd => 2
  *
- * a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. Every rank sends to other nodes,
- * so that all NICs work at once without channels. In one node, where every node holds one rank, and where nodes do not
- * hold equally many, this is the flat ring.
+ * a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. Every rank sends to other
+ * nodes, so that all NICs work at once without channels. In one node, where every node holds one rank, and where nodes
+ * do not hold equally many, this is the flat ring.
  *
  * Cost: with g ranks a node and L nodes, 1/g of the vector a message inside, 1/n between nodes; only 2 (L - 1) messages
- * pay the network's latency (Cho, Finkler, Serrano, Kung, Hunter, "BlueConnect: decomposing all-reduce for deep learning
- * on heterogeneous network hierarchy", IBM J. Research and Development 63(6), 2019). */
+ * pay the network's latency (Cho, Finkler, Serrano, Kung, Hunter, "BlueConnect: decomposing all-reduce for deep
+ * learning on heterogeneous network hierarchy", IBM J. Research and Development 63(6), 2019). */
 #include "collective.h"
 
 static int chunks(const struct task *task)
@@ -59,8 +59,8 @@ const struct collective collective_hierarchical = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "hierarchical",
     .title = "Hierarchical all-reduce (reduce-scatter in the nodes, rings between them, all-gather in the nodes)",
-    .paper = "Cho, Finkler, Serrano, Kung, Hunter, BlueConnect: decomposing all-reduce for deep learning on heterogeneous "
-             "network hierarchy, IBM J. R&D 63(6), 2019",
+    .paper = "Cho, Finkler, Serrano, Kung, Hunter, BlueConnect: decomposing all-reduce for deep learning on "
+             "heterogeneous network hierarchy, IBM J. R&D 63(6), 2019",
     .figure =
         "2 ranks a node\n"
         "step  rank 0   rank 1   rank 2   rank 3\n"

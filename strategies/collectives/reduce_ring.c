@@ -9,7 +9,8 @@
  * a b: the pieces (pieces.h); +> the receiver adds it to its own.
  *
  * Cost: the first of c pieces takes n - 1 hops, and the others follow it: the ring broadcast backwards (Patarasuk,
- * Faraj, Yuan, "Pipelined broadcast on Ethernet switched clusters", IPDPS 2006; as NCCL reduces, src/device/reduce.h). */
+ * Faraj, Yuan, "Pipelined broadcast on Ethernet switched clusters", IPDPS 2006; as NCCL reduces,
+ * src/device/reduce.h). */
 #include "pieces.h"
 
 static int chunks(const struct task *task)
@@ -38,7 +39,8 @@ const struct collective collective_reduce_ring = {
     .op = COLLECTIVE_REDUCE,
     .name = "ring",
     .title = "Ring reduce (pipelined chain)",
-    .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; NCCL (src/device/reduce.h)",
+    .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; "
+             "NCCL (src/device/reduce.h)",
     .figure =
         "step  rank 0   rank 1   rank 2   rank 3\n"
         " 0                               a +> 2\n"

@@ -50,7 +50,8 @@ static double cost(const struct task *task, const struct fabric *fabric)
     double seconds = 0;
 
     for (int distance = 1; distance < task->n; distance *= 2)
-        seconds += 2 * hop_seconds(aligned && distance < task->per_node ? fabric->inside : fabric->between, task->bytes);
+        seconds += 2 * hop_seconds(aligned && distance < task->per_node ? fabric->inside : fabric->between,
+                                   task->bytes);
     return seconds;
 }
 

@@ -83,7 +83,8 @@ static double core_shares(int n)
     return shares;
 }
 
-/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, in all p - 1 vectors. */
+/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, in all p - 1
+ * vectors. */
 static struct traffic share_traffic(const char *name, int n)
 {
     int k = (int)floor(log2(n) + 1e-12);

@@ -1,4 +1,5 @@
-/* What collectives cost on clusters of two levels: their formulas against both engines, and which of them auto takes. */
+/* What collectives cost on clusters of two levels: their formulas against both engines, and which of them auto
+ * takes. */
 #include "collective_run.h"
 #include "measure.h"
 
@@ -42,8 +43,8 @@ static void bus_bandwidths_are_those_of_nccl_tests(void **state)
         assert_true(collective_bus_factor(op, 8) == factors[op]);
 }
 
-/* How much longer than without contention a collective may take where every pair is equally far. A double tree's children
- * send to their parent at once; in a folded core some have less to send and are a message ahead of others. */
+/* How much longer than without contention a collective may take where every pair is equally far. A double tree's
+ * children send to their parent at once; in a folded core some have less to send and are a message ahead of others. */
 static double meeting(const struct collective *collective, int n)
 {
     if (collective == all_reduce("double-tree"))
