@@ -44,12 +44,12 @@ static int unknown(const char *what, const char *word, const char *(*candidate)(
     char names[200] = "";
 
     if (near)
-        return error_add(err, EXIT_USAGE, (struct loc){0}, "unknown %s '%s'; did you mean '%s'? see 'dtsim help plot'", what, word,
-                         near);
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "unknown %s '%s'; did you mean '%s'? See 'dtsim help plot'",
+                         what, word, near);
     for (size_t i = 0; candidate(i, NULL); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), " %s", candidate(i, NULL));
-    return error_add(err, EXIT_USAGE, (struct loc){0}, "unknown %s '%s'; there are:%s; see 'dtsim help plot'", what, word,
-                     names);
+    return error_add(err, EXIT_USAGE, (struct loc){0}, "unknown %s '%s'; there are:%s; see 'dtsim help plot'", what,
+                     word, names);
 }
 
 static const struct kind *find_kind(const char *name, struct error *err)

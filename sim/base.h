@@ -84,7 +84,8 @@ void *xrealloc(void *old, size_t count, size_t size);
      &(list)->items[(list)->count++])
 
 /* The candidate nearest to `word` in edits (insert, delete, replace, swap of neighbours), or NULL when none is near
- * enough to be what was meant; case does not count, nor '-' for '_'. candidate(i) gives the i-th name, NULL past the last. */
+ * enough to be what was meant; case does not count, nor '-' for '_'. candidate(i) gives the i-th name, NULL past the
+ * last. */
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context);
 
 #endif

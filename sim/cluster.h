@@ -1,8 +1,8 @@
 /* cluster: GPUs, the ports that join them inside a node, the NICs and switches that join the nodes.
  *
- * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link each way;
- * inside a node any two ports reach each other without other contention. Every NIC has one link each way; NIC k of a
- * node serves the GPUs with floor(local * nics / gpus_per_node) = k. Nodes hang below leaf switches; between leaves,
+ * GPUs are numbered node by node. Every GPU has a port inside its node (NVLink/NVSwitch or PCIe) with one link each
+ * way; inside a node any two ports reach each other without other contention. Every NIC has one link each way; NIC k of
+ * a node serves the GPUs with floor(local * nics / gpus_per_node) = k. Nodes hang below leaf switches; between leaves,
  * each leaf's uplinks are one link up and one down of leaf_nodes * nics * bandwidth / oversubscription. */
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H

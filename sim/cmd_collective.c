@@ -118,13 +118,15 @@ static void print_result(const struct request *request, bool json, const struct 
     if (json) {
         json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
                                    used->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
-                                   measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s",
-                                   busbw, "messages", (json_int_t)measured->messages, "engine", engine_names[request->engine]);
+                                   measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw,
+                                   "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages,
+                                   "engine", engine_names[request->engine]);
         json_print(object, stdout);
         json_decref(object);
         return;
     }
-    printf("%-14s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes", "messages", "time",
+    printf("%-14s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes",
+           "messages", "time",
            "busbw");
     printf("%-14s %-16s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, request->ranks,
            measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
@@ -174,12 +176,13 @@ static int collective_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_collective = {
     .name = "collective",
-    .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] [--json]",
+    .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] "
+             "[--json]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
-    .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what stands under 'cluster:'\n"
+    .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
                "  --ranks N           the first N GPUs of the cluster\n"
                "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter,\n"
                "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"

@@ -84,7 +84,8 @@ static int list_main(const struct command *command, int argc, char **argv)
     if (!found) {
         const char *meant = nearest(wanted, list_candidate, NULL);
 
-        return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "", meant ? meant : "",
+        return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
+                           meant ? meant : "",
                            meant ? "'?" : "; expected strategies, collectives, gpus, platforms or models");
     }
     return EXIT_OK;

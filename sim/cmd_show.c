@@ -11,6 +11,7 @@ static const char *const options[] = {
 
 static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
 {
+    bool again = scenario->plan.recompute;
     char text[6][48];
 
     fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
@@ -25,8 +26,8 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
                 unit_format_short(UNIT_COUNT, stage->parameters, text[0], 48),
                 unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
                 unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
-                unit_format_short(UNIT_TIME, scenario->plan.recompute ? stage->work[RECOMPUTE].seconds : 0, text[3], 48),
-                unit_format_short(UNIT_BYTES, scenario->plan.recompute ? stage->checkpoint : stage->activation, text[4], 48),
+                unit_format_short(UNIT_TIME, again ? stage->work[RECOMPUTE].seconds : 0, text[3], 48),
+                unit_format_short(UNIT_BYTES, again ? stage->checkpoint : stage->activation, text[4], 48),
                 unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
     }
     fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
@@ -43,7 +44,8 @@ static int show_memory(struct scenario *scenario, bool json, struct error *err)
     scenario->cluster.ideal = true;
     rc = run_init(&run, scenario, err);
     if (run.metrics.ranks && !json)
-        printf("%-6s %14s %14s %14s %14s %14s\n", "rank", "parameters", "gradients", "optimizer", "activations", "total");
+        printf("%-6s %14s %14s %14s %14s %14s\n", "rank", "parameters", "gradients", "optimizer", "activations",
+               "total");
     for (int r = 0; run.metrics.ranks && r < scenario->plan.stages; r++) {
         struct memory_breakdown memory = rank_states(scenario, run.stages, r);
         double values[] = {memory.parameters, memory.gradients, memory.optimizer, run.metrics.ranks[r].peak_activation,
@@ -54,7 +56,8 @@ static int show_memory(struct scenario *scenario, bool json, struct error *err)
             unit_format_short(UNIT_BYTES, values[i], text[i], sizeof text[i]);
         if (!json)
             printf("%-6d %14s %14s %14s %14s %14s\n", r, text[0], text[1], text[2], text[3], text[4]);
-        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f, s:f}", "rank", r, "parameters_bytes", values[0],
+        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f, s:f}", "rank", r,
+                                              "parameters_bytes", values[0],
                                               "gradients_bytes", values[1], "optimizer_bytes", values[2],
                                               "activations_bytes", values[3], "peak_memory_bytes", values[4]));
     }
@@ -142,7 +145,8 @@ static int show_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_show = {
     .name = "show",
-    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --platform] [--set PATH=VALUE]...",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --platform] "
+             "[--set PATH=VALUE]...",
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n",

@@ -1,4 +1,5 @@
-/* data: where the files that come with dtsim are: $DTSIM_DATA, else ../share/dtsim beside the program, else the sources. */
+/* data: where the files that come with dtsim are: $DTSIM_DATA, else ../share/dtsim beside the program, else the
+ * sources. */
 #ifndef DTSIM_DATA_H
 #define DTSIM_DATA_H
 

@@ -141,8 +141,8 @@ static int check_operations(const struct scenario *scenario, double messages, co
     if (work + messages <= MOST)
         return 0;
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
-                     "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' need "
-                     "the fewest", work + messages, (double)MOST);
+                     "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' "
+                     "need the fewest", work + messages, (double)MOST);
 }
 
 static void allocate(struct lowering *lowering)

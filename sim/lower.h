@@ -1,5 +1,6 @@
-/* lower: rows and arrows become a program. Here, once, is drawn which work waits for which: a forward for the activations
- * of the stage before, a backward for the gradients of the stage after, an update for the gradients of all replicas. */
+/* lower: rows and arrows become a program. Here, once, is drawn which work waits for which: a forward for the
+ * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
+ * replicas. */
 #ifndef DTSIM_LOWER_H
 #define DTSIM_LOWER_H
 

@@ -49,7 +49,8 @@ static const struct measurement *find(const struct measure *measure, const struc
         const struct measurement *old = &measure->done.items[i];
 
         if (old->collective == wanted->collective && old->bytes == wanted->bytes && old->n == wanted->n &&
-            old->ngroups == wanted->ngroups && old->channels == wanted->channels && !memcmp(old->place, wanted->place, size))
+            old->ngroups == wanted->ngroups && old->channels == wanted->channels &&
+            !memcmp(old->place, wanted->place, size))
             return old;
     }
     return NULL;
@@ -113,8 +114,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 /* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
 enum { MOST_MESSAGES = 1 << 26 };
 
-int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
-                       double bytes, int channels, struct measured *result, struct error *err)
+int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
+                       int n, double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};

@@ -25,7 +25,7 @@ void measure_release(struct measure *measure);
 
 /* GPUs of `ngroups` groups of `n` that run the collective at the same time: gpus[group * n + member]. channels 0:
  * collective_channels decides. Groups of one take no time. */
-int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups, int n,
-                       double bytes, int channels, struct measured *result, struct error *err);
+int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
+                       int n, double bytes, int channels, struct measured *result, struct error *err);
 
 #endif

@@ -74,8 +74,8 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     free(reached);
 }
 
-/* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its last
- * forward. Too few of them: everything, which says that it is not steady. */
+/* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
+ * last forward. Too few of them: everything, which says that it is not steady. */
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
@@ -105,7 +105,8 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk tells. */
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk
+ * tells. */
 static void read_memory(struct metrics *metrics, const struct program *program)
 {
     double *held = xcalloc((size_t)program->ranks, sizeof *held);
@@ -177,8 +178,8 @@ static void averages(struct metrics *metrics)
     metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
 }
 
-/* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute. Tensor-parallel GPUs
- * divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
+/* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
+ * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
 {
     const struct plan *plan = &scenario->plan;
@@ -261,7 +262,8 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
     unit_format_short(UNIT_BYTES, memory->activations, parts[3], sizeof parts[3]);
     return error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
                      "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
-                     "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it anyway",
+                     "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
+                     "anyway",
                      metrics->peak_rank % scenario->plan.stages,
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],

@@ -4,8 +4,8 @@
  * On its compute lane a rank is always in one of three states, so that for every rank, and for the averages,
  *     compute + exposed communication + bubble = iteration time:
  * - compute: a kernel runs (forward, backward, recompute, update);
- * - exposed communication: a tensor-parallel collective inside a work runs, or the lane waits although what it waits for
- *   has been computed: its data is in flight, or queues behind other data (boundary transfers, gradient all-reduce);
+ * - exposed communication: a tensor-parallel collective inside a work runs, or the lane waits although what it waits
+ *   for has been computed: its data is in flight, or queues behind other data (boundaries, gradient all-reduce);
  * - bubble: it waits for a pipeline neighbour to compute, or has finished before the iteration's end. */
 #ifndef DTSIM_METRICS_H
 #define DTSIM_METRICS_H
@@ -21,9 +21,9 @@ struct rank_metrics {
     double peak_memory;              /* B: states and activations */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady state:
- * a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after the fill
- * and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady
+ * state: a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after
+ * the fill and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
@@ -33,7 +33,7 @@ struct metrics {
     double samples;                  /* an update trains on */
     double samples_per_s;            /* samples an update / iteration time */
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
-    double model_flop, hardware_flop;    /* whole model, an iteration; hardware: with recomputation; NaN: times are given */
+    double model_flop, hardware_flop;    /* whole model, an iteration; hardware: also recomputed; NaN: given times */
     double model_flops_per_gpu;      /* FLOP/s: model_flop / iteration time / GPUs */
     double hardware_flops_per_gpu;
     double mfu, hfu;                 /* these over the GPU's peak in the scenario's precision */

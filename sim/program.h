@@ -1,5 +1,5 @@
-/* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run in
- * the order they were added. An operation also waits for its dependencies, which are earlier operations only; so the
+/* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run
+ * in the order they were added. An operation also waits for its dependencies, which are earlier operations only; so the
  * order of ids is a topological order of everything. */
 #ifndef DTSIM_PROGRAM_H
 #define DTSIM_PROGRAM_H
@@ -7,8 +7,8 @@
 #include "base.h"
 
 enum op_kind {
-    OP_COMPUTE,      /* takes `seconds` on its lane */
-    OP_TRANSFER,     /* moves `bytes` from GPU src to GPU dst; occupies the sender's lane until the last byte arrived */
+    OP_COMPUTE,      /* takes `amount` seconds on its lane */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived */
 };
 
 /* What an operation is for, in charts, spans and metrics. */
@@ -46,7 +46,7 @@ struct lane {
 /* Zero-initialise; program_release when done. Ids are indices. */
 struct program {
     int ranks;
-    int flows;               /* GPUs of each rank whose transfers are operations (the others do the same, undisturbed) */
+    int flows;               /* GPUs of each rank whose transfers are operations (the others do alike, undisturbed) */
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;

@@ -149,7 +149,8 @@ int make_folder(const char *dir, struct error *err)
             continue;
         *slash = 0;
         if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
-            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s", strerror(errno));
+            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s",
+                             strerror(errno));
         *slash = old;
         if (!old)
             return 0;

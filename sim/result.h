@@ -15,8 +15,8 @@ struct run {
     struct metrics metrics;
 };
 
-/* Simulates the scenario. Release in either case (a zeroed struct too). Memory that does not fit is EXIT_INFEASIBLE; the
- * metrics are there all the same. */
+/* Simulates the scenario. Release in either case (a zeroed struct too). Memory that does not fit is EXIT_INFEASIBLE;
+ * the metrics are there all the same. */
 int run_init(struct run *run, struct scenario *scenario, struct error *err);
 void run_release(struct run *run);
 

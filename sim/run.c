@@ -14,7 +14,8 @@ int run_init(struct run *run, struct scenario *scenario, struct error *err)
     rc = lower(scenario, run->stages, LOWER_ITERATION, &measure, &run->lowered, err);
     if (!rc) {
         timeline_init(&run->timeline, &run->lowered.program);
-        rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster, &run->timeline, err);
+        rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster,
+                    &run->timeline, err);
     }
     if (!rc) {
         metrics_init(&run->metrics, scenario, run->stages, &run->lowered, &run->timeline);

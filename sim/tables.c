@@ -144,7 +144,8 @@ static int by_kind_and_index(const void *a, const void *b)
     return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Bytes over every link that carried a transfer, and the share of the iteration that its full rate would have needed. */
+/* Bytes over every link that carried a transfer, and the share of the iteration that its full rate would have
+ * needed. */
 void links_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;

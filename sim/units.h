@@ -18,12 +18,13 @@ enum unit {
 
 /* Reads text as a quantity of that unit into *value (SI). 0, or -1 with what is wrong and what is expected in `why`
  * (at most size bytes), for example "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare "0" is
- * allowed for every unit. Refuses NaN, infinities, hexadecimal, underscores, trailing text. "inf" is not a number here. */
+ * allowed for every unit. Refuses NaN, infinities, hexadecimal, underscores, trailing text. "inf" is not a number
+ * here. */
 int unit_parse(enum unit unit, const char *text, double *value, char *why, size_t size);
 
 /* Whether something of that unit can be so large or small in a machine that people build; what lies far outside is a
- * mistake, and the engines' arithmetic is not made for it. Else -1 and why, as unit_parse. `text` is the value as it was
- * written. Negative values pass. */
+ * mistake, and the engines' arithmetic is not made for it. Else -1 and why, as unit_parse. `text` is the value as it
+ * was written. Negative values pass. */
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size);
 
 /* Writes value so that unit_parse reads exactly the same double back, with the largest prefix that is exact when one

@@ -1,5 +1,5 @@
-/* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the others
- * are recomputed directly before their backward.
+/* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the
+ * others are recomputed directly before their backward.
  *
  *     S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .
  *     S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .
@@ -42,8 +42,8 @@ static void row(struct row *row, const struct plan *plan, int rank)
     }
 }
 
-/* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top; those
- * of the other stages hide behind the wait for the gradient. */
+/* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top;
+ * those of the other stages hide behind the wait for the gradient. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     int slots = plan->micro_batches + plan->stages - 1;

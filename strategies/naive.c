@@ -1,5 +1,5 @@
-/* Naive model parallelism ("vertical" MP): the layers are divided over the ranks and one rank works at a time. A batch of
- * several micro-batches accumulates gradients, one micro-batch through the whole model after another.
+/* Naive model parallelism ("vertical" MP): the layers are divided over the ranks and one rank works at a time. A batch
+ * of several micro-batches accumulates gradients, one micro-batch through the whole model after another.
  *
  *     S4  .  .  .  F1 B1 ~  .  .  .  .  .  .
  *     S3  .  .  F1 .  .  .  B1 ~  .  .  .  .

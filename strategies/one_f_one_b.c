@@ -1,5 +1,5 @@
-/* 1F1B with a flush (PipeDream-Flush, DAPPLE, Megatron-LM): a few forwards, then one forward and one backward in turns, so
- * that a rank holds the activations of at most P - rank micro-batches.
+/* 1F1B with a flush (PipeDream-Flush, DAPPLE, Megatron-LM): a few forwards, then one forward and one backward in turns,
+ * so that a rank holds the activations of at most P - rank micro-batches.
  *
  *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  .  .  .  .  .  .
  *     S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  .  B4 ~  .  .  .  .

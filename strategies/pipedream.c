@@ -1,5 +1,6 @@
-/* PipeDream: asynchronous 1F1B. Micro-batches are its minibatches: the weights are updated after every backward and nothing
- * is flushed, so in the steady state no rank waits; a forward and its backward use the same stashed version of the weights.
+/* PipeDream: asynchronous 1F1B. Micro-batches are its minibatches: the weights are updated after every backward and
+ * nothing is flushed, so in the steady state no rank waits; a forward and its backward use the same stashed version of
+ * the weights.
  *
  *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .  .  .
  *     S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .

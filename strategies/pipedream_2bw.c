@@ -52,14 +52,14 @@ static int ideal_in_flight(const struct plan *plan, int rank)
 const struct strategy strategy_pipedream_2bw = {
     .name = "pipedream-2bw",
     .title = "PipeDream-2BW (double-buffered weights)",
-    .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 3; order as "
-             "in its runtime (github.com/msr-fiddle/pipedream, branch pipedream_2bw, schedules.py)",
+    .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 3; "
+             "order as in its runtime (github.com/msr-fiddle/pipedream, branch pipedream_2bw, schedules.py)",
     .brief = "batches follow each other without a flush, an update a batch, two weight versions",
     .figure = "S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .\n"
               "S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .\n"
               "S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~\n",
-    .formula = "steady state: M (F + B) a batch where M >= P - 1, no bubble; min(M, P - 1 - rank) + 1 micro-batches in flight; "
-               "two weight versions",
+    .formula = "steady state: M (F + B) a batch where M >= P - 1, no bubble; min(M, P - 1 - rank) + 1 micro-batches in "
+               "flight; two weight versions",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .asynchronous = true,
     .batches = 6,
