@@ -44,6 +44,36 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
+/* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
+ * checkpointing): the recomputation then has its place in the backward. */
+static bool fused(const struct lowering *lowering, struct place here)
+{
+    return here.cell->recomputes && scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+}
+
+/* One layer of the work, after its parameters have arrived. */
+static uint32_t layer_work(struct lowering *lowering, struct place here, struct work work, const struct slice *layer,
+                           struct op *op, struct waits *first)
+{
+    bool again = fused(lowering, here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT);
+    double frees = op->frees;
+    uint32_t id;
+
+    if (again) {
+        op->frees = 0;
+        if (!op->continues)      /* the span begins as a backward */
+            lower_compute(lowering, here, work, (struct stage_work){0}, *op, first);
+        *op = (struct op){.continues = true};
+        lower_compute(lowering, here, (struct work){.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb},
+                      layer->work[RECOMPUTE], *op, first);
+        first->count = 0;
+        op->frees = frees;
+    }
+    id = lower_compute(lowering, here, work, layer->work[work.kind], *op, first);
+    *op = (struct op){.continues = true};
+    return id;
+}
+
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op, const struct waits *waits)
 {
     const struct stage *stage = &lowering->stages[here.stage];
@@ -53,6 +83,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     struct waits first = *waits;
     double frees = op.frees;
 
+    if (work.kind == RECOMPUTE && fused(lowering, here))
+        return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers)
         next = stream(lowering, here, COLLECTIVE_ALL_GATHER, slice_elements(layer_of(stage, work.kind, 0)) * each.weights, id);
@@ -66,8 +98,7 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;
-        id = lower_compute(lowering, here, work, layer->work[work.kind], op, &first);
-        op = (struct op){.continues = true};
+        id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
         if (scatters) {
             uint32_t scattered = stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, slice_elements(layer) * each.gradients, id);

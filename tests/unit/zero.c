@@ -199,13 +199,38 @@ static void test_tied(void **state)
         }
 }
 
+/* FSDP's notes: activation checkpointing adds no communication, as a layer is computed again right before its backward.
+ * The seconds are those of the stage all the same. */
+static void test_recomputation(void **state)
+{
+    static const char *const policies[] = {"none", "full"};
+    double bytes[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {transformer: {layers: 6, hidden: 128, heads: 8, sequence: 64, vocabulary: 1024}}\n"
+                 "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+                 "batch: {micro: 2, micro_batches: 3}\nmemory: {recompute: %s}\nstrategy: {data: 4, zero: 3}\n",
+                 policies[k]);
+        bytes[k] = simulated.run.metrics.communication_bytes_per_gpu;
+        expect_near("recompute", simulated.run.metrics.compute[WHAT_RECOMPUTE],
+                    k * 3 * simulated.run.stages[0].work[RECOMPUTE].seconds, simulated.text);
+        expect_near("backward", simulated.run.metrics.compute[WHAT_BACKWARD],
+                    3 * simulated.run.stages[0].work[BACKWARD].seconds, simulated.text);
+        simulated_release(&simulated);
+    }
+    assert_true(bytes[0] == bytes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traffic),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_published_memory), cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
-        cmocka_unit_test(test_tied),
+        cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
     };
 
     return cmocka_run_group_tests_name("zero", tests, NULL, NULL);
