@@ -93,7 +93,7 @@ static struct traffic share_traffic(const char *name, int n)
     if (!strcmp(name, "ring"))
         return (struct traffic){(double)n * (n - 1), n - 1, (n - 1.0) / n};
     if (!strcmp(name, "halving"))
-        return (struct traffic){p * k + 2 * rest, total, folds ? 1 : (n - 1.0) / n};
+        return (struct traffic){p * k + 2 * rest, total, folds > 0 ? 1 : (n - 1.0) / n};
     if (!strcmp(name, "doubling"))
         return (struct traffic){p * k + 2 * rest, total, core_shares(n) / n + folds};
     return (struct traffic){0, 0, 0};
