@@ -81,13 +81,16 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
-/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket. */
+/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
+ * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
-    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients;
+    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
+    if (scenario_strategy(scenario)->asynchronous)
+        updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     for (int d = 0; d < n; d++)
         gpus[d] = scenario_gpu(scenario, 0, d, 0);
     if (!channels)
@@ -101,7 +104,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
     }
     free(gpus);
-    return 2.0 * n * (n - 1) * channels * flows * buckets;
+    return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
 }
 
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
