@@ -16,6 +16,12 @@ static void line(FILE *out, const char *what, enum unit unit, double value, cons
     fprintf(out, "  %-24s %s%s\n", what, unit_format_short(unit, value, text, sizeof text), note);
 }
 
+static void rate(FILE *out, const char *what, double value)
+{
+    if (!isnan(value))
+        fprintf(out, value < 9999.5 ? "  %-24s %.4g\n" : "  %-24s %.0f\n", what, value);
+}
+
 static void percent(FILE *out, const char *what, double value)
 {
     if (!isnan(value))
@@ -50,10 +56,8 @@ static void print_run(const struct run *run, FILE *out)
                 unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
     else if (scenario_strategy(scenario)->asynchronous)
         fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
-    if (!isnan(m->samples_per_s))
-        fprintf(out, "  %-24s %.4g\n", "samples/s", m->samples_per_s);
-    if (!isnan(m->tokens_per_s))
-        fprintf(out, "  %-24s %.5g\n", "tokens/s", m->tokens_per_s);
+    rate(out, "samples/s", m->samples_per_s);
+    rate(out, "tokens/s", m->tokens_per_s);
     line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");
     line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
     percent(out, "MFU", m->mfu);

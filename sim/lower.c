@@ -83,13 +83,16 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
-/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket. */
+/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
+ * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
-    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients;
+    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
+    if (scenario_strategy(scenario)->asynchronous)
+        updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     for (int d = 0; d < n; d++)
         gpus[d] = scenario_gpu(scenario, 0, d, 0);
     if (!channels)
