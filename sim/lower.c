@@ -106,8 +106,9 @@ static double count_messages(const struct scenario *scenario, const struct stage
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
     }
     free(gpus);
-    /* ZeRO 2 scatters the gradients of every micro-batch */
-    return 2.0 * n * (n - 1) * channels * flows * buckets * (spec->zero == 2 ? scenario->plan.micro_batches : 1);
+    if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
+        updates = scenario->plan.micro_batches;
+    return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
 }
 
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
