@@ -212,7 +212,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
-        if (scenario->strategy.zero == 1 || scenario->strategy.zero == 2)
+        if (scenario_hands_out_weights(scenario))
             *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }

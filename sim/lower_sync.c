@@ -128,7 +128,9 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
         *updates = &lowering->updates[prank];
-    bool always = scenario_strategy(lowering->scenario)->asynchronous || lowering->scenario->strategy.zero;
+    bool server = lowering->scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
+    bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
+    bool updates_here = !server || replica == 0;
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -139,12 +141,13 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
             if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
                 !sync_stage(lowering, stage, sums(lowering, *updates + 1)))
                 return false;
-    if (tied_rank(lowering, rank) && !tie(lowering, replica, sums(lowering, *updates + 1)))
+    if (tied_rank(lowering, rank) && (updates_here || !server) && !tie(lowering, replica, sums(lowering, *updates + 1)))
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct holder *holder = holder_of(lowering, prank, chunk);
 
-        seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
+        if (updates_here)
+            seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
         for (int t = 0; t < flows; t++) {
             if (holder->synced[t] != NO_OP)
                 deps[ndeps++] = holder->synced[t];
@@ -163,10 +166,9 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     return true;
 }
 
-/* The all-gather of a stage's updated weights, once all its holders have lowered their updates. */
+/* Hands out a stage's updated weights, once all its holders have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_sync(lowering->scenario)->name);
     double bytes = lowering->stages[stage].parameters * scenario_parameter_bytes(lowering->scenario).weights;
     struct sync sync;
     bool complete = true;
@@ -179,8 +181,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
         sync.ready[i] = sync_holder(&sync, i)->updated;
     }
     if (complete) {
-        lowering->failed = exchange(&sync, gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring"), bytes,
-                                    slot_published) != 0;
+        lowering->failed = exchange(&sync, scenario_hand_out(lowering->scenario), bytes, slot_published) != 0;
         lowering->gathers[stage] = count;
     }
     sync_release(&sync);

@@ -122,9 +122,11 @@ static void read_memory(struct metrics *metrics, const struct program *program)
     free(held);
 }
 
-struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int pipeline_rank)
+struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    int pipeline_rank = program_rank % scenario->plan.stages;
+    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
     int zero = scenario->strategy.zero, share = scenario->strategy.data;
     double parameters = 0, weights = 0, gathered = 0;
 
@@ -138,7 +140,7 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     return (struct memory_breakdown){
         .parameters = zero < 3 || share == 1 ? weights * each.weights : weights * each.weights / share + gathered,
         .gradients = parameters * each.gradients / (zero >= 2 ? share : 1),
-        .optimizer = parameters * each.optimizer / (zero >= 1 ? share : 1),
+        .optimizer = served ? 0 : parameters * each.optimizer / (zero >= 1 ? share : 1),
     };
 }
 
@@ -146,7 +148,7 @@ static void peak_memory(struct metrics *metrics, const struct scenario *scenario
 {
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
-        struct memory_breakdown states = rank_states(scenario, stages, r % scenario->plan.stages);
+        struct memory_breakdown states = rank_states(scenario, stages, r);
 
         rank->peak_memory = states.parameters + states.gradients + states.optimizer + rank->peak_activation;
         if (r > 0 && rank->peak_memory <= metrics->peak_memory)

@@ -22,9 +22,26 @@ const struct collective *scenario_sync(const struct scenario *scenario)
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
 
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        return collective_find(COLLECTIVE_REDUCE, "star");
     if (!scenario->strategy.zero)
         return all_reduce;
     return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
+}
+
+bool scenario_hands_out_weights(const struct scenario *scenario)
+{
+    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 ||
+           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
+}
+
+const struct collective *scenario_hand_out(const struct scenario *scenario)
+{
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
+
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        return collective_find(COLLECTIVE_BROADCAST, "star");
+    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 
 int scenario_gpus(const struct scenario *scenario)
@@ -89,16 +106,22 @@ static int check_placement(const struct scenario *scenario, struct error *err)
                      "strategy: placement: expected tensor, data and pipeline, each once");
 }
 
-/* ZeRO gathers the weights after the one update of an iteration, and shares states among replicas of one model copy. */
-static int check_zero(const struct scenario *scenario, struct error *err)
+/* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
+static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
+    bool server = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
+    const char *key = server ? "data_parallel" : "zero";
 
-    if (!scenario->strategy.zero || (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
+    if (server && scenario->strategy.zero)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                         "strategy: zero: %d does not go with a parameter server, which holds all states; expected 0",
+                         scenario->strategy.zero);
+    if ((!server && !scenario->strategy.zero) ||
+        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                     "strategy: zero: %d does not go with %s, which %s; expected 0", scenario->strategy.zero,
-                     strategy->name,
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
+                     server ? "data_parallel: parameter-server" : "zero: sharing states", strategy->name,
                      strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
@@ -271,7 +294,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_zero(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

@@ -10,7 +10,7 @@
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
 enum optimizer { OPTIMIZER_ADAM, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD };
-enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS };
+enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_COUNT };
 enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
 enum fold { FOLD_AUTO, FOLD_OFF };
@@ -81,7 +81,11 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* What sums the gradients of replicas: the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring).
+/* Whether replicas do not update everything themselves, so that weights are handed out after the update: ZeRO 1 and 2, and
+ * the parameter server, which is replica 0. */
+bool scenario_hands_out_weights(const struct scenario *scenario);
+const struct collective *scenario_hand_out(const struct scenario *scenario);
+/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring).
  */
 const struct collective *scenario_sync(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);

@@ -109,8 +109,9 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
      .fallback = "ddp",
-     .choices = NAMES("ddp", "synchronous"),
-     .brief = "gradient all-reduce in buckets during the last backward, or at once after it"},
+     .choices = NAMES("ddp", "synchronous", "parameter-server"),
+     .brief = "gradient all-reduce in buckets during the last backward; at once after it; or a server (replica 0), which "
+              "gathers all gradients, updates, and sends all weights"},
     {.key = "first_bucket",
      .kind = FIELD_QUANTITY,
      MEMBER(first_bucket),

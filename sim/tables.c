@@ -74,7 +74,7 @@ void memory_write(const struct run *run, FILE *out)
 
     fputs("rank\tt\tbytes\n", out);
     for (int r = 0; r < program->ranks; r++) {
-        struct memory_breakdown states = rank_states(run->scenario, run->stages, r % run->scenario->plan.stages);
+        struct memory_breakdown states = rank_states(run->scenario, run->stages, r);
 
         held[r] = states.parameters + states.gradients + states.optimizer;
         fprintf(out, "%d\t0\t%.17g\n", r, held[r]);

@@ -107,6 +107,8 @@ static struct traffic rooted_traffic(const struct collective *collective, int n)
         return (struct traffic){n - 1, n - 1, broadcast ? ceil(log2(n) - 1e-12) : 1};
     if (!strcmp(collective->name, "ring"))
         return (struct traffic){6 * (n - 1), n - 1, 1};
+    if (!strcmp(collective->name, "star"))
+        return (struct traffic){n - 1, n - 1, broadcast ? n - 1 : 1};
     return (struct traffic){0, 0, 0};
 }
 

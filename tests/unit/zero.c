@@ -199,6 +199,28 @@ static void test_tied(void **state)
         }
 }
 
+/* A parameter server (replica 0) takes n - 1 gradients and sends n - 1 copies of the weights through one port, one after
+ * another; the others send one gradient each. The time grows with the number of workers. */
+static void test_parameter_server(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        for (int data = 2; data <= 8; data++) {
+            double bytes = 4e6, each = 2e-6 + bytes / 100e9;
+            struct simulated simulated;
+
+            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 1 M}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+                     "batch: {micro_batches: 2}\nmemory: {precision: fp32}\nsimulation: {collectives: %s}\n"
+                     "strategy: {data: %d, data_parallel: parameter-server}\n", k ? "measured" : "messages", data);
+            expect_near("iteration", simulated.run.metrics.iteration_time, 6e-3 + 2 * (data - 1) * each, simulated.text);
+            expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, 2 * (data - 1) * bytes / data,
+                        simulated.text);
+            assert_true(simulated.run.metrics.peak_rank == 0);
+            simulated_release(&simulated);
+        }
+}
+
 /* FSDP's notes: activation checkpointing adds no communication, as a layer is computed again right before its backward.
  * The seconds are those of the stage all the same. */
 static void test_recomputation(void **state)
@@ -231,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_published_memory), cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
+        cmocka_unit_test(test_parameter_server),
     };
 
     return cmocka_run_group_tests_name("zero", tests, NULL, NULL);
