@@ -91,6 +91,8 @@ static double count_messages(const struct scenario *scenario, const struct stage
     int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
     double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
+    if (spec->zero == 2)     /* scatters the gradients of every micro-batch */
+        updates = scenario->plan.micro_batches;
     if (scenario_strategy(scenario)->asynchronous)
         updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     for (int d = 0; d < n; d++)
@@ -106,8 +108,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
     }
     free(gpus);
-    /* ZeRO 2 scatters the gradients of every micro-batch */
-    return 2.0 * n * (n - 1) * channels * flows * buckets * (spec->zero == 2 ? scenario->plan.micro_batches : 1);
+    return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
 }
 
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
