@@ -9,7 +9,7 @@ out=${1:-out/demo}
 
 echo "== building"
 cmake --preset release >/dev/null
-cmake --build build --target dtsim -j "$(nproc)" | tail -n 1
+cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
 dtsim=build/dtsim
 
 value() { awk -v key="\"$2\":" '$1 == key { sub(/,$/, "", $2); print $2; exit }' "$1/result.json"; }

@@ -182,19 +182,20 @@ const struct command cmd_collective = {
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
-    .options = "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
-               "  --ranks N           the first N GPUs of the cluster\n"
-               "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter,\n"
-               "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
-               "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
-               "                      all_to_all\n"
-               "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first. For auto the\n"
-               "                      algorithm that it chose is shown\n"
-               "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
-               "                      the ranks fill several nodes of several GPUs, else 1\n"
-               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
-               "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
-               "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
-               "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
+    .options =
+        "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
+        "  --ranks N           the first N GPUs of the cluster\n"
+        "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter,\n"
+        "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
+        "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
+        "                      all_to_all\n"
+        "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first. For auto the\n"
+        "                      algorithm that it chose is shown\n"
+        "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
+        "                      the ranks fill several nodes of several GPUs, else 1\n"
+        "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+        "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
+        "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
+        "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
     .main = collective_main,
 };

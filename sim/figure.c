@@ -17,7 +17,8 @@ static size_t action_length(const struct row *row, size_t first)
 }
 
 /* "2F5", or "(2F5;1B3)O". */
-static char *action_format(const struct plan *plan, int rank, const struct row *row, size_t first, char *buffer, size_t size)
+static char *action_format(const struct plan *plan, int rank, const struct row *row, size_t first, char *buffer,
+                           size_t size)
 {
     size_t length = action_length(row, first), at = 0;
     char cell[40];
@@ -126,8 +127,9 @@ static int replay_rows(struct scenario *scenario, struct replayed *replayed, str
     time_cells(replayed);
     measure_slot(replayed);
     if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {
-        rc = error_add(err, EXIT_INPUT, node_loc(scenario->node, "model"),
-                       "model: no work takes time, or one 10 million times less than the whole; there is no slot to draw");
+        rc = error_add(
+            err, EXIT_INPUT, node_loc(scenario->node, "model"),
+            "model: no work takes time, or one 10 million times less than the whole; there is no slot to draw");
         replayed_release(replayed);
     }
     return rc;
@@ -372,7 +374,7 @@ void groups_print(const struct scenario *scenario, FILE *out)
     fputs("\ngpu\tnode\tstage\treplica\ttensor\n", out);
     for (int i = 0; i < gpus; i++)
         fprintf(out, "%d\t%d\t%d\t%d\t%d\n", place[i][0],
-                scenario->cluster.ideal ? 0 : cluster_node_of(&scenario->cluster, place[i][0]), place[i][3], place[i][2],
-                place[i][1]);
+                scenario->cluster.ideal ? 0 : cluster_node_of(&scenario->cluster, place[i][0]), place[i][3],
+                place[i][2], place[i][1]);
     free(place);
 }

@@ -91,8 +91,6 @@ static double count_messages(const struct scenario *scenario, const struct stage
     int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
     double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
-    if (spec->zero == 2)     /* scatters the gradients of every micro-batch */
-        updates = scenario->plan.micro_batches;
     if (scenario_strategy(scenario)->asynchronous)
         updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     for (int d = 0; d < n; d++)
@@ -108,6 +106,8 @@ static double count_messages(const struct scenario *scenario, const struct stage
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
     }
     free(gpus);
+    if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
+        updates = scenario->plan.micro_batches;
     return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
 }
 

@@ -107,7 +107,8 @@ uint32_t *slot_published(struct holder *holder)
     return holder->published;
 }
 
-static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes, holder_slot *slot)
+static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes,
+                              holder_slot *slot)
 {
     struct lowering *lowering = sync->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
@@ -133,7 +134,8 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
 }
 
 /* All holders begin when the last is ready, and take the measured time. */
-static int exchange_measured(struct sync *sync, const struct collective *collective, struct op like, double bytes, holder_slot *slot)
+static int exchange_measured(struct sync *sync, const struct collective *collective, struct op like, double bytes,
+                             holder_slot *slot)
 {
     struct lowering *lowering = sync->lowering;
     struct measured measured;

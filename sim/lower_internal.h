@@ -82,8 +82,8 @@ struct waits { uint32_t *ids; size_t count; };
 
 /* lower_work.c */
 /* The operation of one cell, or of one piece of it, on the compute lane. */
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
-                       const struct waits *waits);
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+                       struct op op, const struct waits *waits);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
@@ -120,18 +120,20 @@ uint32_t collective_lane(const struct lowering *lowering, int program_rank, int 
 /* What a collective over all holders of a stage costs, measured alone. */
 int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
                      struct measured *measured);
-/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of these
- * gradients have not been lowered. */
+/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
+ * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
 /* ZeRO 1 and 2: after the update of all replicas, the all-gather of the weights that each of them updated. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
-/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, and whose gradients it scatters as they are ready. */
+/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, and whose gradients it scatters as they are ready.
+ */
 bool zero_applies(const struct lowering *lowering, enum work_kind kind);
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op, const struct waits *waits);
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                   const struct waits *waits);
 
-/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group; whether
- * all replicas are alike, so that one stands for all. */
+/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
+ * whether all replicas are alike, so that one stands for all. */
 int tensor_costs(struct lowering *lowering);
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);

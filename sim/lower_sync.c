@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients become
- * ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
+/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
+ * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
 static void stage_buckets(const struct scenario *scenario, const struct stage *stage, struct buckets *buckets)
 {
     const struct strategy_spec *spec = &scenario->strategy;
@@ -57,7 +57,8 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 
             for (int i = 0; i < sync.here; i++)
                 sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
-            lowering->failed = exchange(&sync, scenario_sync(lowering->scenario), buckets->items[b].bytes, slot_synced) != 0;
+            lowering->failed =
+                exchange(&sync, scenario_sync(lowering->scenario), buckets->items[b].bytes, slot_synced) != 0;
         }
     sync_release(&sync);
     return complete && !lowering->failed;
@@ -97,7 +98,8 @@ static bool tie(struct lowering *lowering, int replica, int count)
         }
         collective_lower(collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &scenario->cluster,
                          &(struct group){.n = 2, .ranks = ranks, .gpus = gpus}, bytes, 1, lanes, ready,
-                         (struct op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = -1}, lowering->program, done);
+                         (struct op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = -1}, lowering->program,
+                         done);
         for (int i = 0; i < 2; i++)
             holder_of(lowering, ranks[i], chunk[i])->tied[t] = done[i];
     }
@@ -105,8 +107,8 @@ static bool tie(struct lowering *lowering, int replica, int count)
     return true;
 }
 
-/* Two directions hold both copies on either rank, and sum them there. Asynchronous schedules do not: waiting for the other
- * end of the pipeline at every update would be a flush. */
+/* Two directions hold both copies on either rank, and sum them there. Asynchronous schedules do not: waiting for the
+ * other end of the pipeline at every update would be a flush. */
 static bool tied_rank(const struct lowering *lowering, int rank)
 {
     int last = plan_global_stages(lowering->plan) - 1;
@@ -124,7 +126,8 @@ static int sums(const struct lowering *lowering, int updates)
 
 bool lower_update(struct lowering *lowering, int replica, int rank)
 {
-    int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows, *updates = &lowering->updates[prank];
+    int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
+        *updates = &lowering->updates[prank];
     bool always = scenario_strategy(lowering->scenario)->asynchronous || lowering->scenario->strategy.zero;
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;

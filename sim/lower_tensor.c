@@ -1,5 +1,5 @@
-/* The tensor-parallel group of a rank: its GPUs act in lockstep, so its collectives are part of the work's duration, and
- * where its GPUs use links of their own one flow stands for all. */
+/* The tensor-parallel group of a rank: its GPUs act in lockstep, so its collectives are part of the work's duration,
+ * and where its GPUs use links of their own one flow stands for all. */
 #include "lower_internal.h"
 
 #include <stdlib.h>
@@ -133,8 +133,8 @@ static int group_and_siblings(const struct scenario *scenario, int d, int p, int
     return groups;
 }
 
-static int tensor_cost(struct lowering *lowering, const struct collective *collective, int replica, int rank, double bytes,
-                       int *gpus, struct tensor_cost *cost)
+static int tensor_cost(struct lowering *lowering, const struct collective *collective, int replica, int rank,
+                       double bytes, int *gpus, struct tensor_cost *cost)
 {
     const struct scenario *scenario = lowering->scenario;
     struct measured measured;

@@ -58,8 +58,8 @@ static void wait_for(struct waits *waits, struct arrival arrival)
         waits->ids[waits->count++] = arrival.first + i;
 }
 
-uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost, struct op op,
-                       const struct waits *waits)
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+                       struct op op, const struct waits *waits)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
@@ -88,10 +88,10 @@ static double until_recompute(const struct lowering *lowering, struct place here
     return until > 0 ? until : 0;
 }
 
-/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest; and
- * with `in_time` where the stage before begins to recompute. */
-static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time, struct op op,
-                                const struct waits *waits)
+/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * and with `in_time` where the stage before begins to recompute. */
+static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
+                                struct op op, const struct waits *waits)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
@@ -251,7 +251,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
 
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        if (lowering->whole && !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
+        if (lowering->whole &&
+            !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
             return false;
         ++*cursor;
         return true;

@@ -1,7 +1,8 @@
-/* ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's parameters.
- * All of a layer's are gathered before it is computed, while the layer before it is; its gradients are scattered as soon as
- * they are ready. All replicas do the same at the same time, so their collectives are measured durations. One stream does
- * both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE). */
+/* ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's
+ * parameters. All of a layer's are gathered before it is computed, while the layer before it is; its gradients are
+ * scattered as soon as they are ready. All replicas do the same at the same time, so their collectives are measured
+ * durations. One stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's
+ * BACKWARD_PRE). */
 #include "lower_internal.h"
 
 bool zero_applies(const struct lowering *lowering, enum work_kind kind)
@@ -11,7 +12,8 @@ bool zero_applies(const struct lowering *lowering, enum work_kind kind)
 }
 
 /* A measured collective over a layer's parameters, on the rank's stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, double bytes, uint32_t after)
+static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, double bytes,
+                       uint32_t after)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct measured measured;
@@ -21,10 +23,18 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum collec
         lowering->failed |= bytes > 0;
         return NO_OP;
     }
-    return program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0), .amount = measured.seconds,
-        .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1, .stage = here.stage,
-    }, &after, after == NO_OP ? 0 : 1);
+    return program_add(lowering->program,
+                       (struct op){
+                           .kind = OP_COMPUTE,
+                           .what = WHAT_SYNC,
+                           .lane = collective_lane(lowering, prank, 0, 0),
+                           .amount = measured.seconds,
+                           .communication = measured.seconds,
+                           .sent = measured.bytes_sent,
+                           .mb = -1,
+                           .stage = here.stage,
+                       },
+                       &after, after == NO_OP ? 0 : 1);
 }
 
 static double slice_elements(const struct slice *slice)
@@ -74,7 +84,8 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     return id;
 }
 
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op, const struct waits *waits)
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                   const struct waits *waits)
 {
     const struct stage *stage = &lowering->stages[here.stage];
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
@@ -87,7 +98,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers)
-        next = stream(lowering, here, COLLECTIVE_ALL_GATHER, slice_elements(layer_of(stage, work.kind, 0)) * each.weights, id);
+        next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
+                      slice_elements(layer_of(stage, work.kind, 0)) * each.weights, id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
@@ -101,7 +113,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
         if (scatters) {
-            uint32_t scattered = stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, slice_elements(layer) * each.gradients, id);
+            uint32_t scattered =
+                stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, slice_elements(layer) * each.gradients, id);
 
             for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
                 here.holder->synced[t] = scattered;

@@ -135,8 +135,8 @@ int measure_collective(struct measure *measure, const struct collective *collect
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},
                          "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
-                         "or channels, or another algorithm (dtsim list collectives)", collective_op_names[collective->op],
-                         collective->name, n, messages, (double)MOST_MESSAGES);
+                         "or channels, or another algorithm (dtsim list collectives)",
+                         collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
     }
     known = find(measure, &wanted);
     if (known) {

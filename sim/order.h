@@ -1,4 +1,5 @@
-/* order: the rows of a schedule that somebody wrote, in PyTorch's notation as CSV: a line a rank, cells from left to right,
+/* order: the rows of a schedule that somebody wrote, in PyTorch's notation as CSV: a line a rank, cells from left to
+ * right,
  * "<global stage><kind><micro-batch>" counted from 0, kinds F B I W R, "@0" or "@1" where there are two directions, an
  * overlapped pair "(1F1;0B0)O". Empty cells (idle slots) and spaces count for nothing. */
 #ifndef DTSIM_ORDER_H

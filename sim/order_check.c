@@ -28,8 +28,8 @@ static int check_stages(struct order *order, struct order_cell *const *sorted, s
 
         last = cell->stage > last->stage ? cell : last;
         if (cell->stage > *next)
-            return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: stages count from 0, and there is no stage %d",
-                             cell_text(order, cell, text), *next);
+            return error_add(err, EXIT_INPUT, cell_loc(order, cell),
+                             "%s: stages count from 0, and there is no stage %d", cell_text(order, cell, text), *next);
         if (cell->stage == *next) {
             holder = cell;
             reported = false;
@@ -130,8 +130,9 @@ static int check_absent(const struct order *order, const struct order_cell *want
             found = &order->cells[i];
             break;
         }
-    return error_add(err, EXIT_INPUT, cell_loc(order, found), "%s: micro-batch %d has no work on stage %d: %s is missing",
-                     cell_text(order, found, text[0]), wanted->mb, wanted->stage, cell_text(order, wanted, text[1]));
+    return error_add(err, EXIT_INPUT, cell_loc(order, found),
+                     "%s: micro-batch %d has no work on stage %d: %s is missing", cell_text(order, found, text[0]),
+                     wanted->mb, wanted->stage, cell_text(order, wanted, text[1]));
 }
 
 /* The cells from `at` on that are the same stage's and micro-batch's as `wanted`. */

@@ -116,7 +116,8 @@ static int explain(const struct walk *walk, int rank, struct error *err)
             fprintf(out, "rank %d waits at %s", rank, cell_text(order, waits, cells[0]));
         if (wanted->rank == rank)
             fprintf(out, " for %s, which %s (line %d, column %d)", cell_text(order, wanted, cells[1]),
-                    wanted->at <= last->at ? "is part of the same action" : "it would do later", wanted->line, wanted->column);
+                    wanted->at <= last->at ? "is part of the same action" : "it would do later", wanted->line,
+                    wanted->column);
         else
             fprintf(out, " for rank %d (%s)", wanted->rank, cell_text(order, wanted, cells[1]));
         from = from ? from : waits;

@@ -7,7 +7,8 @@
 /* order_text.c: the cells of a text, rank by rank; nothing is known of them yet but that each is one. */
 int order_read(struct arena *arena, const char *text, size_t length, struct order *order, struct error *err);
 
-/* order_check.c: that nothing is missing or twice; gives the cells sorted by direction, stage and micro-batch (free it). */
+/* order_check.c: that nothing is missing or twice; gives the cells sorted by direction, stage and micro-batch (free
+ * it). */
 int order_complete(struct order *order, struct order_cell ***sorted, struct error *err);
 
 /* order_deadlock.c: refuses what waits for itself, saying how. */

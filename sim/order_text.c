@@ -25,7 +25,8 @@ static struct loc loc_of(const struct reader *reader, const char *at)
 
 static int refuse(struct reader *reader, const char *expected)
 {
-    char shown[CLIP_SIZE], *text = arena_strndup(reader->arena, reader->cell, (size_t)(reader->cell_end - reader->cell));
+    char shown[CLIP_SIZE],
+        *text = arena_strndup(reader->arena, reader->cell, (size_t)(reader->cell_end - reader->cell));
 
     text_clip(text, shown, sizeof shown);
     return error_add(reader->err, EXIT_INPUT, loc_of(reader, reader->cell), "expected %s, found '%s'", expected, shown);
@@ -202,7 +203,8 @@ static int directions_read(struct order *order, struct error *err)
 
 int order_read(struct arena *arena, const char *text, size_t length, struct order *order, struct error *err)
 {
-    struct reader reader = {.arena = arena, .order = order, .err = err, .end = text + length, .line_start = text, .line = 1};
+    struct reader reader = {
+        .arena = arena, .order = order, .err = err, .end = text + length, .line_start = text, .line = 1};
     size_t lines = 2;
     int rc;
 
@@ -213,7 +215,8 @@ int order_read(struct arena *arena, const char *text, size_t length, struct orde
     order->first = ARENA_ARRAY(arena, size_t, lines);
     rc = lines_read(&reader);
     if (!rc && !reader.cells.count)
-        rc = error_add(err, EXIT_INPUT, (struct loc){order->file, 1, 1}, "the file is empty; expected cells such as 0F0");
+        rc = error_add(err, EXIT_INPUT, (struct loc){order->file, 1, 1},
+                       "the file is empty; expected cells such as 0F0");
     if (!rc) {
         order->cells = ARENA_ARRAY(arena, struct order_cell, reader.cells.count);
         memcpy(order->cells, reader.cells.items, reader.cells.count * sizeof *order->cells);

@@ -51,7 +51,9 @@ int scenario_gpu(const struct scenario *scenario, int t, int d, int p)
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
-    double states = scenario->memory.optimizer == OPTIMIZER_ADAM ? 8 : scenario->memory.optimizer == OPTIMIZER_MOMENTUM ? 4 : 0;
+    double states = scenario->memory.optimizer == OPTIMIZER_ADAM       ? 8
+                    : scenario->memory.optimizer == OPTIMIZER_MOMENTUM ? 4
+                                                                       : 0;
     double weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
 
     return (struct parameter_bytes){
@@ -70,7 +72,8 @@ enum dtype scenario_dtype(const struct scenario *scenario)
     return dtypes[scenario->memory.precision];
 }
 
-#define STRATEGY_LOC(scenario, key) node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
+#define STRATEGY_LOC(scenario, key)                                                                                    \
+    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_placement(const struct scenario *scenario, struct error *err)
@@ -94,11 +97,13 @@ static int check_zero(const struct scenario *scenario, struct error *err)
     if (!scenario->strategy.zero || (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                     "strategy: zero: %d does not go with %s, which %s; expected 0", scenario->strategy.zero, strategy->name,
+                     "strategy: zero: %d does not go with %s, which %s; expected 0", scenario->strategy.zero,
+                     strategy->name,
                      strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
-/* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree. */
+/* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
+ */
 static int resolve_order(struct scenario *scenario, struct error *err)
 {
     struct strategy_spec *spec = &scenario->strategy;
@@ -110,9 +115,10 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
         return 0;
     if (!spec->schedule.csv)
-        return error_add(err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
-                         "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
-                         scenario_strategy(scenario)->name);
+        return error_add(
+            err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
+            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
+            scenario_strategy(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
     if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
@@ -124,13 +130,14 @@ static int resolve_order(struct scenario *scenario, struct error *err)
         spec->pipeline = order->ranks;
     if (spec->pipeline != order->ranks)
         rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "pipeline"),
-                       "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file, order->ranks);
+                       "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file,
+                       order->ranks);
     if (!batch->micro_batches)
         batch->micro_batches = order->micro_batches;
     if (batch->micro_batches != order->micro_batches)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "micro_batches"),
-                       "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file, order->micro_batches,
-                       order->directions > 1 ? " in both directions" : "");
+                       "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file,
+                       order->micro_batches, order->directions > 1 ? " in both directions" : "");
     return rc;
 }
 
@@ -164,8 +171,9 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
     bool sized = !cluster->ideal && cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
-        return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor %d x pipeline %d x data %d is more than 1048576 GPUs",
-                         spec->tensor, spec->pipeline, spec->data ? spec->data : 1);
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: tensor %d x pipeline %d x data %d is more than 1048576 GPUs", spec->tensor,
+                         spec->pipeline, spec->data ? spec->data : 1);
     if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
         return error_add(err, EXIT_INFEASIBLE, loc,
                          "strategy: tensor %d x pipeline %d = %d does not divide the cluster's %d GPUs",
@@ -225,7 +233,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
     if (model->stages.count > 1 && (int)model->stages.count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
                        "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
-                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks, stages);
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       stages);
     if (!model->transformer && scenario->strategy.tensor > 1)
         rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
                        "strategy: tensor: %d needs a transformer; this model's times are given whole",
@@ -267,7 +276,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
     if (strategy->batches)
-        scenario->plan.batches = scenario->batch.count = scenario->batch.count ? scenario->batch.count : strategy->batches;
+        scenario->plan.batches = scenario->batch.count =
+            scenario->batch.count ? scenario->batch.count : strategy->batches;
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
@@ -288,7 +298,8 @@ static const char *stem(struct arena *arena, const char *path)
     return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }
 
-int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario, struct error *err)
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
+                  struct error *err)
 {
     int rc;
 

@@ -70,23 +70,27 @@ struct scenario {
 };
 extern const struct table scenario_table;
 
-/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages than
- * layers and the like are EXIT_INFEASIBLE. Release in either case. */
-int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err);
-/* The same from a tree in the arena, which the scenario takes over; without a name of its own it is called after `name`. */
-int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario, struct error *err);
+/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages
+ * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
+                  struct error *err);
+/* The same from a tree in the arena, which the scenario takes over; without a name of its own it is called after
+ * `name`. */
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
+                  struct error *err);
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* What sums the gradients of replicas: the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring). */
+/* What sums the gradients of replicas: the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring).
+ */
 const struct collective *scenario_sync(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * pipeline * data */
 /* Which GPU is tensor index t of pipeline rank p of replica d. */
 int scenario_gpu(const struct scenario *scenario, int t, int d, int p);
 
-/* Bytes per parameter of weights and gradients, and of the optimizer's states with fp32 master weights (Rajbhandari et al.
- * 2020, ZeRO, section 3.1: 2 + 2 + 12 for mixed precision with Adam), and what one update reads and writes. */
+/* Bytes per parameter of weights and gradients, and of the optimizer's states with fp32 master weights (Rajbhandari et
+ * al. 2020, ZeRO, section 3.1: 2 + 2 + 12 for mixed precision with Adam), and what one update reads and writes. */
 struct parameter_bytes { double weights, gradients, optimizer, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 enum dtype scenario_dtype(const struct scenario *scenario);

@@ -217,7 +217,8 @@ char work_letter(enum work_kind kind)
 
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)
 {
-    int length = snprintf(buffer, size, "%d%c%d", plan_global_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
+    int length =
+        snprintf(buffer, size, "%d%c%d", plan_global_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
 
     if (plan_directions(plan) > 1 && (size_t)length < size)
         snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, rank, work.chunk));

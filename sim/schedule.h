@@ -1,5 +1,5 @@
-/* schedule: what a pipeline schedule writes, all that its file in strategies/ sees. A paper draws a schedule as a grid: a
- * row a rank, work from left to right. A strategy writes such rows; it never writes times or dependencies. */
+/* schedule: what a pipeline schedule writes, all that its file in strategies/ sees. A paper draws a schedule as a grid:
+ * a row a rank, work from left to right. A strategy writes such rows; it never writes times or dependencies. */
 #ifndef DTSIM_SCHEDULE_H
 #define DTSIM_SCHEDULE_H
 
@@ -25,8 +25,8 @@ void recompute(struct row *row, int chunk, int mb);
 /* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
 
-/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last one. Only asynchronous
- * schedules write it; the rows of the others end with it, after a flush. */
+/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last one. Only
+ * asynchronous schedules write it; the rows of the others end with it, after a flush. */
 void update(struct row *row);
 
 /* Which part of the model a rank's chunk is, with P ranks and V chunks a rank. */
@@ -89,8 +89,9 @@ struct strategy {
     /* The row of one rank; or, where rows depend on each other, the rows of all ranks at once. */
     void (*row)(struct row *row, const struct plan *plan, int rank);
     void (*rows)(struct row *rows, const struct plan *plan);
-    /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a micro-batch;
-     * a backward that is split takes b / 2 twice. NULL: no closed form; NaN: none for such a plan or such times. */
+    /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a
+     * micro-batch; a backward that is split takes b / 2 twice. NULL: no closed form; NaN: none for such a plan or such
+     * times. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
     /* Most micro-batches (in all chunks) whose forward is done and backward (or its second half) is not, on that rank.
      * NULL: no closed form; -1: none for such a plan. */
@@ -105,8 +106,8 @@ bool rows_deadlock(const struct row *rows, const struct plan *plan);
 
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
-/* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and forwards
- * use the newest, or with vertical_sync that of the input stage. */
+/* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and
+ * forwards use the newest, or with vertical_sync that of the input stage. */
 int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank);
 
 /* All of strategies/list.h, in its order. */
@@ -126,8 +127,8 @@ int plan_rank(const struct plan *plan, int direction, int global_stage, int *chu
 /* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 
-/* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it where
- * there are two directions. */
+/* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it
+ * where there are two directions. */
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size);
 char work_letter(enum work_kind kind);
 

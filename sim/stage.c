@@ -25,8 +25,8 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     else
         add_kernels(&work, scenario, layer, phase, false);
     work.all_reduces = layer->all_reduces[phase];
-    /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et al.
-     * 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
+    /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
+     * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->all_reduces[PHASE_BACKWARD_INPUT];
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE)
@@ -41,8 +41,8 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     };
 }
 
-/* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather the
- * shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
+/* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
+ * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
 static bool boundary_divided(const struct scenario *scenario)
 {
     return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
@@ -218,7 +218,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
-        struct route route = cluster_route(&scenario->cluster, scenario_gpu(scenario, 0, 0, 0), scenario_gpu(scenario, 0, 0, 1));
+        struct route route =
+            cluster_route(&scenario->cluster, scenario_gpu(scenario, 0, 0, 0), scenario_gpu(scenario, 0, 0, 1));
 
         times->communication = route.latency + stages[0].boundary / route.bandwidth;
     }
@@ -230,7 +231,8 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
     struct row *rows = strategy->asynchronous ? rows_of(strategy, &scenario->plan) : NULL;
 
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
-        stages[s].versions = rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
+        stages[s].versions =
+            rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
     if (rows)
         rows_release(rows, scenario->plan.stages);
 }

@@ -7,12 +7,13 @@
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
     double seconds;          /* kernels alone */
-    int all_reduces;         /* of the tensor group, on top; under sequence parallelism reduce-scatters with all-gathers */
+    int all_reduces; /* of the tensor group, on top; under sequence parallelism reduce-scatters with all-gathers */
     int hidden_gathers;      /* all-gathers that overlap with kernels: bytes, no seconds */
     double flop;             /* of matrix products */
 };
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
-/* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed. */
+/* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed.
+ */
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* parameters of each tensor, in the model's order */
@@ -35,8 +36,8 @@ struct stage {
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 
-/* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages than
- * layers, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+/* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
+ * than layers, tensor degrees that do not divide (EXIT_INFEASIBLE). */
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err);
 
 #endif
