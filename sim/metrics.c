@@ -10,7 +10,8 @@ static double later(double a, double b)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last. A measured collective communicates from its start. */
+ * waited for last. A wait for a collective over replicas is that all along, also where it is a measured duration: no
+ * pipeline neighbour is waited for. */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct program *program = timeline->program;
@@ -26,7 +27,7 @@ static double communicating_since(const struct timeline *timeline, const struct 
     if (last == UINT32_MAX)
         return start;
     const struct op *awaited = &program->ops.items[last];
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return 0;
     if (awaited->kind != OP_TRANSFER)
         return start;

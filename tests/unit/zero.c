@@ -246,6 +246,20 @@ static void test_recomputation(void **state)
     assert_true(bytes[0] == bytes[1]);
 }
 
+/* Without a pipeline nobody is a bubble: whatever a rank waits for is communication. */
+static void test_no_bubble(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: pcie-10gbe, nodes: 1}\n"
+                 "batch: {global: 16}\nstrategy: {zero: %d}\n", zero);
+        assert_true(simulated.run.metrics.bubble < 1e-9 && simulated.run.metrics.exposed_communication > 0);
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
         cmocka_unit_test(test_parameter_server),
+        cmocka_unit_test(test_no_bubble),
     };
 
     return cmocka_run_group_tests_name("zero", tests, NULL, NULL);
