@@ -223,8 +223,9 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     if (!batch->micro_batches) {
         if (batch->global % step)
             return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
-                             "batch: global: %d is no multiple of micro %d x data %d = %lld samples", batch->global,
-                             batch->micro, scenario->strategy.data, step);
+                             "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global,
+                             batch->micro, scenario->strategy.data,
+                             node_get(scenario->strategy.node, "data") ? "" : " (what remains of the cluster)", step);
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
