@@ -164,7 +164,9 @@ static void allocate(struct lowering *lowering)
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
     lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->summed = ARENA_ARRAY(arena, uint32_t *, plan_global_stages(lowering->plan));
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
+    lowering->untied = arena_alloc(arena, (size_t)lowering->out->replicas * sizeof *lowering->untied);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
@@ -180,7 +182,8 @@ static void allocate(struct lowering *lowering)
         for (int t = 0; t < flows; t++)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1));
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1) +
+                                                       lowering->plan->chunks * lowering->out->replicas * 2);
 }
 
 static void lowering_release(struct lowering *lowering)

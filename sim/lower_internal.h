@@ -54,7 +54,9 @@ struct lowering {
     bool **completes;                /* a pipeline rank and cell of its row: it completes its chunk's gradients */
     struct buckets *buckets;         /* a global stage; empty without data parallelism */
     int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */
+    uint32_t **summed;               /* a global stage: what each holder had computed when the last sum could begin */
     int *ties;                       /* a replica: sums of tied gradients so far */
+    uint32_t (*untied)[2];           /* a replica: likewise of the last of them, on the first and the last stage */
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */

@@ -51,6 +51,12 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     sync_init(&sync, lowering, stage);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count;
+    if (complete && lowering->syncs[stage] < count) {
+        if (!lowering->summed[stage])
+            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
+        for (int i = 0; i < sync.here; i++)
+            lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
+    }
     for (; complete && lowering->syncs[stage] < count; lowering->syncs[stage]++)
         for (size_t b = 0; !lowering->failed && b < buckets->count; b++) {
             size_t at = (size_t)lowering->syncs[stage] * buckets->count + b;
@@ -95,6 +101,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
             lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
                                     flows * lowering->channels + lowering->ties[replica] * flows + t);
             ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
+            lowering->untied[replica][i] = holder->complete;
         }
         collective_lower(collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &scenario->cluster,
                          &(struct group){.n = 2, .ranks = ranks, .gpus = gpus}, bytes, 1, lanes, ready,
@@ -145,16 +152,22 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct holder *holder = holder_of(lowering, prank, chunk);
+        int stage = plan_global_stage(lowering->plan, rank, chunk);
 
         if (updates_here)
-            seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
+            seconds += lowering->stages[stage].update;
         for (int t = 0; t < flows; t++) {
             if (holder->synced[t] != NO_OP)
                 deps[ndeps++] = holder->synced[t];
             if (holder->tied[t] != NO_OP)
                 deps[ndeps++] = holder->tied[t];
         }
+        /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
+        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_directions(lowering->plan); i++)
+            deps[ndeps++] = lowering->summed[stage][i];
     }
+    for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
+        deps[ndeps++] = lowering->untied[replica][i];
     if (ndeps > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,

@@ -10,8 +10,8 @@ static double later(double a, double b)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last. A wait for a collective over replicas is that all along, also where it is a measured duration: no
- * pipeline neighbour is waited for. */
+ * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
+ * collective inside a work (ZeRO 3) is that all along. */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct program *program = timeline->program;
@@ -27,7 +27,16 @@ static double communicating_since(const struct timeline *timeline, const struct 
     if (last == UINT32_MAX)
         return start;
     const struct op *awaited = &program->ops.items[last];
-    if (op->what == WHAT_UPDATE || program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
+    if (op->what == WHAT_UPDATE) {
+        for (uint32_t d = 0; d < op->ndeps; d++) {
+            uint32_t id = program->deps.items[op->first_dep + d];
+
+            if (program->lanes.items[program->ops.items[id].lane].kind == LANE_COMPUTE)
+                since = later(since, timeline->end[id]);
+        }
+        return since;
+    }
+    if (program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return 0;
     if (awaited->kind != OP_TRANSFER)
         return start;

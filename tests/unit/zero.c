@@ -194,6 +194,9 @@ static void test_tied(void **state)
                         free_standing.run.metrics.communication_bytes_per_gpu + 2 * bytes / 3, tied.text);
             assert_true(tied.run.metrics.iteration_time > free_standing.run.metrics.iteration_time);
             assert_true(tied.run.metrics.iteration_time < free_standing.run.metrics.iteration_time + 2 * least);
+            /* the last stage waits for the first to compute: that is bubble */
+            assert_true(tied.run.metrics.exposed_communication <
+                        free_standing.run.metrics.exposed_communication + 2 * least);
             simulated_release(&tied);
             simulated_release(&free_standing);
         }
