@@ -67,7 +67,8 @@ static int legend_columns(const struct layout *layout)
     for (int i = 0; i < TONE_COUNT; i++)
         if (layout->tones[i] && strlen(tone_names[i]) > longest)
             longest = strlen(tone_names[i]);
-    columns = (layout->width - 40) / (int)(8 * longest + 40);
+    /* generous: where gnuplot finds less room than this, it makes rows that nobody reckoned with */
+    columns = (layout->width - layout->left - layout->right) / (int)(10 * longest + 60);
     return columns < 1 ? 1 : columns;
 }
 
