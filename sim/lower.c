@@ -38,7 +38,9 @@ static void scan_row(struct lowering *lowering, int rank)
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
             (!complete[work.chunk] || lowering->scenario->strategy.zero == 2))
             complete[work.chunk] = completes[i] = true;
-        for (int replica = 0; work.kind != UPDATE && replica < lowering->out->replicas; replica++) {
+        if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
+            continue;
+        for (int replica = 0; replica < lowering->out->replicas; replica++) {
             struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
 
             cell->recomputes |= work.kind == RECOMPUTE;
@@ -138,7 +140,8 @@ static int check_operations(const struct scenario *scenario, double messages, co
                             struct error *err)
 {
     enum { MOST = 1 << 26 };
-    double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches;
+    double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
+                  scenario->plan.batches;
 
     if (lowered->measured || lowered->replicas == 1)
         messages = 0;

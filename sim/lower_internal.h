@@ -1,4 +1,4 @@
-/* What lower.c (work and boundary transfers) and lower_sync.c (gradient all-reduce, update) share. */
+/* What the files of lower share: lower.c and those named below. */
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
@@ -63,7 +63,6 @@ struct lowering {
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
-    uint32_t *tied_lane;             /* a program rank and flow; NULL: nothing is tied */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     int channels;                    /* of gradient all-reduces */
     uint32_t *collective_lane;       /* a program rank, flow and channel */
@@ -112,9 +111,6 @@ uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
 /* A collective over the holders, after their `ready`. */
 int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
-
-/* lower_sync.c */
-void buckets_build(struct lowering *lowering);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);
@@ -122,15 +118,17 @@ uint32_t collective_lane(const struct lowering *lowering, int program_rank, int 
 /* What a collective over all holders of a stage costs, measured alone. */
 int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
                      struct measured *measured);
+
+/* lower_sync.c */
+void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
-/* ZeRO 1 and 2: after the update of all replicas, the all-gather of the weights that each of them updated. */
+/* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
-/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, and whose gradients it scatters as they are ready.
- */
-bool zero_applies(const struct lowering *lowering, enum work_kind kind);
+/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
+bool zero_applies(const struct lowering *lowering);
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
                    const struct waits *waits);
 

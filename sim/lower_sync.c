@@ -1,4 +1,4 @@
-/* Data parallelism: the sum of the gradients over the replicas, the update, and what ZeRO gathers after it. */
+/* Data parallelism: the sum of the gradients over the replicas, the update, and the weights handed out after it. */
 #include "lower_internal.h"
 
 #include <stdlib.h>
@@ -48,10 +48,12 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     struct sync sync;
     bool complete = true;
 
+    if (lowering->syncs[stage] >= count)
+        return !lowering->failed;
     sync_init(&sync, lowering, stage);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count;
-    if (complete && lowering->syncs[stage] < count) {
+    if (complete) {
         if (!lowering->summed[stage])
             lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
         for (int i = 0; i < sync.here; i++)
@@ -135,9 +137,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
         *updates = &lowering->updates[prank];
-    bool server = lowering->scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
-    bool updates_here = !server || replica == 0;
+    bool updates_here = replica == 0 || lowering->scenario->strategy.data_parallel != DATA_PARALLEL_SERVER;
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -148,7 +149,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
             if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
                 !sync_stage(lowering, stage, sums(lowering, *updates + 1)))
                 return false;
-    if (tied_rank(lowering, rank) && (updates_here || !server) && !tie(lowering, replica, sums(lowering, *updates + 1)))
+    if (tied_rank(lowering, rank) && updates_here && !tie(lowering, replica, sums(lowering, *updates + 1)))
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct holder *holder = holder_of(lowering, prank, chunk);

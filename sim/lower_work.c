@@ -212,7 +212,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
-    if (zero_applies(lowering, work.kind))
+    if (zero_applies(lowering))
         return zero_work(lowering, here, work, op, waits);
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op, waits);

@@ -5,9 +5,8 @@
  * BACKWARD_PRE). */
 #include "lower_internal.h"
 
-bool zero_applies(const struct lowering *lowering, enum work_kind kind)
+bool zero_applies(const struct lowering *lowering)
 {
-    (void)kind;
     return lowering->whole && lowering->scenario->strategy.zero == 3 && lowering->scenario->strategy.data > 1;
 }
 
@@ -23,27 +22,11 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum collec
         lowering->failed |= bytes > 0;
         return NO_OP;
     }
-    return program_add(lowering->program,
-                       (struct op){
-                           .kind = OP_COMPUTE,
-                           .what = WHAT_SYNC,
-                           .lane = collective_lane(lowering, prank, 0, 0),
-                           .amount = measured.seconds,
-                           .communication = measured.seconds,
-                           .sent = measured.bytes_sent,
-                           .mb = -1,
-                           .stage = here.stage,
-                       },
-                       &after, after == NO_OP ? 0 : 1);
-}
-
-static double slice_elements(const struct slice *slice)
-{
-    double elements = 0;
-
-    for (size_t i = 0; i < slice->ntensors; i++)
-        elements += slice->tensors[i];
-    return elements;
+    return program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
+        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
+        .stage = here.stage,
+    }, &after, after == NO_OP ? 0 : 1);
 }
 
 /* The k-th layer that the work computes: slices are in the order of the backward. */
@@ -99,14 +82,14 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     op.frees = 0;
     if (gathers)
         next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                      slice_elements(layer_of(stage, work.kind, 0)) * each.weights, id);
+                      layer_of(stage, work.kind, 0)->parameters * each.weights, id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
         if (gathers && k + 1 < stage->nslices)
             next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                          slice_elements(layer_of(stage, work.kind, k + 1)) * each.weights, k ? id : NO_OP);
+                          layer_of(stage, work.kind, k + 1)->parameters * each.weights, k ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;
@@ -114,7 +97,7 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         first = (struct waits){.ids = ids};
         if (scatters) {
             uint32_t scattered =
-                stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, slice_elements(layer) * each.gradients, id);
+                stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, layer->parameters * each.gradients, id);
 
             for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
                 here.holder->synced[t] = scattered;

@@ -83,10 +83,9 @@ static void lower_groups(const struct measure *measure, const struct measurement
 
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
 {
-    struct group group = {.n = wanted->n, .gpus = gpus};
     struct program program = {0};
     struct timeline timeline;
-    double bytes = 0, messages = 0;
+    double bytes = 0;
     int rc;
 
     lower_groups(measure, wanted, gpus, &program);
@@ -97,15 +96,11 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 
         if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < wanted->n) {
             bytes += op->amount;
-            messages++;
+            wanted->result.messages++;
         }
     }
-    wanted->result = (struct measured){
-        .seconds = timeline.makespan, .bytes_sent = bytes / wanted->n, .messages = messages,
-        .channels = wanted->channels,
-    };
-    wanted->result.used = collective_choose(wanted->collective, measure->cluster, &group, wanted->bytes,
-                                            &wanted->result.channels);
+    wanted->result.seconds = timeline.makespan;
+    wanted->result.bytes_sent = bytes / wanted->n;
     timeline_release(&timeline);
     program_release(&program);
     return rc;
@@ -121,28 +116,27 @@ int measure_collective(struct measure *measure, const struct collective *collect
     struct group group = {.n = n, .gpus = gpus};
     const struct measurement *known;
     double messages;
-    int used;
 
     *result = (struct measured){.used = collective, .channels = 1};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
     wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
-    used = wanted.channels;
-    messages = collective_messages(collective_choose(collective, measure->cluster, &group, bytes, &used), n);
-    messages *= (double)used * ngroups;
+    known = find(measure, &wanted);
+    if (known) {
+        *result = known->result;
+        free(wanted.place);
+        return 0;
+    }
+    wanted.result.channels = wanted.channels;
+    wanted.result.used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
+    messages = collective_messages(wanted.result.used, n) * wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},
                          "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
                          "or channels, or another algorithm (dtsim list collectives)",
                          collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
-    }
-    known = find(measure, &wanted);
-    if (known) {
-        *result = known->result;
-        free(wanted.place);
-        return 0;
     }
     if (run(measure, &wanted, gpus, err)) {
         free(wanted.place);

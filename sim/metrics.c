@@ -9,40 +9,43 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
+/* The dependency that ended last, of all or of those on compute lanes; NULL: there is none. */
+static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
+{
+    const struct program *program = timeline->program;
+    const struct op *last = NULL;
+
+    for (uint32_t d = 0; d < op->ndeps; d++) {
+        const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
+
+        if (computed && program->lanes.items[dep->lane].kind != LANE_COMPUTE)
+            continue;
+        if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
+            last = dep;
+    }
+    return last;
+}
+
+/* When it ended; 0 for none. */
+static double ended(const struct timeline *timeline, const struct op *op)
+{
+    return op ? timeline->end[op - timeline->program->ops.items] : 0;
+}
+
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
  * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
  * collective inside a work (ZeRO 3) is that all along. */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
-    const struct program *program = timeline->program;
-    uint32_t last = UINT32_MAX;
-    double since = 0;
+    const struct op *awaited = latest(timeline, op, false);
 
-    for (uint32_t d = 0; d < op->ndeps; d++) {
-        uint32_t id = program->deps.items[op->first_dep + d];
-
-        if (last == UINT32_MAX || timeline->end[id] > timeline->end[last])
-            last = id;
-    }
-    if (last == UINT32_MAX)
+    if (!awaited)
         return start;
-    const struct op *awaited = &program->ops.items[last];
-    if (op->what == WHAT_UPDATE) {
-        for (uint32_t d = 0; d < op->ndeps; d++) {
-            uint32_t id = program->deps.items[op->first_dep + d];
-
-            if (program->lanes.items[program->ops.items[id].lane].kind == LANE_COMPUTE)
-                since = later(since, timeline->end[id]);
-        }
-        return since;
-    }
-    if (program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
+    if (op->what == WHAT_UPDATE)
+        return ended(timeline, latest(timeline, op, true));
+    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return 0;
-    if (awaited->kind != OP_TRANSFER)
-        return start;
-    for (uint32_t d = 0; d < awaited->ndeps; d++)
-        since = later(since, timeline->end[program->deps.items[awaited->first_dep + d]]);
-    return since;
+    return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
 /* The part of [from, to] that lies in the window, per iteration. */

@@ -67,7 +67,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .ntensors = layer->ntensors,
+        .tensors = layer->tensors, .ntensors = layer->ntensors, .parameters = layer->parameters,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
@@ -96,6 +96,7 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
         tensors[i] = slice->tensors[i];
     tensors[slice->ntensors++] = layer->tied;
     slice->tensors = tensors;
+    slice->parameters += layer->tied;
     stage->parameters += layer->tied;
     stage->tied = layer->tied;
 }
@@ -196,7 +197,9 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->checkpoint = before->boundary;
         stage->boundary = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
-        stage->slices[0] = (struct slice){.tensors = &stage->parameters, .ntensors = 1};
+        stage->slices[0] = (struct slice){
+            .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
+        };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->slices[0].work[kind] = stage->work[kind];
         stage->nslices = 1;
@@ -237,23 +240,14 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
-static double slice_parameters(const struct slice *slice)
-{
-    double parameters = 0;
-
-    for (size_t i = 0; i < slice->ntensors; i++)
-        parameters += slice->tensors[i];
-    return parameters;
-}
-
 static double gathered_bytes(const struct scenario *scenario, const struct stage *stage)
 {
     double most = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        double next = i + 1 < stage->nslices ? slice_parameters(&stage->slices[i + 1]) : 0;
+        double next = i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0;
 
-        most = fmax(most, slice_parameters(&stage->slices[i]) + next);
+        most = fmax(most, stage->slices[i].parameters + next);
     }
     return most * scenario_parameter_bytes(scenario).weights;
 }

@@ -18,6 +18,7 @@ struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* parameters of each tensor, in the model's order */
     size_t ntensors;
+    double parameters;       /* their sum */
 };
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
