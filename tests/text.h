@@ -3,6 +3,7 @@
 #define DTSIM_TEXT_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "conf.h"
 
@@ -28,6 +29,35 @@ static inline char *messages_of(const struct error *err)
     error_print(err, out);
     fclose(out);
     return text;
+}
+
+/* A tree as one line, with kinds and quotes but without places: {a: [1, "2"]}. */
+static inline void dump(const struct node *node, FILE *out)
+{
+    if (node->kind == NODE_SCALAR) {
+        fprintf(out, node->quoted ? "\"%s\"" : "%s", node->text);
+        return;
+    }
+    fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
+    for (size_t i = 0; i < node->count; i++) {
+        fputs(i > 0 ? ", " : "", out);
+        if (node->kind == NODE_MAPPING)
+            fprintf(out, "%s: ", node->keys[i]);
+        dump(node->items[i], out);
+    }
+    fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
+}
+
+/* `count` times the text, between two others. */
+static inline char *repeated(const char *before, const char *text, size_t count, const char *after)
+{
+    size_t length = strlen(text);
+    char *all = xcalloc(strlen(before) + count * length + strlen(after) + 1, 1), *at = stpcpy(all, before);
+
+    for (size_t i = 0; i < count; i++)
+        at = stpcpy(at, text);
+    strcpy(at, after);
+    return all;
 }
 
 /* splitmix64 */

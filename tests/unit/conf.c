@@ -11,23 +11,6 @@
 
 #include "../text.h"
 
-/* A tree as one line, with kinds and quotes but without places: {a: [1, "2"]}. */
-static void dump(const struct node *node, FILE *out)
-{
-    if (node->kind == NODE_SCALAR) {
-        fprintf(out, node->quoted ? "\"%s\"" : "%s", node->text);
-        return;
-    }
-    fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
-    for (size_t i = 0; i < node->count; i++) {
-        fputs(i > 0 ? ", " : "", out);
-        if (node->kind == NODE_MAPPING)
-            fprintf(out, "%s: ", node->keys[i]);
-        dump(node->items[i], out);
-    }
-    fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
-}
-
 /* Reads text of that length and compares the tree, or else the messages. */
 static void check_n(const char *text, size_t length, const char *tree, const char *messages)
 {
@@ -195,18 +178,6 @@ static void test_places(void **state)
     assert_null(node_at(root, "q."));
     assert_null(node_get(NULL, "x"));
     arena_release(&arena);
-}
-
-/* `count` times the text, between two others. */
-static char *repeated(const char *before, const char *text, size_t count, const char *after)
-{
-    size_t length = strlen(text);
-    char *all = xcalloc(strlen(before) + count * length + strlen(after) + 1, 1), *at = stpcpy(all, before);
-
-    for (size_t i = 0; i < count; i++)
-        at = stpcpy(at, text);
-    strcpy(at, after);
-    return all;
 }
 
 static void refuses_soon(char *text, const char *messages)

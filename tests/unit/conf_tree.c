@@ -9,35 +9,6 @@
 
 #include "../text.h"
 
-/* A tree as one line, with kinds and quotes but without places: {a: [1, "2"]}. */
-static void dump(const struct node *node, FILE *out)
-{
-    if (node->kind == NODE_SCALAR) {
-        fprintf(out, node->quoted ? "\"%s\"" : "%s", node->text);
-        return;
-    }
-    fputc(node->kind == NODE_MAPPING ? '{' : '[', out);
-    for (size_t i = 0; i < node->count; i++) {
-        fputs(i > 0 ? ", " : "", out);
-        if (node->kind == NODE_MAPPING)
-            fprintf(out, "%s: ", node->keys[i]);
-        dump(node->items[i], out);
-    }
-    fputc(node->kind == NODE_MAPPING ? '}' : ']', out);
-}
-
-/* `count` times the text, between two others. */
-static char *repeated(const char *before, const char *text, size_t count, const char *after)
-{
-    size_t length = strlen(text);
-    char *all = xcalloc(strlen(before) + count * length + strlen(after) + 1, 1), *at = stpcpy(all, before);
-
-    for (size_t i = 0; i < count; i++)
-        at = stpcpy(at, text);
-    strcpy(at, after);
-    return all;
-}
-
 /* Sets on a small tree, which is compared, or else the messages. */
 static void set_check(const char *assignment, const char *tree, const char *messages, enum exit_code code)
 {

@@ -282,17 +282,10 @@ static void test_gpipe_grid(void **state)
         "S3,,,2F0,2F1,2F2,2F3,2F4,,,,2B4,2B4~,2R3,2B3,2B3~,2R2,2B2,2B2~,2R1,2B1,2B1~,2R0,2B0,2B0~,,,,\n"
         "S4,,,,3F0,3F1,3F2,3F3,3F4,3B4,3B4~,3R3,3B3,3B3~,3R2,3B2,3B2~,3R1,3B1,3B1~,3R0,3B0,3B0~,,,,,,\n";
     struct simulated simulated;
-    struct error err = {0};
-    char *grid = NULL;
-    size_t size;
-    FILE *out = open_memstream(&grid, &size);
 
     (void)state;
     load_stages(&simulated, "schedule: gpipe", 4, 5, true);
-    assert_int_equal(grid_print(&simulated.scenario, out, &err), 0);
-    fclose(out);
-    assert_string_equal(grid, expected);
-    free(grid);
+    assert_grid(&simulated, expected);
     simulated_release(&simulated);
 }
 

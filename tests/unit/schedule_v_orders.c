@@ -165,17 +165,10 @@ static void test_varuna_grid(void **state)
         "S3,,,2F0,2F1,2F2,2R0,2B0,2B0~,2R1,2B1,2B1~,2R2,2B2,2B2~,2F3,2F4,,2R3,2B3,2B3~,2R4,2B4,2B4~,,,,\n"
         "S4,,,,3F0,3B0,3B0~,3F1,3B1,3B1~,3F2,3B2,3B2~,,,,3F3,3B3,3B3~,3F4,3B4,3B4~,,,,,,\n";
     struct simulated simulated;
-    struct error err = {0};
-    char *grid = NULL;
-    size_t size;
-    FILE *out = open_memstream(&grid, &size);
 
     (void)state;
     load(&simulated, "schedule: varuna", 4, 5);
-    assert_int_equal(grid_print(&simulated.scenario, out, &err), 0);
-    fclose(out);
-    assert_string_equal(grid, expected);
-    free(grid);
+    assert_grid(&simulated, expected);
     simulated_release(&simulated);
 }
 
@@ -187,17 +180,10 @@ static void test_overlapped_grid(void **state)
         "S1,0F0@0,1F0@1,0F1@0,1B0@1,1B0@1~,(1F1@1;0B0@0)O,(1F1@1;0B0@0)O~,(1F1@1;0B0@0)O~,1B1@1,1B1@1~,0I1@0,0W1@0\n"
         "S2,0F0@1,1F0@0,0F1@1,1B0@0,1B0@0~,(1F1@0;0B0@1)O,(1F1@0;0B0@1)O~,(1F1@0;0B0@1)O~,1B1@0,1B1@0~,0I1@1,0W1@1\n";
     struct simulated simulated;
-    struct error err = {0};
-    char *grid = NULL;
-    size_t size;
-    FILE *out = open_memstream(&grid, &size);
 
     (void)state;
     load(&simulated, "schedule: dualpipe", 2, 4);
-    assert_int_equal(grid_print(&simulated.scenario, out, &err), 0);
-    fclose(out);
-    assert_string_equal(grid, expected);
-    free(grid);
+    assert_grid(&simulated, expected);
     simulated_release(&simulated);
 }
 

@@ -2,6 +2,7 @@
 #ifndef DTSIM_TEST_SIMULATED_H
 #define DTSIM_TEST_SIMULATED_H
 
+#include "figure.h"
 #include "result.h"
 
 #include <math.h>
@@ -106,6 +107,20 @@ static inline char *read_file(const char *path)
     text[size] = 0;
     fclose(file);
     return text;
+}
+
+/* What `show --grid` prints. */
+static inline void assert_grid(struct simulated *simulated, const char *expected)
+{
+    struct error err = {0};
+    char *grid = NULL;
+    size_t size;
+    FILE *out = open_memstream(&grid, &size);
+
+    assert_int_equal(grid_print(&simulated->scenario, out, &err), 0);
+    fclose(out);
+    assert_string_equal(grid, expected);
+    free(grid);
 }
 
 /* xorshift64*: the same numbers everywhere. */
