@@ -245,7 +245,11 @@ int bench_operands(const struct bench_case *one, struct operand operands[OPERAND
         add(&list, ROLE_OUT, BENCH_FP32, FILL_VALUE, 0, 1);
         break;
     case BENCH_LAUNCH: case BENCH_KERNELS: break;
-    default:                             /* copies and collectives: what is read, what is written */
+    case BENCH_COPY_DEVICE:
+        in(&list, one->dtype, one->m);
+        out(&list, one->dtype, one->m);
+        break;
+    default:                             /* copies and collectives over links: what goes, what comes */
         in(&list, BENCH_BYTE, one->bytes);
         out(&list, BENCH_BYTE, one->bytes);
     }

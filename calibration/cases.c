@@ -217,11 +217,12 @@ static void list_flat(struct kind *kind, enum bench_dtype dtype)
     }
 }
 
-static void list_copies(struct kind *kind)
+static void list_copies(struct kind *kind, enum bench_dtype dtype)
 {
     add(kind, (struct bench_case){.kernel = BENCH_LAUNCH});
-    for (int64_t bytes = 1 << 12; bytes <= (int64_t)1 << 32; bytes *= 2)
-        add(kind, (struct bench_case){.kernel = BENCH_COPY_DEVICE, .bytes = bytes});
+    for (int64_t m = 1 << 11; m <= (int64_t)1 << 31; m *= 2)
+        add(kind, (struct bench_case){.kernel = BENCH_COPY_DEVICE, .dtype = dtype, .m = m,
+                                      .bytes = 2 * m * bench_dtype_bytes(dtype)});
     for (int64_t bytes = 1 << 12; bytes <= (int64_t)1 << 28; bytes *= 4)
         for (int kernel = BENCH_COPY_TO_DEVICE_PINNED; kernel <= BENCH_COPY_TO_HOST_OVERLAP; kernel++)
             add(kind, (struct bench_case){.kernel = (enum bench_kernel)kernel, .bytes = bytes});
@@ -298,7 +299,7 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
     list_fused(&kinds[3], half);
     list_rows(&kinds[4], half);
     list_flat(&kinds[5], half);
-    list_copies(&kinds[6]);
+    list_copies(&kinds[6], half);
     list_peers(&kinds[7]);
     list_filling(&kinds[8], BENCH_FP8, 300);
     list_filling(&kinds[9], BENCH_TF32, 200);

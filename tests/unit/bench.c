@@ -206,7 +206,7 @@ static void test_summary(void **state)
 static void test_samples_are_written(void **state)
 {
     struct bench_case product = {BENCH_MATMUL, BENCH_BF16, LAYOUT_NT, 1, 4096, 12288, 8192, 0};
-    struct bench_case copy = {.kernel = BENCH_COPY_DEVICE, .bytes = 4096}, launch = {.kernel = BENCH_LAUNCH};
+    struct bench_case copy = {.kernel = BENCH_COPY_TO_HOST_PINNED, .bytes = 4096}, launch = {.kernel = BENCH_LAUNCH};
     char *text = NULL;
     size_t size, commas = 0;
     FILE *out = open_memstream(&text, &size);
@@ -221,7 +221,7 @@ static void test_samples_are_written(void **state)
     assert_string_equal(text, "# gpu: NVIDIA H200 x\n"
                               "kernel,dtype,batch,m,n,k,layout,bytes,median_us,spread_us,count\n"
                               "matmul,bf16,1,4096,12288,8192,nt,,1234.567890,2.000000,50\n"
-                              "copy-device,,,,,,,4096,1.500000,0.000000,200\n"
+                              "copy-device-to-host-pinned,,,,,,,4096,1.500000,0.000000,200\n"
                               "launch,,,,,,,,0.900000,0.001000,200\n");
     for (const char *at = text; *at; at++)
         commas += *at == ',';
