@@ -19,8 +19,8 @@ struct peers {
     char *buffers[RANKS_MAX];    /* operand and result; of the measured GPU the job's own */
     size_t size;                 /* bytes of each buffer's half */
 #ifdef DTSIM_NCCL
-    int joined;                  /* ranks of the communicator at hand; 0: none */
-    ncclComm_t communicators[RANKS_MAX];
+    bool joined[RANKS_MAX + 1];  /* by how many ranks: their communicator is there, for it takes long to make */
+    ncclComm_t communicators[RANKS_MAX + 1][RANKS_MAX];
 #endif
 };
 
@@ -147,9 +147,9 @@ static int nccl_check(struct job *job, ncclResult_t result, const char *what)
 
 static void leave(struct peers *peers)
 {
-    for (int rank = 0; rank < peers->joined; rank++)
-        ncclCommDestroy(peers->communicators[rank]);
-    peers->joined = 0;
+    for (int ranks = 0; ranks <= RANKS_MAX; ranks++)
+        for (int rank = 0; peers->joined[ranks] && rank < ranks; rank++)
+            ncclCommDestroy(peers->communicators[ranks][rank]);
 }
 
 static int join(struct job *job)
@@ -157,12 +157,11 @@ static int join(struct job *job)
     struct peers *peers = job->device->peers;
     int ranks = (int)job->one->m;
 
-    if (peers->joined == ranks)
+    if (peers->joined[ranks])
         return 0;
-    leave(peers);
-    if (nccl_check(job, ncclCommInitAll(peers->communicators, ranks, peers->gpus), "a communicator"))
+    if (nccl_check(job, ncclCommInitAll(peers->communicators[ranks], ranks, peers->gpus), "a communicator"))
         return back(job, -1);
-    peers->joined = ranks;
+    peers->joined[ranks] = true;
     return back(job, 0);
 }
 
@@ -170,14 +169,15 @@ static int join(struct job *job)
 static int call_collective(struct job *job, int set)
 {
     struct peers *peers = job->device->peers;
-    size_t count = (size_t)job->one->bytes / sizeof(float), part = count / (size_t)job->one->m;
+    int ranks = (int)job->one->m;
+    size_t count = (size_t)job->one->bytes / sizeof(float), part = count / (size_t)ranks;
 
     if (nccl_check(job, ncclGroupStart(), "a group"))
         return -1;
-    for (int rank = 0; rank < (int)job->one->m; rank++) {
+    for (int rank = 0; rank < ranks; rank++) {
         char *from = rank ? peers->buffers[rank] : job_operand(job, set, 0);
         char *to = rank ? peers->buffers[rank] + peers->size : (char *)job_operand(job, set, 1);
-        ncclComm_t with = peers->communicators[rank];
+        ncclComm_t with = peers->communicators[ranks][rank];
         cudaStream_t stream = peers->streams[rank];
         ncclResult_t result;
 
