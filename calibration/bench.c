@@ -185,7 +185,7 @@ static int run_checks(struct device *device, const struct bench_options *options
     struct bench_limits limits = limits_of(device, options);
     int wrong = check_all(device, &limits, stdout);
 
-    printf("%s\n", wrong ? "some kernels are wrong or cannot be run: trust no sample of theirs" : "all kernels are right");
+    puts(wrong ? "some kernels are wrong or cannot be run: trust no sample of theirs" : "all kernels are right");
     return wrong ? EXIT_UNEXPECTED : EXIT_OK;
 }
 

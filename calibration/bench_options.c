@@ -132,8 +132,8 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv)
 
 void bench_options_help(FILE *out, const char *built)
 {
-    fputs("dtsim-bench measures the kernels of training on the GPU of this machine and writes one CSV file of samples,\n"
-          "from which `dtsim calibrate fit` makes the GPU's profile.\n\n"
+    fputs("dtsim-bench measures the kernels of training on the GPU of this machine and writes one CSV file of\n"
+          "samples, from which `dtsim calibrate fit` makes the GPU's profile.\n\n"
           "  dtsim-bench --check                             are the kernels right? first of all\n"
           "  dtsim-bench -o calibration/samples/h200.csv     a whole run\n"
           "  dtsim-bench --quick --only matmul,launch        a tenth of the shapes of some kernels\n\n"

@@ -26,8 +26,8 @@ enum bench_kernel {
 extern const char *const bench_kernel_names[BENCH_KERNELS];
 extern const char *const bench_kernel_texts[BENCH_KERNELS];      /* what is timed, a line */
 
-/* What the columns of a sample hold; 0 is an empty cell. `bytes`: what memory-bound kernels must read and write at least;
- * what a copy or a collective between memories moves. */
+/* What the columns of a sample hold; 0 is an empty cell. `bytes`: what memory-bound kernels must read and write at
+ * least; what a copy or a collective between memories moves. */
 struct bench_case {
     enum bench_kernel kernel;
     enum bench_dtype dtype;

@@ -121,6 +121,7 @@ static void check(struct checks *checks, struct bench_case one)
     else
         fprintf(checks->out, "%s (differs by %.1e, may by %.0e)\n", worst <= tolerance(one.dtype) ? "right" : "WRONG",
                 worst, tolerance(one.dtype));
+    fflush(checks->out);
     checks->wrong += !(worst >= 0 && worst <= tolerance(one.dtype));
     job_close(&job);
 }

@@ -172,8 +172,10 @@ double device_clock(struct device *device)
     struct series times = {0};
     uint64_t *ticks = NULL, host[2] = {0, 0};
     double clock = 0;
-    int rc = job_open(&job, device, &load) || job_check(&job, cudaMalloc((void **)&ticks, sizeof host), "memory") ? -1 : 0;
+    int rc = job_open(&job, device, &load);
 
+    if (!rc)
+        rc = job_check(&job, cudaMalloc((void **)&ticks, sizeof host), "memory");
     for (int i = 0; i < LOADS && !rc; i++)
         rc = job_measure(&job, 0.05, &times);
     /* At once, for the clock rises when the load has gone. */

@@ -21,7 +21,8 @@ size_t flash_bytes(const struct bench_case *one, enum flash_tensor tensor);     
 
 /* Zero-initialise; flash_plan_release when done. */
 struct flash_plan {
-    cudnnBackendDescriptor_t tensors[FLASH_TENSORS], made[2 * FLASH_OPS], ops[FLASH_OPS], graph, heuristic, config, plan;
+    cudnnBackendDescriptor_t tensors[FLASH_TENSORS], made[2 * FLASH_OPS], ops[FLASH_OPS];
+    cudnnBackendDescriptor_t graph, heuristic, config, plan;
     int ntensors, nmade, nops;
     int64_t workspace;                   /* bytes */
     cudnnStatus_t status;                /* of the first call that failed */

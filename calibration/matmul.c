@@ -1,7 +1,7 @@
 /* Products through cuBLASLt, with the algorithm that its heuristic names first: what frameworks take.
  *
- * cuBLAS thinks in columns. A matrix that lies row by row is, read by columns, its transpose; so the row-major C = A B is
- * asked for as C^T = B^T A^T: B goes first, and a row-major operand that is not transposed needs no transposition. */
+ * cuBLAS thinks in columns. A matrix that lies row by row is, read by columns, its transpose; so the row-major C = A B
+ * is asked for as C^T = B^T A^T: B goes first, and a row-major operand that is not transposed needs no transposition. */
 #include <cublasLt.h>
 #include <stdlib.h>
 
@@ -140,10 +140,10 @@ static int call(struct job *job, int number)
     const struct product *product = job->state;
     const struct device *device = job->device;
     const float alpha = 1, beta = 0;
-    void *c = job_operand(job, number, 2);
+    void *a = job_operand(job, number, 0), *b = job_operand(job, number, 1), *c = job_operand(job, number, 2);
 
-    return check(job, cublasLtMatmul(device->matmul->handle, product->how, &alpha, job_operand(job, number, 1), product->a,
-                                     job_operand(job, number, 0), product->b, &beta, c, product->c, c, product->c,
+    return check(job, cublasLtMatmul(device->matmul->handle, product->how, &alpha, b, product->a, a, product->b, &beta,
+                                     c, product->c, c, product->c,
                                      &product->algorithm, device->workspace, device->workspace_size, device->stream),
                  "a product");
 }

@@ -28,6 +28,10 @@ struct Most {
     static __device__ float of(float a, float b) { return fmaxf(a, b); }
 };
 
+// The thread's first index, and the step to its next one. Packs of all cases number less than 2^32.
+__device__ inline unsigned first() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline unsigned step() { return gridDim.x * blockDim.x; }
+
 constexpr unsigned all_lanes = 0xffffffffu;
 
 template <typename Op> __device__ inline float warp_all(float x)

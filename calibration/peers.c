@@ -111,8 +111,9 @@ static int call_copy(struct job *job, int set)
 {
     const struct peers *peers = job->device->peers;
 
-    return job_check(job, cudaMemcpyPeerAsync(peers->buffers[1], peers->gpus[1], job_operand(job, set, 0), peers->gpus[0],
-                                              (size_t)job->one->bytes, job->device->stream), "a copy between GPUs");
+    return job_check(job, cudaMemcpyPeerAsync(peers->buffers[1], peers->gpus[1], job_operand(job, set, 0),
+                                              peers->gpus[0], (size_t)job->one->bytes, job->device->stream),
+                     "a copy between GPUs");
 }
 
 /* Without direct access a copy goes through the host; which of the two it is belongs to the machine. */

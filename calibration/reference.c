@@ -31,8 +31,8 @@ static void matmul(const struct bench_case *one, double *const *operands)
 }
 
 /* One row of scores: as far as keys are seen, scale q k. Gives how many are seen. */
-static int64_t score_row(const struct bench_case *one, const double *query, const double *keys, int64_t row, bool causal,
-                         double *scores)
+static int64_t score_row(const struct bench_case *one, const double *query, const double *keys, int64_t row,
+                         bool causal, double *scores)
 {
     int64_t seen = causal ? row + 1 : one->n;
 

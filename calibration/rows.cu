@@ -1,5 +1,5 @@
-// Kernels that need a whole row: softmax, the norms, cross-entropy. A block takes a row and keeps it in registers, 16 bytes
-// a load, so that each value comes from memory once; the long rows of cross-entropy are read as a stream instead.
+// Kernels that need a whole row: softmax, the norms, cross-entropy. A block takes a row and keeps it in registers, 16
+// bytes a load, so that each value comes from memory once; the long rows of cross-entropy are read as a stream instead.
 #include "device_kernels.h"
 #include "pack.cuh"
 
@@ -195,10 +195,10 @@ template <typename T, bool shift> __global__ void norm_totals(Operands with, int
     int column = blockIdx.x * blockDim.x + threadIdx.x;
 
     for (int which = 0; column < with.n && which < (shift ? 2 : 1); which++) {
-        const float *scratch = with.as<const float>(shift ? 8 : 6) + static_cast<long long>(which) * NORM_CHUNKS * with.n;
+        const float *scratch = with.as<const float>(shift ? 8 : 6);
         float sum = 0;
         for (int i = 0; i < groups; i++)
-            sum += scratch[static_cast<long long>(i) * with.n + column];
+            sum += scratch[static_cast<long long>(which * NORM_CHUNKS + i) * with.n + column];
         with.as<T>((shift ? 6 : 5) + which)[column] = narrow<T>(sum);
     }
 }

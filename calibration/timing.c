@@ -80,7 +80,8 @@ static int measure_once(struct timing *timing, double *seconds, bool *late)
     return 0;
 }
 
-/* As measure_once, holding longer until the hold lasts. One that never does is an error: the time would be the host's. */
+/* As measure_once, holding longer until the hold lasts. One that never does is an error: the time would be the host's.
+ */
 static int measure_held(struct timing *timing, double *seconds)
 {
     bool late = true;

@@ -35,7 +35,9 @@ static int call_host(struct job *job, int set)
 
 static int call_device(struct job *job, int set)
 {
-    return job_check(job, cudaMemcpyAsync(job_operand(job, set, 1), job_operand(job, set, 0), (size_t)job->one->bytes / 2,
+    size_t bytes = (size_t)job->one->bytes / 2;          /* which counts both ways */
+
+    return job_check(job, cudaMemcpyAsync(job_operand(job, set, 1), job_operand(job, set, 0), bytes,
                                           cudaMemcpyDeviceToDevice, job->device->stream), "a copy");
 }
 

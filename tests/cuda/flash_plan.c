@@ -1,4 +1,4 @@
-/* flash_plan: cuDNN recognises the graphs of attention as such and finds a fused kernel for a GPU that is only described.
+/* flash_plan: cuDNN recognises the graphs of attention and finds a fused kernel for a GPU that is only described.
  * Without a driver the kernel cannot be loaded: this is where a plan may fail, and nowhere before. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,8 @@
 
 /* NVIDIA H200, from its data sheet and the CUDA programming guide's table of compute capability 9.0. */
 static const char h200[] =
-    "{\"deviceName\": \"NVIDIA H200\", \"deviceVer\": 900, \"driverVer\": 13000, \"cudaDeviceId\": 0, \"pciDeviceId\": 0, "
+    "{\"deviceName\": \"NVIDIA H200\", \"deviceVer\": 900, \"driverVer\": 13000, \"cudaDeviceId\": 0, "
+    "\"pciDeviceId\": 0, "
     "\"multiProcessorCount\": 132, \"warpSize\": 32, \"maxGridSize\": [2147483647, 65535, 65535], "
     "\"maxBlockSize\": [1024, 1024, 64], \"regsPerBlock\": 65536, \"maxRegistersPerSM\": 65536, "
     "\"maxSharedMemoryPerBlock\": 49152, \"maxSharedMemoryPerBlockOptin\": 232448, "
