@@ -192,7 +192,8 @@ static int help_topic(const struct command *command, const char *topic)
         }
     meant = nearest(topic, topic_candidate, NULL);
     return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected a command, 'scenario', 'paper', a schedule, a collective or its operation");
+                       meant ? "'?" : "; expected a command, 'scenario', 'paper', a schedule, a collective or its "
+                                      "operation");
 }
 
 static int help_main(const struct command *command, int argc, char **argv)

@@ -54,8 +54,8 @@ static void print_json(const struct papers *papers)
 }
 
 /* Every table as soon as it is there: some take minutes. */
-static int run_papers(struct papers *papers, const struct arguments *arguments, const struct validation_options *options,
-                      struct error *err)
+static int run_papers(struct papers *papers, const struct arguments *arguments,
+                      const struct validation_options *options, struct error *err)
 {
     bool json = arguments->values[OPT_JSON], brief = arguments->values[OPT_SUMMARY];
 

@@ -46,8 +46,8 @@ struct metrics {
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
     double bubble;                   /* s, mean */
-    double forward, backward;        /* s: a micro-batch's way through one stage, mean; tensor-parallel collectives count,
-                                        and backward is everything but the forward and the update: recomputation too */
+    double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
+                                        backward is all but the forward and the update: recomputation too */
     struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;

@@ -192,8 +192,8 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
     *row = (struct paper_row){.node = node, .group = "", .relative = (size_t)(row - paper->rows)};
     row->measured = ARENA_ARRAY(&paper->arena, double, paper->ncolumns);
     if (node->kind != NODE_SEQUENCE || node->count != paper->ncolumns)
-        return error_add(err, EXIT_INPUT, node->loc, "paper: rows: expected a list of %zu cells, one a column, found %zu",
-                         paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
+        return error_add(err, EXIT_INPUT, node->loc, "paper: rows: expected a list of %zu cells, one a "
+                         "column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
     for (size_t i = 0; i < paper->ncolumns; i++) {
         row->measured[i] = NAN;
         rc |= read_cell(&paper->columns[i], node->items[i], row, i, err);

@@ -57,7 +57,7 @@ extern const struct table paper_table;
 /* Reads and checks the file, all but what the scenarios themselves say. Release in either case. */
 int paper_load(const char *path, struct paper *paper, struct error *err);
 void paper_release(struct paper *paper);
-/* The scenario of a row: base, changed by its cells and then by `sets`. Takes from the paper's arena, once a process. */
+/* The scenario of a row: base, changed by its cells and then by `sets`. Takes the paper's arena: once a process. */
 int paper_scenario(struct paper *paper, size_t row, const char *const *sets, size_t nsets, struct scenario *scenario,
                    struct error *err);
 

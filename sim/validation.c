@@ -235,7 +235,8 @@ int validation_init(struct validation *validation, struct paper *paper, const st
 
 void validation_release(struct validation *validation)
 {
-    child_unshare(validation->outcomes, validation->outcomes ? validation->paper->nrows * sizeof *validation->outcomes : 0);
+    if (validation->outcomes)
+        child_unshare(validation->outcomes, validation->paper->nrows * sizeof *validation->outcomes);
     *validation = (struct validation){0};
 }
 

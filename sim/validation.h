@@ -22,7 +22,7 @@ struct summary {
     double mean, bias;               /* of the errors' sizes, and of the errors */
     double max;                      /* the error of the largest size, with its sign */
     size_t worst;                    /* its row */
-    double rank;                     /* Spearman's correlation within groups of three rows and more, the mean over them */
+    double rank;                     /* Spearman's correlation within groups of three rows and more, their mean */
     size_t groups;                   /* how many of these there are */
 };
 

@@ -128,8 +128,8 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
             print_summary(validation, paper->columns[c].metric->name, &validation->summaries[c], out);
     print_summary(validation, "relative to other rows", &validation->relative, out);
     if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
-        fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are predicted not "
-                "to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
+        fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
+                "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
                 validation->memory[1][0] + validation->memory[1][1], validation->memory[1][1]);
     if (validation->failed)
         fprintf(out, "%zu rows could not be simulated\n", validation->failed);
@@ -215,8 +215,9 @@ static json_t *bars_json(const struct validation *validation)
     json_t *json = json_object();
 
     for (size_t i = 0; i < count; i++)
-        json_object_set_new(json, bars[i].name, json_pack("{s:o, s:f, s:b}", "value", number_json(bars[i].value), "limit",
-                                                          bars[i].limit, "passed", (int)bars[i].passed));
+        json_object_set_new(json, bars[i].name,
+                            json_pack("{s:o, s:f, s:b}", "value", number_json(bars[i].value), "limit", bars[i].limit,
+                                      "passed", (int)bars[i].passed));
     return json;
 }
 
@@ -230,7 +231,8 @@ json_t *validation_json(const struct validation *validation)
             json_array_append_new(rows, row_json(validation, i));
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            json_object_set_new(summaries, paper->columns[c].metric->name, summary_json(&validation->summaries[c], paper));
+            json_object_set_new(summaries, paper->columns[c].metric->name,
+                                summary_json(&validation->summaries[c], paper));
     json_object_set_new(json, "name", json_string(paper->name));
     json_object_set_new(json, "source", json_string(paper->source));
     json_object_set_new(json, "fitted", paper->fitted ? json_string(paper->fitted) : json_null());
