@@ -63,9 +63,9 @@ static void row_ended(void *context, size_t index, const struct error *err)
 
         /* What stands at a place of its own is said once, not once a row. */
         if (*loc.file && loc.line)
-            error_add(running->err, (enum exit_code)outcome->messages[i].code, loc, "%s", outcome->messages[i].text);
+            error_add(running->err, outcome->messages[i].code, loc, "%s", outcome->messages[i].text);
         else
-            error_add(running->err, (enum exit_code)outcome->messages[i].code, of->node->loc, "row '%s': %s", of->id,
+            error_add(running->err, outcome->messages[i].code, of->node->loc, "row '%s': %s", of->id,
                       outcome->messages[i].text);
     }
     if (err->count)

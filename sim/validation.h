@@ -12,7 +12,7 @@ struct outcome {
     bool fits;                       /* in the GPUs' memory */
     struct metrics metrics;          /* without `ranks` */
     int nmessages;
-    struct { int code, line, column; char file[256], text[400]; } messages[4];
+    struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
 };
 
 /* Errors are predicted over measured less 1: of a time, and of a rate the same error of the time behind it, so that
