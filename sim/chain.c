@@ -1,35 +1,6 @@
-#include "chain.h"
+#include "chain_internal.h"
 
-#include <math.h>
 #include <string.h>
-
-/* How a segment s..t-1 goes on: by saving all of s, or by running forward to j and coming back. */
-enum { SAVE_ALL = -1 };
-
-/* One way of the first pass on from a layer. */
-struct way {
-    int next;                    /* the layer that it reaches, whose input it keeps; 0: none is possible */
-    bool saves;                  /* all of the layer; else layers s..next-1 are computed again */
-    bool offloads_rest, offloads_input;  /* of what is saved of the layer; of layer `next` */
-};
-
-struct planner {
-    const struct chain_layer *layers;
-    int n, slots;
-    int rounding;                /* slots by which rounded sizes may be off, in all */
-    double slot;                 /* B */
-    double host_bandwidth;
-    bool recompute;
-    int *input, *rest;           /* slots of a layer's input, and of what else its backward needs */
-    double *sum;                 /* [s]: s of the forwards before layer s */
-    double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
-    int *how;                    /* [segment][m] */
-    double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
-    struct way *ways;            /* [s][budget] */
-    int offloaded;               /* what the first so many layers leave may be offloaded */
-    double price;                /* s for a byte offloaded */
-    int spare;                   /* slots that working memory has beyond the budget of the first pass */
-};
 
 /* A plan as it is put together. */
 struct draft {
@@ -37,112 +8,6 @@ struct draft {
     double peak, largest;        /* B: most in use in the backward phase; the largest part that was offloaded */
     double duration;             /* s */
 };
-
-/* To the nearest: whether a plan fits is checked with the bytes themselves. */
-static int slots_of(const struct planner *planner, double bytes)
-{
-    return (int)fmin(floor(bytes / planner->slot + 0.5), planner->slots + 1.0);
-}
-
-static double rest_of(const struct chain_layer *layer)
-{
-    return fmax(layer->saved - layer->input, 0);
-}
-
-/* Segments s..t-1, the shorter ones of the same start first. */
-static size_t at(const struct planner *planner, int s, int t, int m)
-{
-    size_t before = (size_t)s * (size_t)planner->n - (size_t)s * (size_t)(s - 1) / 2;
-
-    return (before + (size_t)(t - s - 1)) * (size_t)(planner->slots + 1) + (size_t)m;
-}
-
-static bool repeatable(const struct planner *planner, int s, int t)
-{
-    for (int l = s; l < t; l++)
-        if (planner->layers[l].keep)
-            return false;
-    return planner->recompute;
-}
-
-static double forward_between(const struct planner *planner, int s, int t)
-{
-    return planner->sum[t] - planner->sum[s];
-}
-
-/* The least time over all ways, a table row (of every memory) at a time. */
-static void fill_segment(struct planner *planner, int s, int t)
-{
-    const struct chain_layer *layer = &planner->layers[s];
-    double *time = &planner->time[at(planner, s, t, 0)];
-    int *how = &planner->how[at(planner, s, t, 0)];
-    int saved = planner->rest[s] + (t > s + 1 ? planner->input[s + 1] : 0);
-
-    for (int m = 0; m <= planner->slots; m++) {
-        time[m] = m < saved ? INFINITY : layer->forward + layer->backward;
-        if (m >= saved && t > s + 1)
-            time[m] += planner->time[at(planner, s + 1, t, m - saved)];
-        how[m] = SAVE_ALL;
-    }
-    for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
-        const double *left = &planner->time[at(planner, s, j, 0)], *right = &planner->time[at(planner, j, t, 0)];
-        double forward = forward_between(planner, s, j);
-        int input = planner->input[j];
-
-        for (int m = input; m <= planner->slots; m++) {
-            double all = forward + left[m] + right[m - input];
-
-            how[m] = all < time[m] ? j : how[m];
-            time[m] = all < time[m] ? all : time[m];
-        }
-    }
-}
-
-struct best { double time; struct way way; };
-
-/* Tries all that can be done with what a way keeps of the layer and of the next one's input: kept or offloaded each. */
-static void try_way(const struct planner *planner, int s, int budget, double time, struct way way, struct best *best)
-{
-    double rest = way.saves ? rest_of(&planner->layers[s]) : 0;
-    double input = way.next < planner->n ? planner->layers[way.next].input : 0;
-    int rest_slots = way.saves ? planner->rest[s] : 0, input_slots = input > 0 ? planner->input[way.next] : 0;
-
-    for (int choice = 0; choice < (planner->offloaded ? 4 : 1); choice++) {
-        double total = time;
-        int left = budget;
-
-        way.offloads_rest = choice & 1, way.offloads_input = choice & 2;
-        if ((way.offloads_rest && (rest == 0 || s >= planner->offloaded)) ||
-            (way.offloads_input && (input == 0 || way.next >= planner->offloaded)))
-            continue;
-        total += planner->price * ((way.offloads_rest ? rest : 0) + (way.offloads_input ? input : 0));
-        left -= (way.offloads_rest ? 0 : rest_slots) + (way.offloads_input ? 0 : input_slots);
-        if (left < 0)
-            continue;
-        if (way.next < planner->n)
-            total += planner->first[(size_t)way.next * (size_t)(planner->slots + 1) + (size_t)left];
-        if (total < best->time)
-            *best = (struct best){total, way};
-    }
-}
-
-/* The first pass from layer s with so many slots left to keep things in. */
-static void fill_first(struct planner *planner, int s, int budget)
-{
-    const struct chain_layer *layer = &planner->layers[s];
-    struct best best = {.time = INFINITY};
-    int working = budget + planner->spare;
-    size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
-
-    if (planner->rest[s] <= working)
-        try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true}, &best);
-    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++)
-        try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[at(planner, s, j, working)],
-                (struct way){.next = j}, &best);
-    planner->first[here] = best.time;
-    planner->ways[here] = best.way;
-}
-
 static void step(struct draft *draft, bool backward, int layer)
 {
     draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){backward, (size_t)layer};
@@ -157,13 +22,13 @@ static void use(struct draft *draft, double bytes)
 static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
 {
     const struct chain_layer *layer = &planner->layers[s];
-    int how = planner->how[at(planner, s, t, m)], next = how == SAVE_ALL ? s + 1 : how;
+    int how = planner->how[chain_at(planner, s, t, m)], next = how == SAVE_ALL ? s + 1 : how;
     double input = next < t ? planner->layers[next].input : 0;
-    int left = m - slots_of(planner, input);
+    int left = m - (next < t ? planner->input[next] : 0);
 
     if (how == SAVE_ALL) {
         used += rest_of(layer);
-        left -= slots_of(planner, rest_of(layer));
+        left -= planner->rest[s];
     }
     use(draft, used + input);
     for (int l = s; l < next; l++) {
@@ -192,8 +57,8 @@ static void write_first(const struct planner *planner, int s, int budget, double
     struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
     double rest = way.saves ? rest_of(&planner->layers[s]) : 0;
     double input = way.next < planner->n ? planner->layers[way.next].input : 0;
-    int left = budget - (way.offloads_rest ? 0 : slots_of(planner, rest)) -
-               (way.offloads_input ? 0 : slots_of(planner, input));
+    int left = budget - (way.saves && !way.offloads_rest ? planner->rest[s] : 0) -
+               (way.next < planner->n && !way.offloads_input ? planner->input[way.next] : 0);
 
     draft->plan.kept[s].rest = way.saves;
     draft->plan.kept[s].rest_offloaded = way.offloads_rest;
@@ -237,7 +102,7 @@ static void write_plan(const struct planner *planner, double memory, int in_flig
 {
     bool offloads = planner->offloaded > 0;
     double input = planner->layers[0].input;
-    int left = budget - (offloads ? 0 : slots_of(planner, input));
+    int left = budget - (offloads ? 0 : planner->input[0]);
     struct chain_plan *plan = &draft->plan;
 
     *draft = (struct draft){.plan = {.kept = plan->kept, .steps = plan->steps}, .duration = INFINITY};
@@ -250,14 +115,6 @@ static void write_plan(const struct planner *planner, double memory, int in_flig
     plan->working = fmax(draft->peak - plan->held, 0) + draft->largest;
     if (in_flight * plan->held + plan->working <= memory)
         draft->duration = duration(planner, plan);
-}
-
-static void plan_first(struct planner *planner, int spare, int budget)
-{
-    planner->spare = spare;
-    for (int s = planner->n; s-- > 0;)
-        for (int b = 0; b <= budget; b++)
-            fill_first(planner, s, b);
 }
 
 static void consider(struct draft *best, struct draft *trial)
@@ -275,7 +132,7 @@ static void plan_alone(struct planner *planner, double memory, struct draft *bes
 {
     int most = (int)floor(memory / planner->slot + 0.5) + planner->rounding;
 
-    plan_first(planner, 0, most);
+    chain_first(planner, 0, most);
     for (int budget = most; budget >= 0 && budget > most - 4 * planner->rounding; budget--) {
         write_plan(planner, memory, 1, budget, trial);
         if (isfinite(trial->duration)) {
@@ -297,7 +154,7 @@ static void plan_shared(struct planner *planner, double memory, int in_flight, s
         if (budget >= tried)
             continue;
         tried = budget;
-        plan_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
+        chain_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
         write_plan(planner, memory, in_flight, budget, trial);
         consider(best, trial);
     }
@@ -312,53 +169,6 @@ static void plan_memory(struct planner *planner, double memory, int in_flight, s
     else
         plan_shared(planner, memory, in_flight, best, trial);
 }
-
-/* The size near memory / slots of which the layers' sizes are whole multiples, or nearly: many layers alike would
- * otherwise be rounded the same way, all of them. */
-static double slot_size(const struct planner *planner, double memory, int slots)
-{
-    enum { TRIES = 64 };
-    double best = memory / slots, least = INFINITY;
-
-    for (int i = 0; i < TRIES; i++) {
-        double size = memory / slots * (1 - 0.5 * i / TRIES), error = 0;
-
-        for (int l = 0; l < planner->n; l++) {
-            double input = planner->layers[l].input / size, rest = rest_of(&planner->layers[l]) / size;
-
-            error += size * (fabs(input - floor(input + 0.5)) + fabs(rest - floor(rest + 0.5)));
-        }
-        if (error < least)
-            least = error, best = size;
-    }
-    return best;
-}
-
-static void prepare(struct planner *planner, struct arena *arena, double memory)
-{
-    size_t n = (size_t)planner->n, each;
-
-    planner->slot = slot_size(planner, memory, (int)fmin(1000, fmax(300, 1e9 / pow((double)n, 3))));
-    planner->rounding = planner->n / 8 + 2;
-    planner->slots = (int)ceil(memory / planner->slot) + planner->rounding;
-    each = (size_t)planner->slots + 1;
-    planner->sum = ARENA_ARRAY(arena, double, n + 1);
-    planner->input = ARENA_ARRAY(arena, int, n);
-    planner->rest = ARENA_ARRAY(arena, int, n);
-    planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
-    planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
-    planner->first = ARENA_ARRAY(arena, double, n * each);
-    planner->ways = ARENA_ARRAY(arena, struct way, n * each);
-    for (size_t l = 0; l < n; l++) {
-        planner->sum[l + 1] = planner->sum[l] + planner->layers[l].forward;
-        planner->input[l] = slots_of(planner, planner->layers[l].input);
-        planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
-    }
-    for (int s = planner->n; s-- > 0;)
-        for (int t = s + 1; t <= planner->n; t++)
-            fill_segment(planner, s, t);
-}
-
 /* What is on its way to the host or back takes room too: two of the largest parts. */
 static double moving_room(const struct planner *planner)
 {
@@ -424,7 +234,7 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
     }
     if (limit->memory <= 0)
         return -1;
-    prepare(&planner, &scratch, limit->memory);
+    chain_tables(&planner, &scratch, limit->memory);
     draft_init(&best, &scratch, count);
     draft_init(&trial, &scratch, count);
     plan_memory(&planner, limit->memory, limit->in_flight, &best, &trial);
