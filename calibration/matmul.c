@@ -1,7 +1,7 @@
 /* Products through cuBLASLt, with the algorithm that its heuristic names first: what frameworks take.
  *
  * cuBLAS thinks in columns. A matrix that lies row by row is, read by columns, its transpose; so the row-major C = A B
- * is asked for as C^T = B^T A^T: B goes first, and a row-major operand that is not transposed needs no transposition. */
+ * is asked for as C^T = B^T A^T: B goes first, and an operand that does not lie transposed needs no transposition. */
 #include <cublasLt.h>
 #include <stdlib.h>
 
