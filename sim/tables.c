@@ -66,7 +66,8 @@ void spans_write(const struct run *run, FILE *out)
     free(order);
 }
 
-/* What each rank holds, a line whenever it changes: states from the start, activations by the operations. */
+/* What each rank holds, a line whenever it changes: what is there all the time from the start, with the fragmentation
+ * of the peak; activations and workspace by the operations. */
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
@@ -74,20 +75,20 @@ void memory_write(const struct run *run, FILE *out)
 
     fputs("rank\tt\tbytes\n", out);
     for (int r = 0; r < program->ranks; r++) {
-        struct memory_breakdown states = rank_states(run->scenario, run->stages, r);
+        const struct memory *peak = &run->metrics.ranks[r].memory;
 
-        held[r] = states.parameters + states.gradients + states.optimizer;
+        held[r] = memory_total(peak) - peak->bytes[MEMORY_ACTIVATIONS] - peak->bytes[MEMORY_WORKSPACE];
         fprintf(out, "%d\t0\t%.17g\n", r, held[r]);
     }
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         int rank = program->lanes.items[op->lane].rank;
 
-        held[rank] += op->takes;
-        if (op->takes > 0)
+        held[rank] += op->takes + op->workspace;
+        if (op->takes + op->workspace > 0)
             fprintf(out, "%d\t%.12g\t%.17g\n", rank, run->timeline.start[i], held[rank]);
-        held[rank] -= op->frees;
-        if (op->frees > 0)
+        held[rank] -= op->frees + op->workspace;
+        if (op->frees + op->workspace > 0)
             fprintf(out, "%d\t%.12g\t%.17g\n", rank, run->timeline.end[i], held[rank]);
     }
     free(held);
