@@ -40,8 +40,11 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  * Context, where the model's times are not given, unless the scenario says how much: 1 GiB (the driver's 0.7, CUDA's 0.3), and for
  * each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100: NVIDIA/nccl#964). */
 struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
-/* What every rank of a program holds when it holds most, with its fragmentation (the scenario's share of all but the
- * context); and the most that it ever keeps for backwards alone. The caller frees it. */
+/* What every rank of a program holds when it holds most, with its fragmentation: a share of all but the context. Where the
+ * scenario does not say, 0.075, the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
+ * BigScience's BLOOM; those that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) measured 0.15 on average
+ * and 0.33 at most with recomputation, offloading and LoRA; Rajbhandari et al. 2020, section 3.2, over 0.3 in extreme
+ * cases. None where the model's times are given; and the most that it ever keeps for backwards alone. The caller frees it. */
 struct memory_peak { struct memory memory; double activations; };
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct program *program);

@@ -71,6 +71,42 @@ static void test_published_runs(void **state)
     }
 }
 
+/* Qi et al. 2024 (Zero Bubble Pipeline Parallelism), table 4: GB that 1F1B and interleaved 1F1B (a layer a chunk) take of
+ * the framework; the first and the last stage have a layer less. */
+static void test_published_peaks(void **state)
+{
+    static const struct { int layers, hidden, heads, stages, micro; double gb[2]; } rows[] = {
+        {22, 2304, 24, 8, 6, {30, 40}},
+        {30, 4096, 32, 8, 3, {39, 48}},
+        {46, 5120, 40, 16, 1, {32, 39}},
+        {62, 6144, 48, 32, 1, {43, 58}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            int stages = rows[i].stages, chunks = interleaved ? (rows[i].layers + 2) / stages : 1;
+            int each = (rows[i].layers + 2) / stages / chunks;
+            char split[512] = "";
+            struct simulated simulated;
+            double gb;
+
+            for (int s = 0; s < stages * chunks; s++)
+                sprintf(split + strlen(split), "%s%d", s ? ", " : "", each - (s == 0 || s == stages * chunks - 1));
+            simulate(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: 1024, vocabulary: "
+                     "50304, dropout: 0.1}}\ncluster: {platform: dgx-a100, nodes: %d}\n"
+                     "batch: {micro: %d, micro_batches: %d}\nsimulation: {engine: ideal}\n"
+                     "strategy: {schedule: %s, pipeline: %d, data: 1, chunks: %d, split: [%s]}\n"
+                     "memory: {context: 0 B, fragmentation: 0}\n", rows[i].layers, rows[i].hidden, rows[i].heads,
+                     stages / 8, rows[i].micro, 3 * stages, interleaved ? "interleaved" : "1f1b", stages, chunks,
+                     split);
+            gb = simulated.run.metrics.peak_memory / 1e9;
+            if (fabs(gb / rows[i].gb[interleaved] - 1) > 0.03)
+                fail_msg("%g GB instead of %g:\n%s", gb, rows[i].gb[interleaved], simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 /* The scenario with assignments, on the free engine: GPU seconds a sample, INFINITY where it does not fit. */
 static double cost_with(const char *text, const char *const *sets, size_t nsets, bool *fit)
 {
@@ -155,7 +191,9 @@ static void test_advice(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_published_runs), cmocka_unit_test(test_advice)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published_runs), cmocka_unit_test(test_published_peaks), cmocka_unit_test(test_advice),
+    };
 
     return cmocka_run_group_tests_name("memory_fits", tests, NULL, NULL);
 }
