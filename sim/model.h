@@ -135,6 +135,7 @@ struct layer {
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
+    int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
 };
 

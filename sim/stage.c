@@ -28,7 +28,7 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
-        work.hidden_gathers = layer->all_reduces[PHASE_BACKWARD_INPUT];
+        work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE)
         add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
     return work;

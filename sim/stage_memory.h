@@ -5,7 +5,8 @@
 
 #include "stage.h"
 
-/* While layers are added in the order of the forward: the most bytes held so far, kept ones included. Zero-initialise. */
+/* While layers are added in the order of the forward: the most bytes held so far, kept ones included. Zero-initialise.
+ */
 struct stage_peaks {
     struct stage_workspace plain, again;
     double ahead;            /* the largest workspace of a backward alone */

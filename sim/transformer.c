@@ -335,12 +335,14 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     all[1] = (struct layer){.name = "block", .role = LAYER_BLOCK, .activation = block_activation(&cut),
                             .checkpoint = cut.own_tokens * cut.hidden * cut.value,
                             .workspace = block_workspace(&cut),
+                            .input_gathers = split * (lora_trains(&cut, LORA_QKV) + lora_trains(&cut, LORA_MLP_UP)),
                             .all_reduces = {[PHASE_FORWARD] = 2 * split, [PHASE_BACKWARD_INPUT] = 2 * split}};
     fill(arena, &all[1], &block, &list[1]);
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
                           .workspace = output_workspace(&cut),
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
                           .tied_factors = cut.vocabulary + cut.hidden,
+                          .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     fill(arena, end, &last, &list[2]);
     all[0].checkpoint = all[0].activation;

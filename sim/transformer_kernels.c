@@ -203,10 +203,12 @@ static void transform(struct kernels *list, const struct cut *cut)
 }
 
 /* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
- * Its all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+ * Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum, sum and the
+ * target's logit: 12 bytes a token) are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
-    double logits = cut->tokens * cut->vocabulary * (cut->value + 4);
+    double logits = cut->tokens * cut->vocabulary;
+    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
 
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
@@ -215,6 +217,6 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits * (fused ? cut->value : cut->value + 4));
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits * (fused ? 2 * cut->value : cut->value + 4));
 }

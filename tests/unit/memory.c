@@ -267,8 +267,8 @@ static void test_buffers(void **state)
     }
 }
 
-/* Hu et al. 2021: rank x (in + out) parameters an adapted product; only they have gradients and states. The gradients of
- * frozen weights are not computed: of three times the forward, one is left out but for the attention core. */
+/* Hu et al. 2021: rank x (in + out) parameters an adapted product; only they have gradients and states. The gradients
+ * of frozen weights are not computed: of three times the forward, one is left out but for the attention core. */
 static void test_lora(void **state)
 {
     static const struct { const char *targets; double widths; } cases[] = {     /* in + out, in hidden */

@@ -71,8 +71,8 @@ static void test_published_runs(void **state)
     }
 }
 
-/* Qi et al. 2024 (Zero Bubble Pipeline Parallelism), table 4: GB that 1F1B and interleaved 1F1B (a layer a chunk) take of
- * the framework; the first and the last stage have a layer less. */
+/* Qi et al. 2024 (Zero Bubble Pipeline Parallelism), table 4: GB that 1F1B and interleaved 1F1B (a layer a chunk) take
+ * of the framework; the first and the last stage have a layer less. */
 static void test_published_peaks(void **state)
 {
     static const struct { int layers, hidden, heads, stages, micro; double gb[2]; } rows[] = {
