@@ -37,11 +37,18 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
+static double weights_of(const struct slice *layer)
+{
+    return layer->parameters + layer->frozen;
+}
+
 /* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
- * checkpointing): the recomputation then has its place in the backward. */
+ * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
+ * for each. */
 static bool fused(const struct lowering *lowering, struct place here)
 {
-    return here.cell->recomputes && scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+    return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+           scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
 /* One layer of the work, after its parameters have arrived. */
@@ -82,14 +89,14 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     op.frees = 0;
     if (gathers)
         next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                      layer_of(stage, work.kind, 0)->parameters * each.weights, id);
+                      weights_of(layer_of(stage, work.kind, 0)) * each.weights, id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
         if (gathers && k + 1 < stage->nslices)
             next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                          layer_of(stage, work.kind, k + 1)->parameters * each.weights, k ? id : NO_OP);
+                          weights_of(layer_of(stage, work.kind, k + 1)) * each.weights, k ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;

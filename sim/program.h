@@ -31,6 +31,7 @@ struct op {
     double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
     uint32_t src, dst;       /* TRANSFER: GPUs */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
+    double workspace;        /* and bytes on top of these that it holds while it runs */
     int32_t mb, stage;       /* micro-batch and global stage; -1: none */
     uint32_t first_dep, ndeps;
 };

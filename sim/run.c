@@ -1,4 +1,5 @@
 #include "result.h"
+#include "memory_advice.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ int run_init(struct run *run, struct scenario *scenario, struct error *err)
     }
     if (!rc) {
         metrics_init(&run->metrics, scenario, run->stages, &run->lowered, &run->timeline);
-        rc = metrics_check_memory(&run->metrics, scenario, err);
+        rc = memory_check(&run->metrics, scenario, err);
     }
     measure_release(&measure);
     return rc;

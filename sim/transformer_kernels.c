@@ -6,6 +6,8 @@
  * registers, and vectors of the size of a bias, are not counted. Gradients of biases ride on the weights' products. */
 #include "transformer.h"
 
+#include <string.h>
+
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     kernel.kind = KERNEL_MATMUL;
@@ -17,15 +19,19 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W with X of rows x in, W of in x out: dX = dY W^T, dW = X^T dY. */
+/* Y = X W with X of rows x in, W of in x out: dX = dY W^T, dW = X^T dY. Under LoRA W is frozen, unless it is an
+ * adapter's. */
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
                            double in)
 {
+    bool adapter = strcmp(name, "lora") == 0;
+
     product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = 1, .m = rows, .n = out, .k = in});
     product(list, cut,
             (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = 1, .m = rows, .n = in, .k = out});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = 1, .m = in, .n = out, .k = rows});
+    if (!cut->lora || adapter)
+        product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = 1, .m = in, .n = out,
+                                           .k = rows});
 }
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
@@ -107,6 +113,21 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     product(list, cut, kernel);
 }
 
+/* A product of the block, with its adapter's two and what adds their output. */
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+{
+    struct adapted width;
+    bool adapts = lora_adapts(cut, target, &width);
+
+    weight_product(list, cut, name, cut->tokens, width.out, width.in);
+    if (!adapts)
+        return;
+    weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
+    memory(list, cut, "lora-sum", PHASE_FORWARD, 3 * cut->tokens * width.out * cut->value);
+    memory(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, 3 * cut->tokens * width.in * cut->value);
+}
+
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
 static void mlp(struct kernels *list, const struct cut *cut)
 {
@@ -114,10 +135,10 @@ static void mlp(struct kernels *list, const struct cut *cut)
     const char *name = mlp_names[cut->shape->mlp];
     double values = cut->tokens * cut->ffn * cut->value;
 
-    weight_product(list, cut, "mlp-up", cut->tokens, (gated ? 2 : 1) * cut->ffn, cut->hidden);
+    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
     memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * values);
     memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * values);
-    weight_product(list, cut, "mlp-down", cut->tokens, cut->hidden, cut->ffn);
+    adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)
@@ -125,7 +146,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     double rotated = cut->tokens * (cut->query + cut->key) * cut->value;
 
     norm(list, cut, "attention-norm");
-    weight_product(list, cut, "qkv", cut->tokens, cut->query + 2 * cut->key, cut->hidden);
+    adapted_product(list, cut, LORA_QKV, "qkv");
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, 2 * rotated);
@@ -134,7 +155,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         flash_attention(list, cut);
     else
         plain_attention(list, cut);
-    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->query);
+    adapted_product(list, cut, LORA_PROJECTION, "projection");
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
     mlp(list, cut);
@@ -149,7 +170,8 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
     double width = cut->hidden * cut->value;
 
     memory(list, cut, name, PHASE_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
-    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, (cut->tokens + 2 * rows) * width);
+    if (!cut->lora)
+        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -181,10 +203,12 @@ static void transform(struct kernels *list, const struct cut *cut)
 }
 
 /* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
- * Its all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+ * Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum, sum and the
+ * target's logit: 12 bytes a token) are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
-    double logits = cut->tokens * cut->vocabulary * (cut->value + 4);
+    double logits = cut->tokens * cut->vocabulary;
+    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
 
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
@@ -193,6 +217,6 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits * (fused ? cut->value : cut->value + 4));
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits * (fused ? 2 * cut->value : cut->value + 4));
 }
