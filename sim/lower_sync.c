@@ -46,7 +46,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
     struct sync sync;
-    bool complete = true;
+    bool complete = true, hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
@@ -67,6 +67,9 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
                 sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
             lowering->failed =
                 exchange(&sync, scenario_sync(lowering->scenario), buckets->items[b].bytes, slot_synced) != 0;
+            for (int i = 0; hosted && !lowering->failed && i < sync.here; i++)
+                for (int t = 0; t < lowering->program->flows; t++)
+                    *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
         }
     sync_release(&sync);
     return complete && !lowering->failed;
@@ -139,6 +142,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         *updates = &lowering->updates[prank];
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
     bool updates_here = replica == 0 || lowering->scenario->strategy.data_parallel != DATA_PARALLEL_SERVER;
+    bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -155,7 +159,11 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         const struct holder *holder = holder_of(lowering, prank, chunk);
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
-        if (updates_here)
+        uint32_t there = updates_here && hosted ? host_update(lowering, prank, chunk) : NO_OP;
+
+        if (there != NO_OP)
+            deps[ndeps++] = there;
+        else if (updates_here && !hosted)
             seconds += lowering->stages[stage].update;
         for (int t = 0; t < flows; t++) {
             if (holder->synced[t] != NO_OP)
@@ -176,6 +184,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
+    if (!scenario_hands_out_weights(lowering->scenario))
+        host_store_weights(lowering, prank, id != NO_OP ? id : lowering->latest[prank]);
     ++*updates;
     return true;
 }
@@ -205,7 +215,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
 bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
-    uint32_t *deps = lowering->scratch;
+    uint32_t *deps = lowering->scratch, id = holder_of(lowering, prank, 0)->updated;
     size_t ndeps = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
@@ -218,9 +228,10 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     }
     /* the update is over when the rank has all weights again */
     if (ndeps > 0)
-        program_add(lowering->program, (struct op){
+        id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
             .stage = rank,
         }, deps, ndeps);
+    host_store_weights(lowering, prank, id);
     return true;
 }

@@ -216,6 +216,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (costs->plan)
+        return layers_work(lowering, here, work, completes, op, waits);
     if (zero_applies(lowering))
         return zero_work(lowering, here, work, op, waits);
     if (sliced)

@@ -49,7 +49,16 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
  * over 0.3. */
 struct memory_peak { struct memory memory; double activations; };
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
-                                 const struct program *program);
+                                 const struct timeline *timeline);
+double memory_fragmentation(const struct scenario *scenario);    /* that share */
+/* B of weights, gradients and optimizer states that one GPU of a pipeline rank has in host memory: all that is offloaded,
+ * from ZeRO 1 on of the update the replica's share. */
+double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
+
+/* Takings and freeings in the order of time; at the same time in the order of the operations, which is that in which they
+ * wait for each other. The caller frees it. */
+struct memory_event { double at; uint32_t op; bool ends; };
+struct memory_event *memory_events(const struct timeline *timeline, size_t *count);
 double memory_total(const struct memory *memory);
 
 /* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */

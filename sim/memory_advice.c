@@ -124,11 +124,16 @@ static bool fits(struct scenario *changed, double limit, struct error *err)
         return false;
     measure_init(&measure, ENGINE_IDEAL, &changed->cluster);
     if (!lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err)) {
-        struct memory_peak *peaks = memory_peaks(changed, stages, &lowered.program);
+        struct timeline timeline;
+        struct memory_peak *peaks;
 
+        timeline_init(&timeline, &lowered.program);
+        replay_ideal(&lowered.program, &changed->cluster, &timeline);
+        peaks = memory_peaks(changed, stages, &timeline);
         for (int r = 0; r < lowered.program.ranks; r++)
             fit &= memory_total(&peaks[r].memory) <= limit;
         free(peaks);
+        timeline_release(&timeline);
     } else {
         fit = false;
     }

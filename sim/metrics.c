@@ -1,4 +1,5 @@
 #include "metrics.h"
+#include "stage_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +10,13 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* The dependency that ended last, of all or of those on compute lanes; NULL: there is none. */
+/* Whether it is one of the lanes between a GPU and its host. */
+static bool on_host(const struct lane *lane)
+{
+    return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
+}
+
+/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
 static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
 {
     const struct program *program = timeline->program;
@@ -18,7 +25,7 @@ static const struct op *latest(const struct timeline *timeline, const struct op 
     for (uint32_t d = 0; d < op->ndeps; d++) {
         const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
 
-        if (computed && program->lanes.items[dep->lane].kind != LANE_COMPUTE)
+        if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
             continue;
         if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
             last = dep;
@@ -30,6 +37,16 @@ static const struct op *latest(const struct timeline *timeline, const struct op 
 static double ended(const struct timeline *timeline, const struct op *op)
 {
     return op ? timeline->end[op - timeline->program->ops.items] : 0;
+}
+
+static bool waits_for_host(const struct timeline *timeline, const struct op *op)
+{
+    const struct program *program = timeline->program;
+
+    for (uint32_t d = 0; d < op->ndeps; d++)
+        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
+            return true;
+    return false;
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
@@ -70,10 +87,13 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         double start = timeline->start[i], end = timeline->end[i];
 
         if (start >= window->from && start <= window->to)
-            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+            *(on_host(lane) ? &rank->offloaded : &rank->sent) += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
+        double ready = waits_for_host(timeline, op) ? later(from, ended(timeline, latest(timeline, op, false))) : start;
+        rank->exposed_offload += within(window, ready, start);
+        start = ready < start ? ready : start;
         double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
         since = since < start ? since : start;
         double communication = op->amount > 0 ? busy * op->communication / op->amount : 0;
@@ -138,9 +158,9 @@ static struct window find_window(const struct scenario *scenario, const struct t
 }
 
 static void read_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
-                        const struct program *program)
+                        const struct timeline *timeline)
 {
-    struct memory_peak *peaks = memory_peaks(scenario, stages, program);
+    struct memory_peak *peaks = memory_peaks(scenario, stages, timeline);
 
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
@@ -167,6 +187,8 @@ static void averages(struct metrics *metrics)
         for (int what = 0; what < WHAT_COUNT; what++)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
+        metrics->exposed_offload += rank->exposed_offload / n;
+        metrics->offload_bytes_per_gpu += rank->offloaded / n;
         metrics->bubble += rank->bubble / n;
         metrics->communication_bytes_per_gpu += rank->sent / n;
     }
@@ -192,7 +214,11 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
 
-            hardware += stages[plan_global_stage(plan, rank, work.chunk)].work[work.kind].flop;
+            const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
+
+            hardware += stage->work[work.kind].flop;
+            if (stage->plan && work.kind == BACKWARD)
+                hardware += stage->plan->flop;
         }
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
@@ -226,7 +252,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, scenario, stages, &lowered->program);
+    read_memory(metrics, scenario, stages, timeline);
     averages(metrics);
     count_flop(metrics, scenario, stages);
     rates(metrics, scenario);

@@ -17,6 +17,9 @@ enum op_what {
     WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
     WHAT_GRADIENT,       /* their gradients to the previous stage */
     WHAT_SYNC,           /* a collective over replicas */
+    WHAT_OFFLOAD,        /* to host memory */
+    WHAT_PREFETCH,       /* from host memory */
+    WHAT_HOST_UPDATE,    /* an update by the host */
     WHAT_COUNT
 };
 extern const char *const op_what_names[];        /* "forward", "backward", ... */
@@ -36,7 +39,10 @@ struct op {
     uint32_t first_dep, ndeps;
 };
 
-enum lane_kind { LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_KIND_COUNT };
+enum lane_kind {
+    LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_TO_HOST, LANE_FROM_HOST, LANE_HOST,
+    LANE_KIND_COUNT
+};
 extern const char *const lane_kind_names[];
 struct lane {
     int rank;

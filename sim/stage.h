@@ -2,6 +2,7 @@
 #ifndef DTSIM_STAGE_H
 #define DTSIM_STAGE_H
 
+#include "chain.h"
 #include "scenario.h"
 
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
@@ -21,7 +22,11 @@ struct slice {
     size_t ntensors;
     double parameters;       /* their sum */
     double frozen;           /* parameters that are not trained */
+    double input, activation;    /* B of its input, and of all that its backward needs */
+    struct workspace workspace;
+    bool block;              /* it may be computed again */
 };
+struct stage_plan;
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
@@ -41,6 +46,7 @@ struct stage {
      * layer by layer with its backward, or all ahead of it. */
     struct stage_workspace { double forward, backward; } plain, again, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 
