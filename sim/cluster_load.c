@@ -86,7 +86,7 @@ static const struct field host_fields[] = {
     {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .offset = offsetof(struct host, bandwidth), .brief = "per GPU and direction while all GPUs of a node move data"},
     {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct host, latency),
-     .fallback = "0 s", .brief = "of a copy"},
+     .brief = "of a copy"},
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct host, efficiency), .fallback = "1", .brief = "share of the bandwidth that copies get"},
     {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = offsetof(struct host, memory),
@@ -333,6 +333,8 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
 {
     int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err);
 
+    status |= check_link(cluster, &host_table, &cluster->host, NULL, &cluster->host.bandwidth, &cluster->host.latency,
+                         err);
     if (cluster->ideal)
         return check_ideal(cluster, err) | status;
     const char *pairs = NULL, *nodes = NULL;

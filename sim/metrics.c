@@ -1,5 +1,4 @@
 #include "metrics.h"
-#include "stage_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -217,8 +216,8 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
             const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
 
             hardware += stage->work[work.kind].flop;
-            if (stage->plan && work.kind == BACKWARD)
-                hardware += stage->plan->flop;
+            if (work.kind == BACKWARD)
+                hardware += stage->again_flop;
         }
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))

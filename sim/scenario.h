@@ -129,6 +129,8 @@ double scenario_room(const struct scenario *scenario);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
 /* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */
 bool scenario_by_layers(const struct scenario *scenario);
+/* Whether what their activations do is planned for what a GPU may hold. */
+bool scenario_plans_memory(const struct scenario *scenario);
 /* What of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 

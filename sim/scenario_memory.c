@@ -79,6 +79,13 @@ bool scenario_by_layers(const struct scenario *scenario)
            scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
 }
 
+bool scenario_plans_memory(const struct scenario *scenario)
+{
+    int mode = scenario->memory.recompute.mode;
+
+    return mode == RECOMPUTE_OPTIMAL || (mode != RECOMPUTE_FULL && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
+}
+
 /* What needs the host: its links, and for an update there its rate. */
 static int check_host(const struct scenario *scenario, struct error *err)
 {
@@ -129,7 +136,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     if (memory->recompute.every > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
                        "'recompute: optimal'", memory->recompute.every);
-    if (isinf(scenario_room(scenario)) && (optimal || scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
+    if (scenario_plans_memory(scenario) && isinf(scenario_room(scenario)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
                        "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
     return rc;

@@ -47,6 +47,7 @@ struct stage {
     struct stage_workspace { double forward, backward; } plain, again, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
+    double again_flop;       /* of matrix products that the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 

@@ -54,7 +54,7 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
 
 /* What comes and goes, step by step: the last forward of a layer before its backward leaves what that needs, and the
  * last one of the layer before it this layer's input. */
-static void settle_steps(struct arena *arena, const struct stage *stage, const struct chain_layer *layers,
+static void settle_steps(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
                          struct stage_plan *plan)
 {
     size_t n = plan->count, steps = plan->chain.nsteps;
@@ -93,7 +93,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, const s
         if (!step->backward && l + 1 < n && last[l + 1] == i)
             step->takes += layers[l + 1].input;
         if (!step->backward)
-            plan->flop += stage_layer(stage, l)->work[RECOMPUTE].flop;
+            stage->again_flop += stage_layer(stage, l)->work[RECOMPUTE].flop;
     }
 }
 
@@ -158,14 +158,15 @@ static int plan_chunks_for(struct scenario *scenario, struct stage *stages, int 
 static double held_together(const struct scenario *scenario, int rank, const struct chain_plan *plans, int flying,
                             const int *each)
 {
-    double held = 0, most = 0, working = 0;
+    double held = 0, most = 0, working = 0, moving = 0;
 
     for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
         held += plans[c].held * each[c];
         most = fmax(most, plans[c].held);
         working = fmax(working, plans[c].working);
+        moving = fmax(moving, plans[c].moving);
     }
-    return fmin(held, most * flying) + working;
+    return fmin(held, most * flying) + working + moving;
 }
 
 static int infeasible(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
@@ -185,7 +186,7 @@ static int infeasible(struct scenario *scenario, struct stage *stages, int rank,
     }
     return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
                      "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that it "
-                     "holds; no plan needs less than %s", rank,
+                     "holds; the least that a plan was found for is about %s", rank,
                      memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have), flying,
                      unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
@@ -279,9 +280,6 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
 static int plan_rows(struct scenario *scenario, struct stage *stages, const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
-    bool chooses = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL ||
-                   (scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) &&
-                    scenario->memory.recompute.mode != RECOMPUTE_FULL);
     struct chain_plan *plans = ARENA_ARRAY(&scenario->arena, struct chain_plan, plan->chunks);
 
     for (int rank = 0; rank < plan->stages; rank++) {
@@ -289,7 +287,7 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose second "
                              "halves need what 'recompute: optimal' and 'offload' give back after the first",
                              scenario_strategy(scenario)->name);
-        if (!chooses)
+        if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
         else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))
             return -1;
@@ -299,6 +297,7 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
 
             if (stage->plan && stage->plan->chain.held <= plans[c].held)     /* of the other direction */
                 continue;
+            stage->again_flop = 0;
             *made = (struct stage_plan){.chain = plans[c], .count = stage->nslices};
             settle_steps(&scenario->arena, stage, chain_of(&scenario->arena, stage), made);
             stage->plan = made;

@@ -21,10 +21,9 @@ struct stage_plan {
     double *forward;             /* a layer: B that its forward takes */
     double *moved;               /* a layer: B of these that go to the host after it, and come back before its first step */
     struct plan_step *steps;     /* chain.nsteps */
-    double flop;                 /* of matrix products computed again, a micro-batch */
 };
 
-/* Fills stage.plan. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory that does not suffice
+/* Fills stage.plan and stage.again_flop. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory that does not suffice
  * (likewise), schedules that split backwards. */
 int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
 
