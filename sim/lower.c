@@ -208,6 +208,8 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     };
     double messages;
 
+    if (lowering.whole)      /* figures and orders show what was computed beforehand */
+        lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     messages = count_messages(scenario, stages, lowered->program.flows);
     choose_mode(scenario, messages, what, lowered);

@@ -177,7 +177,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     } else if (work.kind == RECOMPUTE) {
         own = here.cell->forwarded;
         wanted = rule != RECOMPUTE_EARLY && !last;
-        if (rule == RECOMPUTE_WITH_GRADIENT)
+        if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
             arrival = here.cell->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
             arrival = (struct arrival){.first = here.cell->due, .count = 1};
@@ -190,9 +190,25 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
-    if (arrival.first != NO_OP)
+    if (arrival.first != NO_OP && !(work.kind == RECOMPUTE && lowering->opportunistic))
         wait_for(waits, arrival);
     return true;
+}
+
+/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived does
+ * its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                                   const struct waits *waits)
+{
+    struct stage_work cost = lowering->stages[here.stage].work[work.kind];
+    struct arrival gradient = here.cell->gradient;
+    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+
+    op.advances = work.kind == FORWARD;
+    id = lower_compute(lowering, here, work, cost, op, waits);
+    if (work.kind == RECOMPUTE && gradient.first != NO_OP)
+        program_choose(lowering->program, (struct choice){id, gradient.first, gradient.count, most});
+    return id;
 }
 
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,
@@ -200,7 +216,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
 {
     const struct stage *costs = &lowering->stages[here.stage];
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
-    bool in_time = work.kind == BACKWARD && here.stage > 0 &&
+    bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
@@ -218,6 +234,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)
         return timed_backward(lowering, here, work, op, waits);
+    if (lowering->opportunistic)
+        return opportunistic_work(lowering, here, work, op, waits);
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 

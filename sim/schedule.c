@@ -225,6 +225,11 @@ char *work_format(const struct plan *plan, int rank, struct work work, char *buf
     return buffer;
 }
 
+int plan_opportunistic(const struct strategy *strategy, const struct plan *plan)
+{
+    return strategy->opportunistic ? strategy->opportunistic(plan) : 0;
+}
+
 int rows_updates(const struct row *rows)
 {
     int updates = 0;

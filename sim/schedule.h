@@ -82,6 +82,10 @@ struct strategy {
     bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
     int batches;             /* how many batches the rows hold when batch.count does not say; 0: always one */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
+    /* The rows are what was computed beforehand; at run time a rank whose recomputation comes before its gradient does
+     * its next forward instead, while that leaves at most so many micro-batches in flight on it (INT_MAX: always). 0 or
+     * NULL: it keeps to its row. */
+    int (*opportunistic)(const struct plan *plan);
     enum placement placement;
     int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
@@ -103,6 +107,9 @@ struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
 void rows_release(struct row *rows, int count);
 /* Whether the rows wait for each other forever, however fast they are. */
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
+
+/* strategy.opportunistic of the plan. */
+int plan_opportunistic(const struct strategy *strategy, const struct plan *plan);
 
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
