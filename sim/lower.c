@@ -130,7 +130,7 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      plan_directions(plan) == 1;
+                      scenario->simulation.jitter == 0 && plan_directions(plan) == 1;
     if (lowered->folded)
         lowered->replicas = 1;
 }

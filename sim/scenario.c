@@ -106,6 +106,18 @@ static int check_placement(const struct scenario *scenario, struct error *err)
                      "strategy: placement: expected tensor, data and pipeline, each once");
 }
 
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
+}
+
 /* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
@@ -295,7 +307,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
