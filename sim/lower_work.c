@@ -32,7 +32,7 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
 static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int dst = plan_rank(lowering->plan, from.direction, to, NULL), flows = lowering->program->flows;
+    int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
     int sender = program_rank(lowering, from.replica, from.rank);
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
@@ -153,7 +153,7 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
     bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
                     from < plan_global_stages(lowering->plan) &&
-                    plan_rank(lowering->plan, here.direction, from, NULL) != here.rank;
+                    plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
@@ -260,6 +260,15 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
     }
 }
 
+/* After a meeting of those that share the rank's stage: what each had computed. */
+static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
+{
+    int stage = plan_global_stage(lowering->plan, rank, 0);
+
+    for (int i = 0; lowering->summed[stage] && i < plan_sharers(lowering->plan, stage); i++)
+        wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
+}
+
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
 bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
@@ -269,8 +278,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
 
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        if (lowering->whole &&
-            !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
+        if (!lowering->whole ? row->items[first].kind == UPDATE && !lower_meeting(lowering, rank)
+                             : !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
             return false;
         ++*cursor;
         return true;
@@ -280,6 +289,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
+    if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
+        wait_for_sharers(lowering, rank, &waits);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
 

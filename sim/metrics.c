@@ -285,7 +285,7 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
                      "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
                      "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
                      "anyway",
-                     metrics->peak_rank % scenario->plan.stages,
+                     plan_global_stage(&scenario->plan, metrics->peak_rank % scenario->plan.stages, 0),
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
                      scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -306,7 +307,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_placement(scenario, err) | resolve_order(scenario, err))
+    if (check_placement(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -317,6 +318,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
+    sharers_place(scenario);
     if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
@@ -327,7 +329,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
-    if (check_size(scenario, err))
+    if (check_size(scenario, err) | sharers_check(scenario, err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
