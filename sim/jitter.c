@@ -31,7 +31,7 @@ static double factor(uint64_t key, double deviation)
 void jitter_apply(struct program *program, double deviation, int seed)
 {
     double *current = xcalloc(program->lanes.count + 1, sizeof *current);        /* of the lane's last work */
-    uint32_t *nameless = xcalloc(program->lanes.count + 1, sizeof *nameless);    /* works without a micro-batch so far */
+    uint32_t *nameless = xcalloc(program->lanes.count + 1, sizeof *nameless);    /* works of no micro-batch */
 
     for (size_t i = 0; deviation > 0 && i < program->ops.count; i++) {
         struct op *op = &program->ops.items[i];

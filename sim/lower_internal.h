@@ -68,7 +68,7 @@ struct lowering {
     uint32_t *collective_lane;       /* a program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
     bool whole;                      /* the iteration, not the compute alone */
-    int opportunistic;               /* micro-batches in flight up to which forwards go before recomputations; 0: none */
+    int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
     bool failed;
 };
 

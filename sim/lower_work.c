@@ -195,8 +195,8 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     return true;
 }
 
-/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived does
- * its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
+ * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
 static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
                                    const struct waits *waits)
 {
@@ -278,8 +278,10 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
 
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        if (!lowering->whole ? row->items[first].kind == UPDATE && !lower_meeting(lowering, rank)
-                             : !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
+        bool updates = row->items[first].kind == UPDATE;
+
+        if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
+                            : updates && !lower_meeting(lowering, rank))
             return false;
         ++*cursor;
         return true;

@@ -44,9 +44,9 @@ struct lane {
     int index;               /* which of the rank's lanes of that kind: flow of the tensor group, channel */
 };
 
-/* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations from
- * `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done or
- * `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. Whatever a choice runs
+/* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations
+ * from `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done
+ * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. Whatever a choice runs
  * early may wait for nothing that comes after the choice in its own lane, or the program would stand still. */
 struct choice { uint32_t op, first, count, most; };
 

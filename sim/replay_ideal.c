@@ -12,8 +12,8 @@ static double duration(const struct op *op, const struct cluster *cluster)
     return route.latency + (isinf(route.bandwidth) ? 0 : op->amount / route.bandwidth);
 }
 
-/* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends later,
- * as all that could end earlier has been settled. */
+/* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
+ * later, as all that could end earlier has been settled. */
 static uint32_t take_earliest(struct agenda_known *open, const double *start)
 {
     size_t earliest = 0;

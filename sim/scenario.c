@@ -319,7 +319,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
-    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

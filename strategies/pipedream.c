@@ -7,8 +7,11 @@
  *     S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .
  *     S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~
  *
- * Ranks may share a stage (1F1B-RR): they take turns at the minibatches, a minibatch's backward going to the rank of its
- * forward, and sum their gradients at every update, after a minibatch each. */
+ * Ranks may share a stage (1F1B-RR): they take turns at the minibatches, a minibatch's backward going to the rank of
+ * its forward, and sum their gradients at every update, after a minibatch each (DDP in runtime.py). That keeps them in
+ * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
+ * slowest stage may then wait. Between two shared stages that runtime turns a place further every round
+ * (communication.py, send), which changes who does a minibatch, not when it is done. */
 #include "schedule.h"
 
 #include <math.h>
@@ -71,8 +74,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
     for (int s = 1; chosen->vertical_sync && s < plan_global_stages(plan); s++)
         if (plan_sharers(plan, s) != plan_sharers(plan, 0))
             return error_add(err, EXIT_INPUT, loc,
-                             "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage 0 "
-                             "on %d; expected as many ranks for all stages in stage_replicas", s, plan_sharers(plan, s),
+                             "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage "
+                             "0 on %d; expected as many ranks for all stages in stage_replicas", s, plan_sharers(plan, s),
                              plan_sharers(plan, 0));
     return 0;
 }
@@ -106,8 +109,8 @@ const struct strategy strategy_pipedream = {
               "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .\n"
               "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .\n"
               "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~\n",
-    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; a stage "
-               "on r ranks does a minibatch every (F + B) / r, each with ceil(ranks from this stage on / r) in flight",
+    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; on a "
+               "stage of r ranks (F + B) / r at best, ceil(ranks from this stage on / r) in flight on each",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .asynchronous = true,

@@ -50,7 +50,7 @@ static void test_lane_chooses(void **state)
         }
 }
 
-/* The run time of varuna/pipeline.py once more, rank by rank: `tasks` are the static row; what ran is put into `ran`. */
+/* The run time of varuna/pipeline.py once more, rank by rank; `tasks` is what is left to do of the static row. */
 enum { MOST_RANKS = 6, MOST_BATCHES = 24, KINDS = 3 };
 enum { F, B, R };
 struct peer {
