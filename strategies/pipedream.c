@@ -11,7 +11,7 @@
  * its forward, and sum their gradients at every update, after a minibatch each (DDP in runtime.py). That keeps them in
  * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
  * slowest stage may then wait. Between two shared stages that runtime turns a place further every round
- * (communication.py, send), which changes who does a minibatch, not when it is done. */
+ * (communication.py, send): the same number of minibatches each, other ones. */
 #include "schedule.h"
 
 #include <math.h>
