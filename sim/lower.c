@@ -144,7 +144,7 @@ static int check_operations(const struct scenario *scenario, double messages, co
     double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
                   scenario->plan.batches;
 
-    if (lowered->measured || lowered->replicas == 1)
+    if (lowered->measured)
         messages = 0;
     if (work + messages <= MOST)
         return 0;
@@ -213,7 +213,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     if (lowering.whole)      /* figures and orders show what was computed beforehand */
         lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
-    messages = count_messages(scenario, stages, lowered->program.flows);
+    messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
     choose_mode(scenario, messages, what, lowered);
     if (check_operations(scenario, messages, lowered, err))
         return -1;

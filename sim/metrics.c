@@ -71,7 +71,7 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
+        if (start >= window->from && (start < window->to || !window->steady))
             rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;

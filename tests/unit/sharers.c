@@ -367,13 +367,42 @@ static void test_ones(void **state)
     simulated_release(&straight);
 }
 
+/* One stage on r ranks is data parallelism with r replicas, a batch a micro-batch each. */
+static void simulate_one_stage(struct simulated *simulated, int nodes, int micro_batches, const char *strategy)
+{
+    simulate(simulated, "model: {transformer: {layers: 4, hidden: 256, heads: 4, sequence: 128, vocabulary: 1000}}\n"
+             "cluster: {nodes: %d, gpus_per_node: 2, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us},\n"
+             "          network: {bandwidth: 10 GB/s, latency: 5 us, nics: 2}}\nbatch: {micro_batches: %d}\n"
+             "strategy: {tensor: 2, %s}\nsimulation: {collectives: messages}\n", nodes, micro_batches, strategy);
+}
+
+static void test_one_stage(void **state)
+{
+    (void)state;
+    for (int ranks = 1; ranks <= 8; ranks++) {
+        struct simulated shared, replicated;
+        const struct metrics *a = &shared.run.metrics, *b = &replicated.run.metrics;
+        char strategy[64];
+
+        snprintf(strategy, sizeof strategy, "data: 1, schedule: pipedream, stage_replicas: [%d]", ranks);
+        simulate_one_stage(&shared, ranks, 12 * ranks, strategy);
+        simulate_one_stage(&replicated, ranks, 1, "schedule: 1f1b");
+        expect_near("s an update", a->iteration_time, b->iteration_time, shared.text);
+        expect_near("samples/s", a->samples_per_s, b->samples_per_s, shared.text);
+        expect_near("sent", a->communication_bytes_per_gpu, b->communication_bytes_per_gpu, shared.text);
+        expect_near("memory", a->peak_memory, b->peak_memory, shared.text);
+        simulated_release(&shared);
+        simulated_release(&replicated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),     cmocka_unit_test(test_any_shape),
         cmocka_unit_test(test_times),     cmocka_unit_test(test_throughput),
         cmocka_unit_test(test_with_data_parallelism),
-        cmocka_unit_test(test_ones),
+        cmocka_unit_test(test_ones),       cmocka_unit_test(test_one_stage),
     };
 
     return cmocka_run_group_tests_name("sharers", tests, NULL, NULL);
