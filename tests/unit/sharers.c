@@ -20,23 +20,20 @@ static int ranks_of(const struct shape *shape)
  * 1 B. */
 static void simulate_shape(struct simulated *simulated, const struct shape *shape, int micro_batches, const char *rest)
 {
-    char *stages = strdup(""), *sharers = strdup("");
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
 
-    for (int s = 0; s < shape->stages; s++) {
-        char *longer;
-
-        assert_true(asprintf(&longer, "%s%s{forward: %.17g s, backward: %.17g s, parameters: 1 k, activation: 1 B, "
-                             "boundary: 500 B}", stages, s ? ", " : "", shape->forward[s], shape->backward[s]) > 0);
-        free(stages);
-        stages = longer;
-        assert_true(asprintf(&longer, "%s%s%d", sharers, s ? ", " : "", shape->sharers[s]) > 0);
-        free(sharers);
-        sharers = longer;
-    }
-    simulate(simulated, "model: {stages: [%s]}\nbatch: {micro_batches: %d}\n"
-             "strategy: {schedule: pipedream, stage_replicas: [%s], %s\n", stages, micro_batches, sharers, rest);
-    free(stages);
-    free(sharers);
+    for (int s = 0; s < shape->stages; s++)
+        fprintf(out, "%s{forward: %.17g s, backward: %.17g s, parameters: 1 k, activation: 1 B, boundary: 500 B}",
+                s ? ", " : "model: {stages: [", shape->forward[s], shape->backward[s]);
+    fprintf(out, "]}\nbatch: {micro_batches: %d}\nstrategy: {schedule: pipedream, stage_replicas: ", micro_batches);
+    for (int s = 0; s < shape->stages; s++)
+        fprintf(out, "%s%d", s ? ", " : "[", shape->sharers[s]);
+    fprintf(out, "], %s\n", rest);
+    fclose(out);
+    simulate(simulated, "%s", text);
+    free(text);
 }
 
 static const char free_network[] = "data: 1}\ncluster: ideal";
@@ -211,25 +208,20 @@ static double summed(const struct shape *shape, const struct ends *ends, int sta
 
 static void follow_rules(const struct shape *shape, int micro_batches, struct ends *ends)
 {
-    struct { int stage, index, forwards, backwards; double now; } ranks[MOST_STAGES * 4];
+    struct follower { int stage, index, forwards, backwards; double now; } ranks[MOST_STAGES * 4];
     int count = ranks_of(shape), rank = 0;
 
     for (int s = 0; s < shape->stages; s++) {
-        for (int i = 0; i < shape->sharers[s]; i++, rank++) {
-            ranks[rank].stage = s;
-            ranks[rank].index = i;
-            ranks[rank].forwards = ranks[rank].backwards = 0;
-            ranks[rank].now = 0;
-        }
+        for (int i = 0; i < shape->sharers[s]; i++)
+            ranks[rank++] = (struct follower){.stage = s, .index = i};
         for (int mb = 0; mb < micro_batches; mb++)
             ends->forward[s][mb] = ends->backward[s][mb] = NAN;
     }
     for (bool moved = true; moved;) {
         moved = false;
-        for (int r = 0, before = 0, s; r < count; r++) {
-            s = ranks[r].stage;
-            before = r - ranks[r].index;
-            int n = shape->sharers[s], each = micro_batches / n, ahead = (count - 1 - before) / n;
+        for (int r = 0; r < count; r++) {
+            int s = ranks[r].stage, n = shape->sharers[s], each = micro_batches / n;
+            int ahead = (count - 1 - (r - ranks[r].index)) / n;     /* all but the ranks before the stage, and one */
             bool back = ranks[r].forwards == each || ranks[r].forwards > ranks[r].backwards + ahead;
             int mb = (back ? ranks[r].backwards : ranks[r].forwards) * n + ranks[r].index;
             double free_at = ranks[r].backwards ? summed(shape, ends, s, ranks[r].backwards - 1) : 0;
