@@ -131,7 +131,6 @@ static void assert_traffic(const struct simulated *simulated, const struct shape
 {
     const struct program *program = &simulated->run.lowered.program;
     double sent = 0, expected = 2.0 * 500 * (shape->stages - 1) * micro_batches;
-
     for (size_t i = 0; i < program->ops.count; i++)
         sent += program->ops.items[i].kind == OP_TRANSFER ? program->ops.items[i].amount : 0;
     for (int s = 0; s < shape->stages; s++)
