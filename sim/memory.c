@@ -128,11 +128,13 @@ static void add_fragmentation(struct memory *memory, const struct scenario *scen
     memory->bytes[MEMORY_FRAGMENTATION] = allocated * lost / (1 - lost);
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk
- * tells. The peak is where kept activations and an operation's workspace are most together. */
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
+ * walk tells. The peak is where kept activations and an operation's workspace are most together. */
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
-                                 const struct program *program)
+                                 const struct timeline *timeline)
 {
+    const struct program *program = timeline->program;
+    uint32_t *order = timeline_order(timeline);
     size_t ranks = (size_t)program->ranks;
     struct memory_peak *peaks = xcalloc(ranks, sizeof *peaks);
     double *held = xcalloc(ranks, sizeof *held), *most = xcalloc(ranks, sizeof *most);
@@ -140,7 +142,7 @@ struct memory_peak *memory_peaks(const struct scenario *scenario, const struct s
     for (size_t r = 0; r < ranks; r++)
         peaks[r].memory = memory_states(scenario, stages, (int)r);
     for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
+        const struct op *op = &program->ops.items[order[i]];
         int r = program->lanes.items[op->lane].rank;
 
         held[r] += op->takes;
@@ -154,6 +156,7 @@ struct memory_peak *memory_peaks(const struct scenario *scenario, const struct s
     }
     for (size_t r = 0; r < ranks; r++)
         add_fragmentation(&peaks[r].memory, scenario);
+    free(order);
     free(held);
     free(most);
     return peaks;

@@ -40,8 +40,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */
 struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
-/* What every rank of a program holds when it holds most, and the most that it ever keeps for backwards alone. The
- * caller frees it.
+/* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards alone.
+ * The caller frees it.
  * Fragmentation is a share of all but the context. Where the scenario does not say, none if the model's times are
  * given, else 0.075: the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
  * BigScience's BLOOM; those that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) remove 0.15 on
@@ -49,7 +49,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
  * over 0.3. */
 struct memory_peak { struct memory memory; double activations; };
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
-                                 const struct program *program);
+                                 const struct timeline *timeline);
 double memory_total(const struct memory *memory);
 
 /* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */

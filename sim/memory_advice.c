@@ -117,21 +117,26 @@ static bool fits(struct scenario *changed, double limit, struct error *err)
 {
     struct measure measure;
     struct lowered lowered = {0};
+    struct timeline timeline = {0};
     struct stage *stages;
     bool fit = !stages_build(changed, &stages, err);
 
     if (!fit)
         return false;
     measure_init(&measure, ENGINE_IDEAL, &changed->cluster);
-    if (!lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err)) {
-        struct memory_peak *peaks = memory_peaks(changed, stages, &lowered.program);
+    fit = !lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err);
+    if (fit) {
+        timeline_init(&timeline, &lowered.program);
+        fit = !replay(ENGINE_IDEAL, &lowered.program, &changed->cluster, &timeline, err);
+    }
+    if (fit) {
+        struct memory_peak *peaks = memory_peaks(changed, stages, &timeline);
 
         for (int r = 0; r < lowered.program.ranks; r++)
             fit &= memory_total(&peaks[r].memory) <= limit;
         free(peaks);
-    } else {
-        fit = false;
     }
+    timeline_release(&timeline);
     lowered_release(&lowered);
     measure_release(&measure);
     return fit;

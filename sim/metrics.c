@@ -62,14 +62,16 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
     double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
 
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
+        if (start >= window->from && (start < window->to || !window->steady))
             rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;
@@ -84,6 +86,7 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     }
     for (int r = 0; r < program->ranks; r++)
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+    free(order);
     free(reached);
 }
 
@@ -138,9 +141,9 @@ static struct window find_window(const struct scenario *scenario, const struct t
 }
 
 static void read_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
-                        const struct program *program)
+                        const struct timeline *timeline)
 {
-    struct memory_peak *peaks = memory_peaks(scenario, stages, program);
+    struct memory_peak *peaks = memory_peaks(scenario, stages, timeline);
 
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
@@ -226,7 +229,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, scenario, stages, &lowered->program);
+    read_memory(metrics, scenario, stages, timeline);
     averages(metrics);
     count_flop(metrics, scenario, stages);
     rates(metrics, scenario);

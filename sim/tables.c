@@ -72,6 +72,7 @@ void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
     struct holding { double always, activations; } *held = xcalloc((size_t)program->ranks, sizeof *held);
+    uint32_t *order = timeline_order(&run->timeline);
 
     fputs("rank\tt\tbytes\tactivations\tworkspace\n", out);
     for (int r = 0; r < program->ranks; r++) {
@@ -80,7 +81,8 @@ void memory_write(const struct run *run, FILE *out)
         held[r].always = memory_total(peak) - peak->bytes[MEMORY_ACTIVATIONS] - peak->bytes[MEMORY_WORKSPACE];
         fprintf(out, "%d\t0\t%.17g\t0\t0\n", r, held[r].always);
     }
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         int rank = program->lanes.items[op->lane].rank;
         struct holding *here = &held[rank];
@@ -94,6 +96,7 @@ void memory_write(const struct run *run, FILE *out)
             fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t0\n", rank, run->timeline.end[i],
                     here->always + here->activations, here->activations);
     }
+    free(order);
     free(held);
 }
 
