@@ -40,7 +40,7 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */
 struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
-/* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards alone.
+/* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards.
  * The caller frees it.
  * Fragmentation is a share of all but the context. Where the scenario does not say, none if the model's times are
  * given, else 0.075: the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
