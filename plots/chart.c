@@ -25,7 +25,7 @@ _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 
 int tone_of(const char *kind)
 {
-    static const char *const moves[] = {"activation", "gradient", "sync"};
+    static const char *const moves[] = {"activation", "gradient", "sync", "weights"};
 
     for (int i = 0; i < TONE_COMMUNICATION; i++)
         if (strcmp(kind, tone_names[i]) == 0)

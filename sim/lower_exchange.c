@@ -158,9 +158,9 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
     return 0;
 }
 
-int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot)
+int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes, holder_slot *slot)
 {
-    struct op like = {.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = sync->stage};
+    struct op like = {.kind = OP_COMPUTE, .what = (uint8_t)what, .mb = -1, .stage = sync->stage};
 
     if (sync->lowering->out->measured)
         return exchange_measured(sync, collective, like, bytes, slot);

@@ -109,8 +109,9 @@ struct holder *sync_holder(const struct sync *sync, int i);
 typedef uint32_t *holder_slot(struct holder *holder);
 uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders, after their `ready`. */
-int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
+/* A collective over the holders, after their `ready`: of gradients (WHAT_SYNC) or of weights. */
+int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
+             holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);

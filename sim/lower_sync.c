@@ -66,7 +66,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
             for (int i = 0; i < sync.here; i++)
                 sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
             lowering->failed =
-                exchange(&sync, scenario_sync(lowering->scenario), buckets->items[b].bytes, slot_synced) != 0;
+                exchange(&sync, scenario_sync(lowering->scenario), WHAT_SYNC, buckets->items[b].bytes, slot_synced) != 0;
         }
     sync_release(&sync);
     return complete && !lowering->failed;
@@ -195,7 +195,8 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
         sync.ready[i] = sync_holder(&sync, i)->updated;
     }
     if (complete) {
-        lowering->failed = exchange(&sync, scenario_hand_out(lowering->scenario), bytes, slot_published) != 0;
+        lowering->failed = exchange(&sync, scenario_hand_out(lowering->scenario), WHAT_WEIGHTS, bytes,
+                                    slot_published) != 0;
         lowering->gathers[stage] = count;
     }
     sync_release(&sync);

@@ -72,7 +72,8 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.lane = lowering->compute_lane[prank];
     op.communication += cost.all_reduces * here.holder->all_reduce.seconds;
     op.sent += cost.all_reduces * here.holder->all_reduce.bytes_sent;
-    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
+    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent;
+    op.sent += op.activations;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;

@@ -23,7 +23,7 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum collec
         return NO_OP;
     }
     return program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
+        .kind = OP_COMPUTE, .what = op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
         .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
         .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);

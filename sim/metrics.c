@@ -69,8 +69,11 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
-            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+        if (start >= window->from && start <= window->to) {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+        }
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
@@ -184,7 +187,10 @@ static void averages(struct metrics *metrics)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
         metrics->bubble += rank->bubble / n;
-        metrics->communication_bytes_per_gpu += rank->sent / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
     }
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];

@@ -16,7 +16,7 @@ struct rank_metrics {
     double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
     double exposed_communication;    /* s */
     double bubble;                   /* s */
-    double sent;                     /* B by each GPU of the rank */
+    double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B */
     double peak_memory;              /* B: states and activations */
 };
@@ -42,6 +42,7 @@ struct metrics {
     double utilization;              /* mean compute / iteration time */
     double exposed_communication;    /* s, mean */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
+    double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
