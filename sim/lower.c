@@ -90,7 +90,8 @@ static void make_lanes(struct lowering *lowering)
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
+    bool hybrid = scenario_hybrid(scenario);
+    int n = spec->data, steps = hybrid ? spec->shard - 1 + n / spec->shard - 1 : n - 1, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
     double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
@@ -110,7 +111,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
     free(gpus);
     if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
         updates = scenario->plan.micro_batches;
-    return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
+    return 2.0 * n * steps * channels * flows * buckets * updates;
 }
 
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and

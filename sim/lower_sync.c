@@ -41,6 +41,37 @@ void buckets_build(struct lowering *lowering)
         make_collective_lanes(lowering);
 }
 
+/* The sum of one bucket's gradients: over all replicas; or over those that share one copy of the states and, once an
+ * iteration, of every share over those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization). */
+static int sum_bucket(struct lowering *lowering, int stage, double bytes, size_t at, bool last)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool hybrid = scenario_hybrid(scenario);
+    struct sync sync;
+    int rc;
+
+    sync_init(&sync, lowering, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
+    for (int i = 0; i < sync.here; i++)
+        sync_ready(&sync, i, sync_holder(&sync, i)->ready.items[at]);
+    rc = exchange(&sync, scenario_sync(scenario), WHAT_SYNC, bytes, slot_synced);
+    sync_release(&sync);
+    if (rc || !hybrid || !last)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_SAME_SHARE, stage);
+    for (int t = 0; t < lowering->program->flows; t++)
+        for (int i = 0; i < sync.here; i++)
+            sync.ready[t * sync.all + i] = sync_holder(&sync, i)->synced[t];
+    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC, bytes / scenario->strategy.shard, slot_synced);
+    sync_release(&sync);
+    return rc;
+}
+
+/* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
+static int sums(const struct lowering *lowering, int updates)
+{
+    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
+}
+
 /* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
@@ -50,25 +81,21 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
-    sync_init(&sync, lowering, stage);
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count;
-    if (complete) {
-        if (!lowering->summed[stage])
-            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
-        for (int i = 0; i < sync.here; i++)
-            lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
-    }
+    if (complete && !lowering->summed[stage])
+        lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
+    for (int i = 0; complete && i < sync.here; i++)
+        lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
+    sync_release(&sync);
     for (; complete && lowering->syncs[stage] < count; lowering->syncs[stage]++)
         for (size_t b = 0; !lowering->failed && b < buckets->count; b++) {
             size_t at = (size_t)lowering->syncs[stage] * buckets->count + b;
+            bool last = (lowering->syncs[stage] + 1) % sums(lowering, 1) == 0;
 
-            for (int i = 0; i < sync.here; i++)
-                sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
-            lowering->failed =
-                exchange(&sync, scenario_sync(lowering->scenario), WHAT_SYNC, buckets->items[b].bytes, slot_synced) != 0;
+            lowering->failed = sum_bucket(lowering, stage, buckets->items[b].bytes, at, last) != 0;
         }
-    sync_release(&sync);
     return complete && !lowering->failed;
 }
 
@@ -81,7 +108,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int rank[2] = {plan_rank(lowering->plan, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
-                   (scenario->strategy.zero ? scenario->strategy.data : 1);
+                   (scenario->strategy.zero ? scenario->strategy.shard : 1);
 
     if (lowering->ties[replica] >= count)
         return true;
@@ -101,7 +128,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 
             gpus[i] = scenario_gpu(scenario, t, replica, rank[i]);
             lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
-                                    flows * lowering->channels + lowering->ties[replica] * flows + t);
+                                    flows * lowering->channels * lowering->streams + lowering->ties[replica] * flows + t);
             ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
             lowering->untied[replica][i] = holder->complete;
         }
@@ -125,12 +152,6 @@ static bool tied_rank(const struct lowering *lowering, int rank)
     return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
            !scenario_strategy(lowering->scenario)->asynchronous &&
            (plan_rank(lowering->plan, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, NULL) == rank);
-}
-
-/* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
-static int sums(const struct lowering *lowering, int updates)
-{
-    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
 }
 
 bool lower_update(struct lowering *lowering, int replica, int rank)
@@ -183,20 +204,20 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 /* Hands out a stage's updated weights, once all its holders have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
-    double bytes = lowering->stages[stage].parameters * scenario_parameter_bytes(lowering->scenario).weights;
+    const struct scenario *scenario = lowering->scenario;
+    double bytes = lowering->stages[stage].parameters * scenario_parameter_bytes(scenario).weights;
     struct sync sync;
     bool complete = true;
 
     if (lowering->gathers[stage] >= count)
         return true;
-    sync_init(&sync, lowering, stage);
+    sync_init(&sync, lowering, scenario_hybrid(scenario) ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++) {
         complete &= lowering->updates[sync.ranks[i]] >= count;
-        sync.ready[i] = sync_holder(&sync, i)->updated;
+        sync_ready(&sync, i, sync_holder(&sync, i)->updated);
     }
     if (complete) {
-        lowering->failed = exchange(&sync, scenario_hand_out(lowering->scenario), WHAT_WEIGHTS, bytes,
-                                    slot_published) != 0;
+        lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, bytes, slot_published) != 0;
         lowering->gathers[stage] = count;
     }
     sync_release(&sync);

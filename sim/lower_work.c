@@ -214,7 +214,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
     if (zero_applies(lowering))
-        return zero_work(lowering, here, work, op, waits);
+        return zero_work(lowering, here, work, completes, op, waits);
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)

@@ -143,7 +143,7 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     int pipeline_rank = program_rank % scenario->plan.stages;
     bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero, share = scenario->strategy.data;
+    int zero = scenario->strategy.zero, share = zero ? scenario->strategy.shard : 1;
     double parameters = 0, weights = 0, gathered = 0;
 
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {

@@ -57,7 +57,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
 void metrics_release(struct metrics *metrics);
 
 /* Bytes of parameters, gradients and optimizer states on each GPU of a rank of the program; ZeRO's shares as in Rajbhandari
- * et al. 2020, section 5: stage 1 divides the optimizer states by the replicas, 2 also the gradients, 3 also the
+ * et al. 2020, section 5: stage 1 divides the optimizer states by the replicas that share them, 2 also the gradients, 3 also the
  * parameters, of which two neighbouring layers are gathered at a time. */
 struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
 /* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */

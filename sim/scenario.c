@@ -35,6 +35,11 @@ bool scenario_hands_out_weights(const struct scenario *scenario)
            scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
 }
 
+bool scenario_hybrid(const struct scenario *scenario)
+{
+    return scenario->strategy.zero && scenario->strategy.shard < scenario->strategy.data;
+}
+
 const struct collective *scenario_hand_out(const struct scenario *scenario)
 {
     const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
@@ -211,6 +216,26 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* Over how many replicas ZeRO divides: all, or groups of so many. */
+static int resolve_shard(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct loc loc = STRATEGY_LOC(scenario, "shard");
+
+    if (spec->shard && !spec->zero)
+        return error_add(err, EXIT_INPUT, loc, "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3",
+                         spec->shard);
+    if (!spec->shard)
+        spec->shard = spec->zero ? spec->data : 0;
+    if (!spec->zero || (spec->data % spec->shard == 0 && (spec->shard > 1 || spec->data == 1)))
+        return 0;
+    if (spec->shard == 1)
+        return error_add(err, EXIT_INPUT, loc, "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'",
+                         spec->data);
+    return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s", spec->shard,
+                     spec->data, node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
+}
+
 /* Any two of global, micro and micro_batches give the third. */
 static int resolve_batch(struct scenario *scenario, struct error *err)
 {
@@ -298,7 +323,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
-    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err))
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || resolve_shard(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,

@@ -45,6 +45,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         int zero;
+        int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */
         double first_bucket, bucket;     /* B, of DDP */
         int all_reduce;                  /* index of collective_of, of the all-reduces */
@@ -89,6 +90,8 @@ const struct collective *scenario_hand_out(const struct scenario *scenario);
 /* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring).
  */
 const struct collective *scenario_sync(const struct scenario *scenario);
+/* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
+bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * pipeline * data */
 /* Which GPU is tensor index t of pipeline rank p of replica d. */

@@ -104,7 +104,7 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
 /* From ZeRO 1 on every replica updates its share alone. */
 static double update_seconds(const struct scenario *scenario, double all_parameters)
 {
-    double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.data : 1);
+    double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.shard : 1);
     struct kernel kernel = {
         .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
         .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
