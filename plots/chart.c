@@ -14,12 +14,13 @@ static const struct {
     [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
     [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff"},
     [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000"},
+    [TONE_PACK] = {"0xb39ddb", "0x000000"},
     [TONE_UPDATE] = {"0x666666", "0xffffff"},
     [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
 };
 
 const char *const tone_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "update", "communication", NULL,
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update", "communication", NULL,
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 

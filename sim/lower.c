@@ -85,13 +85,22 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
+static double tensors_of(const struct stage *stage)
+{
+    double tensors = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        tensors += (double)stage->slices[i].ntensors;
+    return tensors;
+}
+
 /* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
  * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    bool hybrid = scenario_hybrid(scenario);
-    int n = spec->data, steps = hybrid ? spec->shard - 1 + n / spec->shard - 1 : n - 1, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
+    int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
+    int steps = scenario_hybrid(scenario) ? spec->shard - 1 + n / spec->shard - 1 : n - 1;
     double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
@@ -101,14 +110,15 @@ static double count_messages(const struct scenario *scenario, const struct stage
     if (!channels)
         channels = collective_channels(&scenario->cluster, &(struct group){.n = n, .gpus = gpus});
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
-        double tensors = 0;
+        double tensors = tensors_of(&stages[s]);
 
-        for (size_t i = 0; i < stages[s].nslices; i++)
-            tensors += (double)stages[s].slices[i].ntensors;
         buckets += spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
     }
     free(gpus);
+    if (spec->data_parallel == DATA_PARALLEL_REPLICATED)     /* weights and gradients in pieces of 512 KiB */
+        return 2.0 * scenario->plan.micro_batches * (n - 1) *
+               (tensors_of(stages) + stages[0].parameters * each / 524288);
     if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
         updates = scenario->plan.micro_batches;
     return 2.0 * n * steps * channels * flows * buckets * updates;
@@ -131,7 +141,7 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      plan_directions(plan) == 1;
+                      plan_directions(plan) == 1 && spec->data_parallel != DATA_PARALLEL_REPLICATED;
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -186,7 +196,7 @@ static void allocate(struct lowering *lowering)
         for (int t = 0; t < flows; t++)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1) +
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1) + 3 +
                                                        lowering->plan->chunks * lowering->out->replicas * 2);
 }
 

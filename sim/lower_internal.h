@@ -39,6 +39,8 @@ struct holder {
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
     uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
     uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
+    uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
+    int nawaited;
 };
 
 struct lowering {
@@ -60,6 +62,7 @@ struct lowering {
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */
+    size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
@@ -140,6 +143,14 @@ bool lower_gather(struct lowering *lowering, int replica, int rank);
 bool zero_applies(const struct lowering *lowering);
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits);
+
+/* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
+ * has not come to it. */
+bool replicates(const struct lowering *lowering);
+bool replicate_before(struct lowering *lowering, int replica);
+/* What a cell costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
+struct stage_work replicated_work(const struct lowering *lowering, struct work work);
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
 /* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
  * whether all replicas are alike, so that one stands for all. */

@@ -33,6 +33,10 @@ void buckets_build(struct lowering *lowering)
 
     if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
         return;
+    if (replicates(lowering)) {
+        make_collective_lanes(lowering);
+        return;
+    }
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
         stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
         any |= lowering->buckets[s].count > 0;
@@ -159,7 +163,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
         *updates = &lowering->updates[prank];
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
-    bool updates_here = replica == 0 || lowering->scenario->strategy.data_parallel != DATA_PARALLEL_SERVER;
+    int form = lowering->scenario->strategy.data_parallel;
+    bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;

@@ -191,6 +191,8 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
+    for (; here.holder->nawaited > 0; here.holder->nawaited--)
+        wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
     if (arrival.first != NO_OP)
         wait_for(waits, arrival);
     return true;
@@ -213,6 +215,10 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (replicates(lowering)) {
+        replicated_memory(lowering, here, work, &op);
+        return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);
+    }
     if (zero_applies(lowering))
         return zero_work(lowering, here, work, completes, op, waits);
     if (sliced)
@@ -251,6 +257,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
 
+    if (replicates(lowering) && !replicate_before(lowering, replica))
+        return false;
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
         if (lowering->whole &&
             !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))

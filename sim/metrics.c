@@ -33,18 +33,16 @@ static double ended(const struct timeline *timeline, const struct op *op)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
- * collective inside a work (ZeRO 3) is that all along. */
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct op *awaited = latest(timeline, op, false);
 
     if (!awaited)
         return start;
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return 0;
     return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
@@ -142,10 +140,13 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     int pipeline_rank = program_rank % scenario->plan.stages;
-    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
+    int form = scenario->strategy.data_parallel;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
     int zero = scenario->strategy.zero, share = zero ? scenario->strategy.shard : 1;
     double parameters = 0, weights = 0, gathered = 0;
 
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return (struct memory_breakdown){0};
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 

@@ -103,6 +103,8 @@ struct layer {
                                   * full: what stands there while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
+    double output;               /* B of the model's output, of LAYER_LAST: what the loss is computed from */
+    double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const op_what_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "update",
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update",
     "activation", "gradient", "sync", "weights", NULL,
 };
 _Static_assert(COUNT(op_what_names) == WHAT_COUNT + 1, "a name for every op_what");
@@ -23,6 +23,7 @@ enum payload op_payload(enum op_what what)
         [WHAT_BACKWARD_INPUT] = PAYLOAD_ACTIVATION_GRADIENTS,
         [WHAT_BACKWARD_WEIGHT] = PAYLOAD_ACTIVATION_GRADIENTS,
         [WHAT_GRADIENT] = PAYLOAD_ACTIVATION_GRADIENTS,
+        [WHAT_PACK] = PAYLOAD_WEIGHT_GRADIENTS,
         [WHAT_UPDATE] = PAYLOAD_WEIGHTS,
         [WHAT_WEIGHTS] = PAYLOAD_WEIGHTS,
         [WHAT_SYNC] = PAYLOAD_WEIGHT_GRADIENTS,

@@ -13,7 +13,9 @@ enum op_kind {
 
 /* What an operation is for, in charts, spans and metrics. */
 enum op_what {
-    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE, WHAT_UPDATE,
+    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE,
+    WHAT_PACK,           /* kernels that prepare what is exchanged, and take it apart */
+    WHAT_UPDATE,         /* the last kind that computes */
     WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
     WHAT_GRADIENT,       /* their gradients to the previous stage */
     WHAT_SYNC,           /* a collective over replicas: their gradients */

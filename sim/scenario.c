@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "data_parallel.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -15,38 +16,6 @@ const struct strategy *scenario_strategy(const struct scenario *scenario)
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
 {
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
-}
-
-const struct collective *scenario_sync(const struct scenario *scenario)
-{
-    const struct collective *all_reduce = scenario_all_reduce(scenario);
-    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_REDUCE, "star");
-    if (!scenario->strategy.zero)
-        return all_reduce;
-    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
-}
-
-bool scenario_hands_out_weights(const struct scenario *scenario)
-{
-    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 ||
-           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-}
-
-bool scenario_hybrid(const struct scenario *scenario)
-{
-    return scenario->strategy.zero && scenario->strategy.shard < scenario->strategy.data;
-}
-
-const struct collective *scenario_hand_out(const struct scenario *scenario)
-{
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_BROADCAST, "star");
-    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 
 int scenario_gpus(const struct scenario *scenario)
@@ -94,8 +63,6 @@ enum dtype scenario_dtype(const struct scenario *scenario)
     return dtypes[scenario->memory.precision];
 }
 
-#define STRATEGY_LOC(scenario, key)                                                                                    \
-    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_placement(const struct scenario *scenario, struct error *err)
@@ -109,25 +76,6 @@ static int check_placement(const struct scenario *scenario, struct error *err)
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
                      "strategy: placement: expected tensor, data and pipeline, each once");
-}
-
-/* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
-static int check_sharing(const struct scenario *scenario, struct error *err)
-{
-    const struct strategy *strategy = scenario_strategy(scenario);
-    bool server = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-    const char *key = server ? "data_parallel" : "zero";
-
-    if (server && scenario->strategy.zero)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                         "strategy: zero: %d does not go with a parameter server, which holds all states; expected 0",
-                         scenario->strategy.zero);
-    if ((!server && !scenario->strategy.zero) ||
-        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
-                     server ? "data_parallel: parameter-server" : "zero: sharing states", strategy->name,
-                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
@@ -214,26 +162,6 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
                          spec->pipeline, spec->data, scenario_gpus(scenario), cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
     return 0;
-}
-
-/* Over how many replicas ZeRO divides: all, or groups of so many. */
-static int resolve_shard(struct scenario *scenario, struct error *err)
-{
-    struct strategy_spec *spec = &scenario->strategy;
-    struct loc loc = STRATEGY_LOC(scenario, "shard");
-
-    if (spec->shard && !spec->zero)
-        return error_add(err, EXIT_INPUT, loc, "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3",
-                         spec->shard);
-    if (!spec->shard)
-        spec->shard = spec->zero ? spec->data : 0;
-    if (!spec->zero || (spec->data % spec->shard == 0 && (spec->shard > 1 || spec->data == 1)))
-        return 0;
-    if (spec->shard == 1)
-        return error_add(err, EXIT_INPUT, loc, "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'",
-                         spec->data);
-    return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s", spec->shard,
-                     spec->data, node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
 }
 
 /* Any two of global, micro and micro_batches give the third. */
@@ -323,14 +251,14 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
-    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || resolve_shard(scenario, err))
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (data_parallel_check(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

@@ -115,9 +115,10 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
      .fallback = "ddp",
-     .choices = NAMES("ddp", "synchronous", "parameter-server"),
-     .brief = "gradient all-reduce in buckets during the last backward; at once after it; or a server (replica 0), which "
-              "gathers all gradients, updates, and sends all weights"},
+     .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
+     .brief = "gradient all-reduce in buckets during the last backward; at once after it; a server (replica 0), which "
+              "gathers all gradients, updates, and sends all weights; or PyTorch's DataParallel, which replicates the "
+              "model from GPU 0 at every forward"},
     {.key = "first_bucket",
      .kind = FIELD_QUANTITY,
      MEMBER(first_bucket),

@@ -41,6 +41,37 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     };
 }
 
+/* Seconds of the loss's kernels for as many replicas. */
+static double loss_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase, int replicas)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel kernel = layer->kernels[i];
+
+        if (kernel.phase != phase || !kernel.loss)
+            continue;
+        kernel.bytes *= replicas;
+        seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+    }
+    return seconds;
+}
+
+static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
+{
+    int n = scenario->strategy.data;
+    const struct transformer *transformer = scenario->model.transformer;
+
+    return (struct outside){
+        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
+        .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
+        .forward = loss_seconds(scenario, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(scenario, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, n),
+    };
+}
+
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
  * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
 static bool boundary_divided(const struct scenario *scenario)
@@ -218,6 +249,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         divide_blocks(scenario, layers, count, &begins, err))
         return -1;
     place_layers(scenario, layers, count, begins, stages);
+    stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
     return 0;
 }
 
@@ -241,7 +273,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->parameters = given->parameters;
         stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
-        stage->boundary = given->boundary;
+        stage->boundary = stage->outside.output = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,

@@ -20,6 +20,14 @@ struct slice {
     size_t ntensors;
     double parameters;       /* their sum */
 };
+/* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
+struct outside {
+    double input;            /* B of tokens; 0 where the model does not tell */
+    double output;           /* B of the model's output */
+    double activation;       /* B that the loss keeps of one replica's share */
+    double forward, backward;            /* s of the loss, of one replica's share */
+    double all_forward, all_backward;    /* s of the loss of all replicas */
+};
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
@@ -35,6 +43,7 @@ struct stage {
     double working;          /* B that a recomputation takes on top, until its backward ends */
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 

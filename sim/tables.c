@@ -22,7 +22,7 @@ static int by_rank_and_start(const void *a, const void *b, void *context)
 
 static void span_name(const struct op *op, char *buffer, size_t size)
 {
-    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'U', 'A', 'G', 'S', 'P'};
+    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P'};
 
     if (op->mb >= 0)
         snprintf(buffer, size, "%c%d", letters[op->what], op->mb);

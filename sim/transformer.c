@@ -352,6 +352,12 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     fill(arena, end, &last, &list[2]);
+    if (shape->head != HEAD_NONE) {
+        end->output = cut.tokens * cut.vocabulary * cut.value;
+        end->loss_activation = 4 * cut.tokens * cut.vocabulary;      /* the logits in fp32 */
+    } else {
+        end->output = cut.tokens * cut.hidden * cut.value;
+    }
     all[0].checkpoint = all[0].activation;
     end->checkpoint = end->activation;
     for (struct layer *layer = all; layer <= end; layer++) {
