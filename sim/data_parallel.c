@@ -1,5 +1,7 @@
 #include "data_parallel.h"
 
+#include "compression.h"
+
 const struct collective *scenario_sync(const struct scenario *scenario)
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);
@@ -14,7 +16,7 @@ const struct collective *scenario_sync(const struct scenario *scenario)
 
 bool scenario_hands_out_weights(const struct scenario *scenario)
 {
-    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 ||
+    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 || scenario->strategy.local_steps > 1 ||
            scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
 }
 
@@ -27,6 +29,8 @@ const struct collective *scenario_hand_out(const struct scenario *scenario)
 {
     const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
 
+    if (scenario->strategy.local_steps > 1)
+        return scenario_all_reduce(scenario);
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
         return collective_find(COLLECTIVE_BROADCAST, "star");
     return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
@@ -98,7 +102,26 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
-int data_parallel_check(const struct scenario *scenario, struct error *err)
+/* Local SGD (Lin et al. 2020, "Don't use large mini-batches, use local SGD"): whole replicas that go their own way. */
+static int check_local_steps(const struct scenario *scenario, struct error *err)
 {
-    return check_sharing(scenario, err) | check_replicated(scenario, err);
+    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct strategy_spec *spec = &scenario->strategy;
+    const char *why = spec->zero                                      ? "ZeRO's replicas have no whole states to step with"
+                      : spec->data_parallel == DATA_PARALLEL_SERVER   ? "only the server updates"
+                      : spec->data_parallel == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
+                      : strategy->asynchronous                        ? "the schedule updates without a flush"
+                      : plan_directions(&scenario->plan) > 1          ? "a replica's two copies of the model sum their "
+                                                                        "gradients in every step"
+                                                                      : NULL;
+
+    if (spec->local_steps == 1 || !why)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "local_steps"),
+                     "strategy: local_steps: %d, but %s; expected 1", spec->local_steps, why);
+}
+
+int data_parallel_check(struct scenario *scenario, struct error *err)
+{
+    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_replicated(scenario, err) | check_local_steps(scenario, err);
 }

@@ -10,7 +10,8 @@
 
 /* Over how many replicas ZeRO divides: all, or groups of so many. The number of replicas is known. */
 int shard_resolve(struct scenario *scenario, struct error *err);
-/* Refuses what does not go together, at its place. The plan is known but for its micro-batches. */
-int data_parallel_check(const struct scenario *scenario, struct error *err);
+/* Refuses what does not go together, at its place, and fills the defaults of compression. The plan is known but for its
+ * micro-batches. */
+int data_parallel_check(struct scenario *scenario, struct error *err);
 
 #endif

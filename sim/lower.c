@@ -49,6 +49,22 @@ static void scan_row(struct lowering *lowering, int rank)
     }
 }
 
+/* The cells of one iteration again for every further local step, an update before each. */
+static void repeat_row(const struct lowering *lowering, struct row *row)
+{
+    size_t once = row->count;
+
+    for (int step = 1; step < lowering->steps; step++) {
+        update(row);
+        for (size_t i = 0; i < once; i++) {
+            struct work work = row->items[i];
+
+            work.mb += step * plan_micro_batches(lowering->plan);
+            *GROW(row) = work;
+        }
+    }
+}
+
 /* Walks the rows of all replicas together: each as far as the others let it, until all are done. */
 static void lower_rows(struct lowering *lowering)
 {
@@ -119,6 +135,8 @@ static double count_messages(const struct scenario *scenario, const struct stage
     if (spec->data_parallel == DATA_PARALLEL_REPLICATED)     /* weights and gradients in pieces of 512 KiB */
         return 2.0 * scenario->plan.micro_batches * (n - 1) *
                (tensors_of(stages) + stages[0].parameters * each / 524288);
+    if (spec->compression.method != COMPRESSION_NONE)
+        buckets *= LEGS_MAX + 1;
     if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
         updates = scenario->plan.micro_batches;
     return 2.0 * n * steps * channels * flows * buckets * updates;
@@ -131,7 +149,8 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
-    double work = 4.0 * spec->data * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches;
+    double work = 4.0 * spec->data * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches *
+                  spec->local_steps;
     bool few = work <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
@@ -152,7 +171,7 @@ static int check_operations(const struct scenario *scenario, double messages, co
 {
     enum { MOST = 1 << 26 };
     double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
-                  scenario->plan.batches;
+                  scenario->plan.batches * scenario->strategy.local_steps;
 
     if (lowered->measured || lowered->replicas == 1)
         messages = 0;
@@ -168,7 +187,7 @@ static void allocate(struct lowering *lowering)
     struct arena *arena = &lowering->arena;
     int ranks = lowering->program->ranks, holders = ranks * lowering->plan->chunks, flows = lowering->program->flows;
     size_t cells = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
-                   (size_t)plan_global_stages(lowering->plan) * (size_t)plan_micro_batches(lowering->plan);
+                   (size_t)plan_global_stages(lowering->plan) * (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
@@ -216,6 +235,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     struct lowering lowering = {
         .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
         .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
+        .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
     };
     double messages;
 
@@ -227,6 +247,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
+        repeat_row(&lowering, &lowering.rows[rank]);
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
         if (scenario_hands_out_weights(scenario))

@@ -2,13 +2,14 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
+#include "compression.h"
 #include "lower.h"
 
 #define NO_OP UINT32_MAX
 
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
-    double bytes;
+    struct compressed sum;   /* the exchanges that sum them */
     size_t slice;            /* of the stage's backward that completes it */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
@@ -71,6 +72,7 @@ struct lowering {
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
+    int steps;                       /* local, one after another: the rows hold so many batches */
     bool whole;                      /* the iteration, not the compute alone */
     bool failed;
 };
@@ -89,6 +91,8 @@ struct waits { uint32_t *ids; size_t count; };
 /* The operation of one cell, or of one piece of it, on the compute lane. */
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
                        struct op op, const struct waits *waits);
+/* Kernels that prepare what is exchanged, or take it apart, on a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, const struct waits *waits);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */

@@ -64,10 +64,9 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint3
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lowering->latest[replica] = program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[replica], .mb = -1,
-        .amount = cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel),
-    }, &after, after == NO_OP ? 0 : 1);
+    return lower_pack(lowering, replica, 0,
+                      cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel),
+                      &(struct waits){&after, after == NO_OP ? 0 : 1});
 }
 
 /* All buffers, one collective after another; where each GPU comes to them after its latest work. */

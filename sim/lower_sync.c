@@ -3,27 +3,34 @@
 
 #include <stdlib.h>
 
+static void close_bucket(struct buckets *buckets, const struct scenario *scenario, struct pile *pile, size_t slice)
+{
+    int replicas = scenario->strategy.data * plan_directions(&scenario->plan);
+
+    if (pile->values > 0)
+        *GROW(buckets) = (struct bucket){.sum = compress(scenario, pile, replicas), .slice = slice};
+    *pile = (struct pile){0};
+}
+
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
  * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
 static void stage_buckets(const struct scenario *scenario, const struct stage *stage, struct buckets *buckets)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    double each = scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    double each = scenario_parameter_bytes(scenario).gradients;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
+    struct pile pile = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
-            bytes += slice->tensors[k] * each;
-            if (!ddp || bytes == 0 || bytes < (buckets->count ? spec->bucket : spec->first_bucket))
-                continue;
-            *GROW(buckets) = (struct bucket){.bytes = bytes, .slice = i};
-            bytes = 0;
+            pile_add(&pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            if (ddp && pile.values * each >= (buckets->count ? spec->bucket : spec->first_bucket))
+                close_bucket(buckets, scenario, &pile, i);
         }
     }
-    if (bytes > 0)
-        *GROW(buckets) = (struct bucket){.bytes = bytes, .slice = stage->nslices - 1};
+    close_bucket(buckets, scenario, &pile, stage->nslices - 1);
 }
 
 void buckets_build(struct lowering *lowering)
@@ -33,7 +40,7 @@ void buckets_build(struct lowering *lowering)
 
     if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
         return;
-    if (replicates(lowering)) {
+    if (replicates(lowering) || scenario->strategy.local_steps > 1) {    /* no sums of gradients */
         make_collective_lanes(lowering);
         return;
     }
@@ -45,9 +52,28 @@ void buckets_build(struct lowering *lowering)
         make_collective_lanes(lowering);
 }
 
-/* The sum of one bucket's gradients: over all replicas; or over those that share one copy of the states and, once an
- * iteration, of every share over those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization). */
-static int sum_bucket(struct lowering *lowering, int stage, double bytes, size_t at, bool last)
+static int exchange_leg(struct sync *sync, const struct leg *leg)
+{
+    if (leg->plain > 0 && exchange(sync, scenario_all_reduce(sync->lowering->scenario), WHAT_SYNC, leg->plain, slot_synced))
+        return -1;
+    return leg->bytes > 0 ? exchange(sync, leg->collective, WHAT_SYNC, leg->bytes, slot_synced) : 0;
+}
+
+/* Kernels on every holder, after what it exchanged last; it then takes part in the next exchange. */
+static void pack_holders(struct sync *sync, double seconds)
+{
+    struct lowering *lowering = sync->lowering;
+
+    for (int i = 0; i < sync->here; i++)
+        sync_ready(sync, i, lower_pack(lowering, sync->ranks[i], sync->stage, seconds, &(struct waits){
+            sync_holder(sync, i)->synced, (size_t)lowering->program->flows,
+        }));
+}
+
+/* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
+ * and, once an iteration, of every share between those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient
+ * synchronization). */
+static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
     const struct scenario *scenario = lowering->scenario;
     bool hybrid = scenario_hybrid(scenario);
@@ -57,7 +83,7 @@ static int sum_bucket(struct lowering *lowering, int stage, double bytes, size_t
     sync_init(&sync, lowering, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
         sync_ready(&sync, i, sync_holder(&sync, i)->ready.items[at]);
-    rc = exchange(&sync, scenario_sync(scenario), WHAT_SYNC, bytes, slot_synced);
+    rc = exchange_leg(&sync, &bucket->sum.legs[0]);
     sync_release(&sync);
     if (rc || !hybrid || !last)
         return rc;
@@ -65,7 +91,34 @@ static int sum_bucket(struct lowering *lowering, int stage, double bytes, size_t
     for (int t = 0; t < lowering->program->flows; t++)
         for (int i = 0; i < sync.here; i++)
             sync.ready[t * sync.all + i] = sync_holder(&sync, i)->synced[t];
-    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC, bytes / scenario->strategy.shard, slot_synced);
+    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
+                  bucket->sum.legs[0].bytes / scenario->strategy.shard, slot_synced);
+    sync_release(&sync);
+    return rc;
+}
+
+/* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
+ * between exchanges and after the last, in the buckets' order. */
+static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool last)
+{
+    const struct buckets *buckets = &lowering->buckets[stage];
+    struct sync sync;
+    int rc = 0;
+
+    for (size_t b = 0; !rc && b < buckets->count; b++)
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+    if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int leg = 1; leg < LEGS_MAX; leg++)
+        for (size_t b = 0; !rc && b < buckets->count; b++) {
+            if (buckets->items[b].sum.legs[leg].bytes == 0)
+                continue;
+            pack_holders(&sync, buckets->items[b].sum.legs[leg].seconds);
+            rc = exchange_leg(&sync, &buckets->items[b].sum.legs[leg]);
+        }
+    for (size_t b = 0; !rc && b < buckets->count; b++)
+        pack_holders(&sync, buckets->items[b].sum.seconds);
     sync_release(&sync);
     return rc;
 }
@@ -76,10 +129,18 @@ static int sums(const struct lowering *lowering, int updates)
     return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs. */
+static bool at_update(const struct lowering *lowering, int program_rank)
+{
+    const struct row *row = &lowering->rows[program_rank % lowering->plan->stages];
+
+    return row->items[lowering->cursor[program_rank]].kind == UPDATE;
+}
+
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; with
+ * compression, whose kernels come after them on the ranks' lanes, all before their updates. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
-    const struct buckets *buckets = &lowering->buckets[stage];
+    bool compressed = lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
     struct sync sync;
     bool complete = true;
 
@@ -87,19 +148,15 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
         return !lowering->failed;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
-        complete &= sync_holder(&sync, i)->completed >= count;
+        complete &= sync_holder(&sync, i)->completed >= count && (!compressed || at_update(lowering, sync.ranks[i]));
     if (complete && !lowering->summed[stage])
         lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
     for (int i = 0; complete && i < sync.here; i++)
         lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
     sync_release(&sync);
-    for (; complete && lowering->syncs[stage] < count; lowering->syncs[stage]++)
-        for (size_t b = 0; !lowering->failed && b < buckets->count; b++) {
-            size_t at = (size_t)lowering->syncs[stage] * buckets->count + b;
-            bool last = (lowering->syncs[stage] + 1) % sums(lowering, 1) == 0;
-
-            lowering->failed = sum_bucket(lowering, stage, buckets->items[b].bytes, at, last) != 0;
-        }
+    for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
+        lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
+                                       (lowering->syncs[stage] + 1) % sums(lowering, 1) == 0) != 0;
     return complete && !lowering->failed;
 }
 
@@ -229,25 +286,37 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
     return complete && !lowering->failed;
 }
 
+/* Whether others hold the stage too, and there is something to hold. */
+static bool shared(const struct lowering *lowering, int stage)
+{
+    return lowering->scenario->strategy.data * plan_directions(lowering->plan) > 1 &&
+           lowering->stages[stage].parameters > 0;
+}
+
 bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
+    double seconds = 0;
     uint32_t *deps = lowering->scratch;
     size_t ndeps = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
-        if (lowering->buckets[stage].count && !gather_stage(lowering, stage, lowering->updates[prank]))
+        if (!shared(lowering, stage))
+            continue;
+        if (!gather_stage(lowering, stage, lowering->updates[prank]))
             return false;
-        for (int t = 0; lowering->buckets[stage].count && t < lowering->program->flows; t++)
+        for (int t = 0; t < lowering->program->flows; t++)
             deps[ndeps++] = holder_of(lowering, prank, chunk)->published[t];
+        if (lowering->scenario->strategy.local_steps > 1)
+            seconds += lowering->stages[stage].averaging;
     }
     /* the update is over when the rank has all weights again */
     if (ndeps > 0)
         program_add(lowering->program, (struct op){
-            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-            .stage = rank,
+            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+            .continues = true, .mb = -1, .stage = rank,
         }, deps, ndeps);
     return true;
 }

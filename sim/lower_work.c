@@ -7,7 +7,7 @@ struct cell *lowering_cell(const struct lowering *lowering, int replica, int dir
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
     at = at * (size_t)plan_global_stages(plan) + (size_t)stage;
-    return lowering->cells + at * (size_t)plan_micro_batches(plan) + (size_t)mb;
+    return lowering->cells + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
@@ -80,6 +80,14 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
 }
 
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, const struct waits *waits)
+{
+    return lowering->latest[prank] = program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
+        .stage = stage,
+    }, waits->ids, waits->count);
+}
+
 /* Seconds from the start of a backward until the stage before has to recompute, to end together. */
 static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
 {
@@ -125,8 +133,15 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         id = lower_compute(lowering, here, work, piece, op, &first);
         op = (struct op){.continues = true};
         first.count = 0;
-        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++)
-            *GROW(&here.holder->ready) = id;
+        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
+            double seconds = buckets->items[bucket].sum.legs[0].seconds;
+
+            if (seconds > 0)
+                op.continues = false;
+            *GROW(&here.holder->ready) =
+                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
+                                         &first) : id;
+        }
         piece = (struct stage_work){0};
     }
     return id;

@@ -93,7 +93,7 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -143,7 +143,7 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     int form = scenario->strategy.data_parallel;
     bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
     int zero = scenario->strategy.zero, share = zero ? scenario->strategy.shard : 1;
-    double parameters = 0, weights = 0, gathered = 0;
+    double parameters = 0, weights = 0, gathered = 0, compression = 0;
 
     if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
         return (struct memory_breakdown){0};
@@ -152,11 +152,12 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
 
         parameters += stage->parameters;
         weights += stage->parameters * stage->versions;
+        compression += stage->compression;
         gathered = later(gathered, stage->gathered);
     }
     return (struct memory_breakdown){
         .parameters = zero < 3 || share == 1 ? weights * each.weights : weights * each.weights / share + gathered,
-        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1),
+        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1) + compression,
         .optimizer = served ? 0 : parameters * each.optimizer / (zero >= 1 ? share : 1),
     };
 }

@@ -92,6 +92,7 @@ struct layer {
     double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
                                   * where the two stand on different pipeline stages, its gradients then all-reduced */
     const double *tensors;       /* its parameter tensors in the model's order, elements here (sum: parameters) */
+    const double *rows;          /* of each tensor that is a matrix; 0: it is none, NULL: nothing is known of them */
     size_t ntensors;
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
     size_t nkernels;

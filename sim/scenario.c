@@ -233,7 +233,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
 static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
-    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches;
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
+                   scenario->strategy.local_steps;
 
     if (cells <= MOST)
         return 0;
