@@ -50,13 +50,15 @@ static struct compressed powersgd(const struct scenario *scenario, const struct 
             {pass(scenario, each * (3.0 + 1.5 * (spec->rank - 1)) * pile->left, 7 * columns) +
                  pass(scenario, each * product, pile->count), all_reduce, each * pile->right, 0},
         },
-        .seconds = pass(scenario, each * (product + feedback), pile->count * (feedback > 0 ? 2 : 1)),    /* E = M - P Q^T */
+        /* P Q^T, and E = M - P Q^T */
+        .seconds = pass(scenario, each * (product + feedback), pile->count * (feedback > 0 ? 2 : 1)),
     };
 }
 
-/* The largest values and where they stand (Lin et al. 2018, Deep Gradient Compression; without its momentum correction):
- * sums of sparse vectors are not sparse alike, so everyone gathers everything. The selection is taken as four passes over
- * the values, a radix select by bytes of fp32; the sum as one read and write of a 32-byte sector a value. */
+/* The largest values and where they stand (Lin et al. 2018, Deep Gradient Compression; without its momentum
+ * correction): sums of sparse vectors are not sparse alike, so everyone gathers everything. The selection is taken as
+ * four passes over the values, a radix select by bytes of fp32; the sum as one read and write of a 32-byte sector a
+ * value. */
 static struct compressed top_k(const struct scenario *scenario, const struct pile *pile, double each, int n)
 {
     const struct compression_spec *spec = &scenario->strategy.compression;
@@ -140,8 +142,8 @@ int compression_resolve(struct scenario *scenario, struct error *err)
                       : strategy->local_steps > 1
                           ? "local steps exchange no gradients; expected 'none', or local_steps 1"
                       : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
-                      : shapeless ? "powersgd needs the shapes of the weights, which only a transformer tells; expected "
-                                    "top-k or quantized"
+                      : shapeless ? "powersgd needs the shapes of the weights, which only a transformer tells; "
+                                    "expected top-k or quantized"
                                   : NULL;
     int rc = 0;
 

@@ -42,21 +42,21 @@ int shard_resolve(struct scenario *scenario, struct error *err)
     struct loc loc = STRATEGY_LOC(scenario, "shard");
 
     if (spec->shard && !spec->zero)
-        return error_add(err, EXIT_INPUT, loc, "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3",
-                         spec->shard);
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3", spec->shard);
     if (!spec->shard)
         spec->shard = spec->zero ? spec->data : 0;
     if (!spec->zero || (spec->data % spec->shard == 0 && (spec->shard > 1 || spec->data == 1)))
         return 0;
     if (spec->shard == 1)
-        return error_add(err, EXIT_INPUT, loc, "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'",
-                         spec->data);
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", spec->data);
     return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s", spec->shard,
                      spec->data, node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
 }
 
-/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration, among replicas of one
- * model copy. */
+/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration, among replicas of
+ * one model copy. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
@@ -76,7 +76,8 @@ static int check_sharing(const struct scenario *scenario, struct error *err)
                      form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
                      : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
                                                         : "zero: sharing states",
-                     strategy->name, strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
+                     strategy->name,
+                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
 /* PyTorch's DataParallel: one process, the GPUs of one machine, the whole model on each. */
@@ -107,13 +108,14 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
     const struct strategy_spec *spec = &scenario->strategy;
-    const char *why = spec->zero                                      ? "ZeRO's replicas have no whole states to step with"
-                      : spec->data_parallel == DATA_PARALLEL_SERVER   ? "only the server updates"
-                      : spec->data_parallel == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
-                      : strategy->asynchronous                        ? "the schedule updates without a flush"
-                      : plan_directions(&scenario->plan) > 1          ? "a replica's two copies of the model sum their "
-                                                                        "gradients in every step"
-                                                                      : NULL;
+    int form = spec->data_parallel;
+    const char *why = spec->zero                         ? "ZeRO's replicas have no whole states to step with"
+                      : form == DATA_PARALLEL_SERVER     ? "only the server updates"
+                      : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
+                      : strategy->asynchronous           ? "the schedule updates without a flush"
+                      : plan_directions(&scenario->plan) > 1
+                          ? "a replica's two copies of the model sum their gradients in every step"
+                          : NULL;
 
     if (spec->local_steps == 1 || !why)
         return 0;
@@ -123,5 +125,6 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
 
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_replicated(scenario, err) | check_local_steps(scenario, err);
+    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_replicated(scenario, err) |
+           check_local_steps(scenario, err);
 }

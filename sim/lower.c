@@ -187,7 +187,8 @@ static void allocate(struct lowering *lowering)
     struct arena *arena = &lowering->arena;
     int ranks = lowering->program->ranks, holders = ranks * lowering->plan->chunks, flows = lowering->program->flows;
     size_t cells = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
-                   (size_t)plan_global_stages(lowering->plan) * (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
+                   (size_t)plan_global_stages(lowering->plan) *
+                   (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)

@@ -50,7 +50,9 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
 {
     int channels = lowering->scenario->strategy.channels;
 
-    return channels ? channels : collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+    if (channels)
+        return channels;
+    return collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
 /* Holders in each group of a circle, and how far apart they are among all. */

@@ -1,6 +1,6 @@
 /* PyTorch's DataParallel (torch/nn/parallel/data_parallel.py): GPU 0 has the model. Every forward scatters its samples,
- * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all, scatters the gradients of
- * the output, and every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
+ * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the gradients
+ * of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
  *
  * One process issues all that, on the GPUs' default streams, so nothing overlaps: each cell of the rows begins when all
  * GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
@@ -20,8 +20,9 @@ bool replicates(const struct lowering *lowering)
 }
 
 /* The buffers of the tensors in the order of the model: of broadcasts, one is closed once it and as much again as its
- * last tensor reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); of reductions, where the next tensor
- * would exceed it (_take_tensors in torch/_utils.py). `packed` are the bytes of those that hold several tensors. */
+ * last tensor reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); of reductions, where the next
+ * tensor would exceed it (_take_tensors in torch/_utils.py). `packed` are the bytes of those that hold several
+ * tensors. */
 struct buffers { double *items; size_t count, capacity; double packed; };
 
 static void buffers_close(struct buffers *buffers, double *bytes, int *tensors)

@@ -54,7 +54,8 @@ void buckets_build(struct lowering *lowering)
 
 static int exchange_leg(struct sync *sync, const struct leg *leg)
 {
-    if (leg->plain > 0 && exchange(sync, scenario_all_reduce(sync->lowering->scenario), WHAT_SYNC, leg->plain, slot_synced))
+    if (leg->plain > 0 &&
+        exchange(sync, scenario_all_reduce(sync->lowering->scenario), WHAT_SYNC, leg->plain, slot_synced))
         return -1;
     return leg->bytes > 0 ? exchange(sync, leg->collective, WHAT_SYNC, leg->bytes, slot_synced) : 0;
 }
@@ -189,7 +190,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 
             gpus[i] = scenario_gpu(scenario, t, replica, rank[i]);
             lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
-                                    flows * lowering->channels * lowering->streams + lowering->ties[replica] * flows + t);
+                                    flows * (lowering->channels * lowering->streams + lowering->ties[replica]) + t);
             ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
             lowering->untied[replica][i] = holder->complete;
         }

@@ -130,7 +130,8 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(shard),
      .min = 1,
      .max = 1048576,
-     .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: all"},
+     .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
+              "all"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),

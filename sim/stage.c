@@ -151,7 +151,7 @@ static double update_kernel(const struct scenario *scenario, const char *name, d
     return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
 }
 
-/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read and written, fp32 in mixed precision. */
+/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);

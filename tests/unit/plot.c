@@ -52,7 +52,8 @@ static void data_to_the_byte(void **state)
                         "1\t1\tcompute\tbackward\t2.5\t4.5\t1.06\t1.74\t1\t1\tB1\n");
     assert_plots("utilization", dir, NULL);
     assert_string_equal(get(plot_file(&arena, "utilization", dir, NULL, 2)),
-                        "time\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\tcommunication\n"
+                        "time\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t"
+                        "communication\n"
                         "0\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
                         "2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
                         "2\t0\t0.75\t0\t0\t0\t0\t0\t0\n"

@@ -17,8 +17,8 @@ static void run_setup(struct simulated *simulated, const struct setup *setup)
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
              "          network: {bandwidth: %.17g GB/s, latency: 5 us, nics: %d}}\n"
              "batch: {micro_batches: %d}\nsimulation: {engine: %s, collectives: %s}\n"
-             "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d%s}\n", LAYERS, HIDDEN, SEQUENCE, VOCABULARY, nodes,
-             PER_NODE, setup->network, PER_NODE, setup->micro_batches, setup->engine, setup->mode, setup->tensor,
+             "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d%s}\n", LAYERS, HIDDEN, SEQUENCE, VOCABULARY,
+             nodes, PER_NODE, setup->network, PER_NODE, setup->micro_batches, setup->engine, setup->mode, setup->tensor,
              setup->pipeline, setup->data, setup->zero, shard);
 }
 
@@ -31,8 +31,8 @@ static double parameters_of(const struct simulated *simulated)
     return sum;
 }
 
-/* Within a group of n what Rajbhandari et al. 2020, section 7, give for n replicas; across the groups, the all-reduce of
- * a share (2 psi / n). Memory as for n replicas. */
+/* Within a group of n what Rajbhandari et al. 2020, section 7, give for n replicas; across the groups, the all-reduce
+ * of a share (2 psi / n). Memory as for n replicas. */
 static void test_closed_forms(void **state)
 {
     static const char *const modes[] = {"messages", "measured"}, *const engine_of[] = {"ideal", "simgrid"};
@@ -43,7 +43,9 @@ static void test_closed_forms(void **state)
         for (int data = 4; data <= 12; data += 4)
             for (int shard = 2; shard <= data; shard++)
                 for (int k = 0; k < 8; k++) {
-                    struct setup setup = {zero, data, shard, 1 + k % 2, 1 + k / 4, 3, modes[k % 2], engine_of[k / 2 % 2], 25};
+                    struct setup setup = {
+                        zero, data, shard, 1 + k % 2, 1 + k / 4, 3, modes[k % 2], engine_of[k / 2 % 2], 25,
+                    };
                     double n = shard, groups = (double)data / shard, psi, inside, across;
                     struct memory_breakdown memory;
                     struct simulated simulated;
@@ -96,8 +98,8 @@ static void test_all(void **state)
     }
 }
 
-/* One update of one bucket: within the node the ring's scatter and gather, between nodes the all-reduce of a share, each
- * as the books have them, one after another. */
+/* One update of one bucket: within the node the ring's scatter and gather, between nodes the all-reduce of a share,
+ * each as the books have them, one after another. */
 static void test_seconds(void **state)
 {
     static const char *const modes[] = {"messages", "measured"}, *const engine_of[] = {"ideal", "simgrid"};
