@@ -108,21 +108,20 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
     return (struct compressed){.legs = {{0, scenario_sync(scenario), pile->values * each, 0}}};
 }
 
-double compression_memory(const struct scenario *scenario, const struct stage *stage)
+double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)
 {
     const struct compression_spec *spec = &scenario->strategy.compression;
     double each = scenario_parameter_bytes(scenario).gradients, kept;
-    int replicas = scenario->strategy.data * plan_directions(&scenario->plan);
     struct pile pile = {0};
 
-    if (spec->method == COMPRESSION_NONE || replicas == 1)
+    if (spec->method == COMPRESSION_NONE || n == 1)
         return 0;
     for (size_t i = 0; i < stage->nslices; i++)
         for (size_t k = 0; k < stage->slices[i].ntensors; k++)
             pile_add(&pile, scenario, stage->slices[i].tensors[k],
                      stage->slices[i].rows ? stage->slices[i].rows[k] : 0);
     kept = spec->method == COMPRESSION_POWERSGD    ? pile.matrices
-           : spec->method == COMPRESSION_QUANTIZED ? pile.values * (1 + 1.0 / replicas)      /* and of the sums */
+           : spec->method == COMPRESSION_QUANTIZED ? pile.values * (1 + 1.0 / n)      /* and of the sums */
                                                    : pile.values;
     return each * ((spec->error_feedback ? kept : 0) + pile.left + pile.right);
 }

@@ -113,6 +113,8 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
                       : form == DATA_PARALLEL_SERVER     ? "only the server updates"
                       : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
                       : strategy->asynchronous           ? "the schedule updates without a flush"
+                      : plan_opportunistic(strategy, &scenario->plan)
+                          ? "at run time forwards of the next step would go before the update"
                       : plan_directions(&scenario->plan) > 1
                           ? "a replica's two copies of the model sum their gradients in every step"
                           : NULL;

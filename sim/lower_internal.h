@@ -74,6 +74,7 @@ struct lowering {
     uint32_t *scratch;               /* ids that one operation waits for */
     int steps;                       /* local, one after another: the rows hold so many batches */
     bool whole;                      /* the iteration, not the compute alone */
+    int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
     bool failed;
 };
 
@@ -99,8 +100,9 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
-/* Who exchanges with whom: all that hold a global stage, a rank in every replica and in both directions; or, where ZeRO
- * divides among some replicas, those that share one copy of the states, or those that hold the same share of them. */
+/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
+ * directions; or, where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
+ * same share of them. */
 enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE };
 /* The holders of one global stage, in groups of equal size, those of a group next to each other. */
 struct sync {
@@ -140,6 +142,9 @@ void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Where the compute alone is lowered: ranks that share a stage wait at an update until all of them have done their
+ * backwards, as there is a sum to be made. */
+bool lower_meeting(struct lowering *lowering, int rank);
 /* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 

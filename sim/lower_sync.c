@@ -3,18 +3,18 @@
 
 #include <stdlib.h>
 
-static void close_bucket(struct buckets *buckets, const struct scenario *scenario, struct pile *pile, size_t slice)
+static void close_bucket(struct buckets *buckets, const struct scenario *scenario, int holders, struct pile *pile,
+                         size_t slice)
 {
-    int replicas = scenario->strategy.data * plan_directions(&scenario->plan);
-
     if (pile->values > 0)
-        *GROW(buckets) = (struct bucket){.sum = compress(scenario, pile, replicas), .slice = slice};
+        *GROW(buckets) = (struct bucket){.sum = compress(scenario, pile, holders), .slice = slice};
     *pile = (struct pile){0};
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
  * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
-static void stage_buckets(const struct scenario *scenario, const struct stage *stage, struct buckets *buckets)
+static void stage_buckets(const struct scenario *scenario, const struct stage *stage, int holders,
+                          struct buckets *buckets)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     double each = scenario_parameter_bytes(scenario).gradients;
@@ -27,10 +27,10 @@ static void stage_buckets(const struct scenario *scenario, const struct stage *s
         for (size_t k = slice->ntensors; k-- > 0;) {
             pile_add(&pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
             if (ddp && pile.values * each >= (buckets->count ? spec->bucket : spec->first_bucket))
-                close_bucket(buckets, scenario, &pile, i);
+                close_bucket(buckets, scenario, holders, &pile, i);
         }
     }
-    close_bucket(buckets, scenario, &pile, stage->nslices - 1);
+    close_bucket(buckets, scenario, holders, &pile, stage->nslices - 1);
 }
 
 void buckets_build(struct lowering *lowering)
@@ -38,17 +38,19 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
-    if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
-        return;
-    if (replicates(lowering) || scenario->strategy.local_steps > 1) {    /* no sums of gradients */
-        make_collective_lanes(lowering);
+    if (scenario->strategy.data > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
+        make_collective_lanes(lowering);     /* no sums of gradients */
         return;
     }
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
+        int holders = scenario->strategy.data * plan_holders(lowering->plan, s);
+
+        if (holders == 1)
+            continue;
+        stage_buckets(scenario, &lowering->stages[s], holders, &lowering->buckets[s]);
         any |= lowering->buckets[s].count > 0;
     }
-    if (any || scenario->strategy.zero == 3)
+    if (any || (scenario->strategy.zero == 3 && scenario->strategy.data > 1))
         make_collective_lanes(lowering);
 }
 
@@ -167,7 +169,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
     int last = plan_global_stages(lowering->plan) - 1, flows = lowering->program->flows, chunk[2];
-    int rank[2] = {plan_rank(lowering->plan, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, &chunk[1])};
+    int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
                    (scenario->strategy.zero ? scenario->strategy.shard : 1);
@@ -213,7 +215,7 @@ static bool tied_rank(const struct lowering *lowering, int rank)
 
     return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
            !scenario_strategy(lowering->scenario)->asynchronous &&
-           (plan_rank(lowering->plan, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, NULL) == rank);
+           (plan_rank(lowering->plan, 0, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, 0, NULL) == rank);
 }
 
 bool lower_update(struct lowering *lowering, int replica, int rank)
@@ -248,7 +250,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
                 deps[ndeps++] = holder->tied[t];
         }
         /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
-        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_directions(lowering->plan); i++)
+        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_holders(lowering->plan, stage);
+             i++)
             deps[ndeps++] = lowering->summed[stage][i];
     }
     for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
@@ -256,11 +259,31 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
-            .mb = -1, .stage = rank,
+            .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
     ++*updates;
+    return true;
+}
+
+bool lower_meeting(struct lowering *lowering, int rank)
+{
+    const struct plan *plan = lowering->plan;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+
+    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
+        for (int i = 0; i < sharers; i++)
+            if (holder_of(lowering, first + i, 0)->completed < count)
+                return false;
+        if (!lowering->summed[stage])
+            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sharers);
+        for (int i = 0; i < sharers; i++)
+            lowering->summed[stage][i] = holder_of(lowering, first + i, 0)->complete;
+        lowering->syncs[stage] = count;
+    }
+    lowering->updates[rank] = count;
     return true;
 }
 
@@ -290,7 +313,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
 /* Whether others hold the stage too, and there is something to hold. */
 static bool shared(const struct lowering *lowering, int stage)
 {
-    return lowering->scenario->strategy.data * plan_directions(lowering->plan) > 1 &&
+    return lowering->scenario->strategy.data * plan_holders(lowering->plan, stage) > 1 &&
            lowering->stages[stage].parameters > 0;
 }
 
@@ -317,7 +340,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0)
         program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
-            .continues = true, .mb = -1, .stage = rank,
+            .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     return true;
 }
