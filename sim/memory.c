@@ -11,13 +11,13 @@ const char *const memory_kind_names[] = {
 };
 
 /* The optimizer's states of one tensor. */
-static double tensor_states(const struct optimizer_states *optimizer, double elements, double factors)
+static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
 {
     enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
     double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
     double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
 
-    return bytes + (optimizer->factored ? 4 * factors : 0);
+    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
 static double stage_states(const struct scenario *scenario, const struct stage *stage)
@@ -30,13 +30,13 @@ static double stage_states(const struct scenario *scenario, const struct stage *
 
         for (size_t k = 0; k < slice->ntensors; k++)
             bytes += tensor_states(&optimizer, slice->tensors[k],
-                                   slice->factors ? slice->factors[k] : 2 * sqrt(slice->tensors[k]));
+                                   slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
     }
     return bytes + stage->parameters * scenario_parameter_bytes(scenario).master;
 }
 
 /* Sums over the chunks of a rank. */
-struct holding { double trained, weights, states, gathered, layers, arrives; };
+struct holding { double trained, weights, states, gathered, layers, arrives, compression; };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
 {
@@ -51,6 +51,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.trained += stage->parameters;
         sum.weights += stage->parameters * stage->versions + stage->frozen;
         sum.states += stage_states(scenario, stage);
+        sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.layers = fmax(sum.layers, stage->slices[i].parameters +
@@ -67,17 +68,18 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
 static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    double share = spec->data, gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    int replicas = spec->data, share = spec->zero ? spec->shard : 1;
 
     if (scenario->memory.fused_gradients)
-        bytes += 4 * holding->trained / (spec->zero ? share : 1);
-    if (share > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
+        bytes += 4 * holding->trained / share;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
     else if (share > 1 && spec->zero == 2)
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
         bytes += holding->layers * scenario_parameter_bytes(scenario).gradients;
-    if (share > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
         bytes += gradients;
     if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
         bytes += holding->arrives;
@@ -104,17 +106,20 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
-    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero, share = scenario->strategy.data;
-    bool gathers = zero == 3 && share > 1;
+    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    double share = zero ? scenario->strategy.shard : 1;
     struct memory memory = {0};
 
-    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights / (zero == 3 ? share : 1);
-    memory.bytes[MEMORY_GATHERED] = gathers ? holding.gathered : 0;
-    memory.bytes[MEMORY_GRADIENTS] = holding.trained * each.gradients / (zero >= 2 ? share : 1);
-    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states / (zero >= 1 ? share : 1);
-    memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
     memory.bytes[MEMORY_CONTEXT] = context(scenario);
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return memory;
+    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights / (zero == 3 ? share : 1);
+    memory.bytes[MEMORY_GATHERED] = zero == 3 && share > 1 ? holding.gathered : 0;
+    memory.bytes[MEMORY_GRADIENTS] = 
+        holding.trained * each.gradients / (zero >= 2 ? share : 1) + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states / share;
+    memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
     return memory;
 }
 

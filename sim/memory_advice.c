@@ -152,10 +152,9 @@ static double cost_of(const struct scenario *scenario, const char *sets, double 
     if (!load_changed(scenario, sets, &changed, &err)) {
         struct run run = {0};
 
-        changed.memory.enforce = false;
         changed.simulation.engine = ENGINE_IDEAL;
         changed.simulation.collectives = COLLECTIVES_MEASURED;
-        if (fits(&changed, limit, &err) && !run_init(&run, &changed, &err))
+        if (fits(&changed, limit, &err) && !run_simulate(&run, &changed, &err))
             cost = run.metrics.iteration_time * scenario_gpus(&changed) / run.metrics.samples;
         run_release(&run);
     }

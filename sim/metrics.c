@@ -33,18 +33,16 @@ static double ended(const struct timeline *timeline, const struct op *op)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
- * collective inside a work (ZeRO 3) is that all along. */
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct op *awaited = latest(timeline, op, false);
 
     if (!awaited)
         return start;
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return 0;
     return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
@@ -71,8 +69,11 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && (start < window->to || !window->steady))
-            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+        if (start >= window->from && (start < window->to || !window->steady)) {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+        }
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
@@ -114,7 +115,7 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -171,7 +172,10 @@ static void averages(struct metrics *metrics)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
         metrics->bubble += rank->bubble / n;
-        metrics->communication_bytes_per_gpu += rank->sent / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
     }
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];

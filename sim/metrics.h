@@ -17,15 +17,16 @@ struct rank_metrics {
     double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
     double exposed_communication;    /* s */
     double bubble;                   /* s */
-    double sent;                     /* B by each GPU of the rank */
+    double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B: the most that is kept for backwards */
     struct memory memory;            /* B, when the rank holds most */
     double peak_memory;              /* B: their sum */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady
- * state: a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after
- * the fill and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An asynchronous
+ * one is measured in its steady state: a window of whole iterations (updates), from the end of one update of rank 0 to
+ * the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then means per
+ * iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
@@ -44,6 +45,7 @@ struct metrics {
     double utilization;              /* mean compute / iteration time */
     double exposed_communication;    /* s, mean */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
+    double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */

@@ -66,5 +66,9 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && !scenario->model.transformer)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: needs a transformer; this model says nothing of its products");
+    if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
+                       "trained weights; try ddp");
     return rc;
 }
