@@ -61,8 +61,10 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
-    double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    double *reached = xcalloc((size_t)program->ranks * 2, sizeof *reached), *began = reached + program->ranks;
 
+    for (int r = 0; r < program->ranks; r++)
+        began[r] = INFINITY;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
@@ -80,10 +82,13 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         rank->bubble += within(window, from, since);
         rank->exposed_communication += within(window, since, start) + communication;
         rank->seconds[op->what] += busy - communication;
+        began[lane->rank] = fmin(began[lane->rank], start);
         reached[lane->rank] = end;
     }
-    for (int r = 0; r < program->ranks; r++)
+    for (int r = 0; r < program->ranks; r++) {
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+        metrics->rank_span = later(metrics->rank_span, reached[r] - began[r]);
+    }
     free(reached);
 }
 
@@ -208,6 +213,7 @@ static void averages(struct metrics *metrics)
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];
     metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
+    metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
     metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
     metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
 }
@@ -260,6 +266,8 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
+    if (scenario_strategy(scenario)->asynchronous)
+        metrics->rank_span = NAN;
     mean_works(metrics, timeline);
     read_memory(metrics, &lowered->program);
     peak_memory(metrics, scenario, stages);
