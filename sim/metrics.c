@@ -61,17 +61,17 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
-    double *reached = xcalloc((size_t)program->ranks * 2, sizeof *reached), *began = reached + program->ranks;
+    double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
 
-    for (int r = 0; r < program->ranks; r++)
-        began[r] = INFINITY;
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
+        if (start >= window->from && (start < window->to || !window->steady))
             rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;
@@ -82,14 +82,34 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         rank->bubble += within(window, from, since);
         rank->exposed_communication += within(window, since, start) + communication;
         rank->seconds[op->what] += busy - communication;
-        began[lane->rank] = fmin(began[lane->rank], start);
         reached[lane->rank] = end;
     }
-    for (int r = 0; r < program->ranks; r++) {
+    for (int r = 0; r < program->ranks; r++)
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
-        metrics->rank_span = later(metrics->rank_span, reached[r] - began[r]);
-    }
+    free(order);
     free(reached);
+}
+
+/* The longest time of a rank from its first work to the end of its last. */
+static double longest_span(const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double *began = xcalloc((size_t)program->ranks * 2, sizeof *began), *ended_at = began + program->ranks, span = 0;
+
+    for (int r = 0; r < program->ranks; r++)
+        began[r] = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        began[lane->rank] = fmin(began[lane->rank], timeline->start[i]);
+        ended_at[lane->rank] = later(ended_at[lane->rank], timeline->end[i]);
+    }
+    for (int r = 0; r < program->ranks; r++)
+        span = later(span, ended_at[r] - began[r]);
+    free(began);
+    return span;
 }
 
 /* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
@@ -142,20 +162,23 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk
- * tells. */
-static void read_memory(struct metrics *metrics, const struct program *program)
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
+ * walk tells. */
+static void read_memory(struct metrics *metrics, const struct timeline *timeline)
 {
+    const struct program *program = timeline->program;
     double *held = xcalloc((size_t)program->ranks, sizeof *held);
+    uint32_t *order = timeline_order(timeline);
 
     for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
+        const struct op *op = &program->ops.items[order[i]];
         int rank = program->lanes.items[op->lane].rank;
 
         held[rank] += op->takes;
         metrics->ranks[rank].peak_activation = later(metrics->ranks[rank].peak_activation, held[rank]);
         held[rank] -= op->frees;
     }
+    free(order);
     free(held);
 }
 
@@ -266,10 +289,9 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
-    if (scenario_strategy(scenario)->asynchronous)
-        metrics->rank_span = NAN;
+    metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, &lowered->program);
+    read_memory(metrics, timeline);
     peak_memory(metrics, scenario, stages);
     averages(metrics);
     count_flop(metrics, scenario, stages);
@@ -307,7 +329,7 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
                      "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
                      "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
                      "anyway",
-                     metrics->peak_rank % scenario->plan.stages,
+                     plan_global_stage(&scenario->plan, metrics->peak_rank % scenario->plan.stages, 0),
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
                      scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");
