@@ -21,6 +21,7 @@ struct kernel {
     double efficiency;           /* MATMUL: its rate over that of the GPU's large products; 0: 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* how many kernels of this kind and size one after another */
+    bool loss;                   /* of the loss, not of the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
 };
 
