@@ -80,7 +80,7 @@ static void platforms_are_sane(void **state)
         assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
         assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     }
-    assert_int_equal(count, 8);
+    assert_int_equal(count, 7);
 }
 
 static void platform_constants(void **state)
