@@ -52,8 +52,7 @@ static json_t *memory_json(const struct memory *memory)
     return json;
 }
 
-/* Where the seconds of the average rank went; they add up to the iteration time. */
-static json_t *breakdown_json(const struct metrics *metrics)
+json_t *breakdown_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
 
