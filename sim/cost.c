@@ -6,7 +6,8 @@ const char *const cost_source_names[] = {"roofline", NULL};
 
 static double cost_roofline(const struct gpu *gpu, const struct kernel *kernel)
 {
-    double compute = kernel->flop / (gpu->matmul_efficiency * gpu_peak(gpu, kernel->dtype));
+    double efficiency = gpu->matmul_efficiency * (kernel->efficiency > 0 ? kernel->efficiency : 1);
+    double compute = kernel->flop / (efficiency * gpu_peak(gpu, kernel->dtype));
     double memory = kernel->bytes / (gpu->memory_efficiency * gpu->memory_bandwidth);
     return fmax(compute, memory) + gpu->launch_overhead;
 }

@@ -18,8 +18,10 @@ struct kernel {
     enum dtype dtype;            /* of the product's operands */
     double batch, m, n, k;       /* MATMUL */
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k */
+    double efficiency;           /* MATMUL: its rate over that of the GPU's large products; 0: 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* how many kernels of this kind and size one after another */
+    bool loss;                   /* of the loss, not of the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
 };
 
@@ -27,7 +29,7 @@ enum cost_source { COST_ROOFLINE };
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Seconds of one kernel entry (all its launches).
- * roofline: launches * (max(flop / (matmul_efficiency * peak), bytes / (memory_efficiency * memory_bandwidth))
+ * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak), bytes / (memory_efficiency * memory_bandwidth))
  *           + launch_overhead), flop and bytes per launch (Williams, Waterman, Patterson 2009). */
 double cost_seconds(enum cost_source source, const struct gpu *gpu, const struct kernel *kernel);
 

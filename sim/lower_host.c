@@ -44,13 +44,13 @@ uint32_t host_update(struct lowering *lowering, int prank, int chunk)
     int index = plan_global_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
-    double share = scenario->strategy.zero ? scenario->strategy.data : 1;
+    double share = scenario->strategy.zero ? scenario->strategy.shard : 1;
     size_t flows = (size_t)lowering->program->flows, before = holder->sums.count - buckets->count * flows;
     uint32_t id = NO_OP;
 
     for (size_t b = 0; b < buckets->count; b++) {
-        struct portion portion = {buckets->items[b].bytes / scenario_parameter_bytes(scenario).gradients / share,
-                            holder->sums.items[before + b * flows + flows - 1]};
+        struct portion portion = {buckets->items[b].values / share,
+                                  holder->sums.items[before + b * flows + flows - 1]};
 
         id = update_unit(lowering, prank, index, portion, holder->tied[0]);
     }
@@ -64,7 +64,7 @@ uint32_t host_update(struct lowering *lowering, int prank, int chunk)
 void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int rank = prank % lowering->plan->stages;
+    int rank = prank % lowering->plan->stages, first = plan_global_stage(lowering->plan, rank, 0);
     double bytes = 0;
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
@@ -75,10 +75,10 @@ void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
                  scenario_parameter_bytes(scenario).weights;
     if (bytes == 0)
         return;
-    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = rank}, &after, 1);
+    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, &after, 1);
     /* the update is over when the host has all weights */
     program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-        .stage = rank,
+        .stage = first,
     }, &after, 1);
 }

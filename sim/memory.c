@@ -11,13 +11,13 @@ const char *const memory_kind_names[] = {
 };
 
 /* The optimizer's states of one tensor. */
-static double tensor_states(const struct optimizer_states *optimizer, double elements, double factors)
+static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
 {
     enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
     double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
     double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
 
-    return bytes + (optimizer->factored ? 4 * factors : 0);
+    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
 static double stage_states(const struct scenario *scenario, const struct stage *stage)
@@ -30,7 +30,7 @@ static double stage_states(const struct scenario *scenario, const struct stage *
 
         for (size_t k = 0; k < slice->ntensors; k++)
             bytes += tensor_states(&optimizer, slice->tensors[k],
-                                   slice->factors ? slice->factors[k] : 2 * sqrt(slice->tensors[k]));
+                                   slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
     }
     return bytes + stage->parameters * scenario_parameter_bytes(scenario).master;
 }
@@ -50,7 +50,7 @@ static double two_largest(const struct stage *stage)
 }
 
 /* Sums over the chunks of a rank. */
-struct holding { double trained, weights, states, gathered, fetched, layers, arrives; };
+struct holding { double trained, weights, states, gathered, fetched, layers, arrives, compression; };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
 {
@@ -65,6 +65,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.trained += stage->parameters;
         sum.weights += stage->parameters * stage->versions + stage->frozen;
         sum.states += stage_states(scenario, stage);
+        sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.layers = fmax(sum.layers, stage->slices[i].parameters +
@@ -82,17 +83,18 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
 static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    double share = spec->data, gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    int replicas = spec->data, share = spec->zero ? spec->shard : 1;
 
     if (scenario->memory.fused_gradients)
-        bytes += 4 * holding->trained / (spec->zero ? share : 1);
-    if (share > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
+        bytes += 4 * holding->trained / share;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
     else if (share > 1 && spec->zero == 2)
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
         bytes += holding->layers * scenario_parameter_bytes(scenario).gradients;
-    if (share > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
         bytes += gradients;
     if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
         bytes += holding->arrives;
@@ -119,15 +121,19 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
-    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero, share = scenario->strategy.data;
-    bool gathers = zero == 3 && share > 1;
+    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    double share = zero ? scenario->strategy.shard : 1;
     struct memory memory = {0};
 
+    memory.bytes[MEMORY_CONTEXT] = context(scenario);
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return memory;
     memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights / (zero == 3 ? share : 1);
-    memory.bytes[MEMORY_GATHERED] = gathers ? holding.gathered : 0;
-    memory.bytes[MEMORY_GRADIENTS] = holding.trained * each.gradients / (zero >= 2 ? share : 1);
-    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states / (zero >= 1 ? share : 1);
+    memory.bytes[MEMORY_GATHERED] = zero == 3 && share > 1 ? holding.gathered : 0;
+    memory.bytes[MEMORY_GRADIENTS] = 
+        holding.trained * each.gradients / (zero >= 2 ? share : 1) + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states / share;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
@@ -135,7 +141,6 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
-    memory.bytes[MEMORY_CONTEXT] = context(scenario);
     return memory;
 }
 
@@ -159,7 +164,7 @@ double memory_offloaded_states(const struct scenario *scenario, const struct sta
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, rank);
-    double share = scenario->strategy.zero ? scenario->strategy.data : 1, bytes = 0;
+    double share = scenario->strategy.zero ? scenario->strategy.shard : 1, bytes = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
         bytes += holding.weights * each.weights;
@@ -174,8 +179,8 @@ static int by_time(const void *a, const void *b)
 
     if (x->at < y->at || x->at > y->at)
         return x->at < y->at ? -1 : 1;
-    if (x->op != y->op)
-        return x->op < y->op ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
     return (int)x->ends - (int)y->ends;
 }
 
@@ -184,15 +189,18 @@ struct memory_event *memory_events(const struct timeline *timeline, size_t *coun
     const struct program *program = timeline->program;
     struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events);
 
+    uint32_t *order = timeline_order(timeline);
+
     *count = 0;
-    for (uint32_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
+    for (uint32_t k = 0; k < program->ops.count; k++) {
+        const struct op *op = &program->ops.items[order[k]];
 
         if (op->takes + op->workspace > 0)
-            events[(*count)++] = (struct memory_event){timeline->start[i], i, false};
+            events[(*count)++] = (struct memory_event){timeline->start[order[k]], order[k], k, false};
         if (op->frees + op->workspace > 0)
-            events[(*count)++] = (struct memory_event){timeline->end[i], i, true};
+            events[(*count)++] = (struct memory_event){timeline->end[order[k]], order[k], k, true};
     }
+    free(order);
     qsort(events, *count, sizeof *events, by_time);
     return events;
 }

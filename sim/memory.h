@@ -10,7 +10,7 @@
 enum memory_kind {
     MEMORY_PARAMETERS,       /* weights in the format that computes, every version of them, frozen ones too */
     MEMORY_GATHERED,         /* under ZeRO 3 the two neighbouring layers whose weights are there whole */
-    MEMORY_GRADIENTS,
+    MEMORY_GRADIENTS,        /* and what their compression keeps */
     MEMORY_OPTIMIZER,        /* states, with fp32 master weights */
     MEMORY_ACTIVATIONS,      /* kept from a forward to its backward, and what a recomputation brings back */
     MEMORY_WORKSPACE,        /* on top of these while an operation runs, where all together are most */
@@ -24,8 +24,8 @@ extern const char *const memory_kind_names[];
 struct memory { double bytes[MEMORY_KIND_COUNT]; };
 
 /* What a rank of the program holds all the time: all kinds but activations, workspace and fragmentation, which are 0.
- * - Shares of ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states by the replicas, 2 also
- *   the gradients, 3 also the parameters, of which two neighbouring layers are gathered at a time.
+ * - Shares of ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states by the replicas that
+ *   share them, 2 also the gradients, 3 also the parameters, of which two neighbouring layers are gathered at a time.
  * - Optimizer states, bytes a parameter: master weights 4 where precision is mixed. Adam 8. Adam in 8 bits 2, with an
  *   fp32 scale for each 2048 of both moments, but 8 in tensors of fewer than 4096 elements (Dettmers et al. 2022,
  *   section 2.1; bitsandbytes' min_8bit_size). Momentum 4. Adafactor 4 for each row and column of a matrix and for each
@@ -40,8 +40,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */
 struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
-/* What every rank of a program holds when it holds most, and the most that it ever keeps for backwards alone. The
- * caller frees it.
+/* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards.
+ * The caller frees it.
  * Fragmentation is a share of all but the context. Where the scenario does not say, none if the model's times are
  * given, else 0.075: the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
  * BigScience's BLOOM; those that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) remove 0.15 on
@@ -55,9 +55,9 @@ double memory_fragmentation(const struct scenario *scenario);    /* that share *
  * from ZeRO 1 on of the update the replica's share. */
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
 
-/* Takings and freeings in the order of time; at the same time in the order of the operations, which is that in which they
- * wait for each other. The caller frees it. */
-struct memory_event { double at; uint32_t op; bool ends; };
+/* Takings and freeings in the order of time; at the same time in the order of timeline_order, so that what waits takes
+ * after what it waited for has freed. The caller frees it. */
+struct memory_event { double at; uint32_t op, order; bool ends; };
 struct memory_event *memory_events(const struct timeline *timeline, size_t *count);
 double memory_total(const struct memory *memory);
 

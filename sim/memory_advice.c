@@ -117,26 +117,26 @@ static bool fits(struct scenario *changed, double limit, struct error *err)
 {
     struct measure measure;
     struct lowered lowered = {0};
+    struct timeline timeline = {0};
     struct stage *stages;
     bool fit = !stages_build(changed, &stages, err);
 
     if (!fit)
         return false;
     measure_init(&measure, ENGINE_IDEAL, &changed->cluster);
-    if (!lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err)) {
-        struct timeline timeline;
-        struct memory_peak *peaks;
-
+    fit = !lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err);
+    if (fit) {
         timeline_init(&timeline, &lowered.program);
-        replay_ideal(&lowered.program, &changed->cluster, &timeline);
-        peaks = memory_peaks(changed, stages, &timeline);
+        fit = !replay(ENGINE_IDEAL, &lowered.program, &changed->cluster, &timeline, err);
+    }
+    if (fit) {
+        struct memory_peak *peaks = memory_peaks(changed, stages, &timeline);
+
         for (int r = 0; r < lowered.program.ranks; r++)
             fit &= memory_total(&peaks[r].memory) <= limit;
         free(peaks);
-        timeline_release(&timeline);
-    } else {
-        fit = false;
     }
+    timeline_release(&timeline);
     lowered_release(&lowered);
     measure_release(&measure);
     return fit;
@@ -152,10 +152,9 @@ static double cost_of(const struct scenario *scenario, const char *sets, double 
     if (!load_changed(scenario, sets, &changed, &err)) {
         struct run run = {0};
 
-        changed.memory.enforce = false;
         changed.simulation.engine = ENGINE_IDEAL;
         changed.simulation.collectives = COLLECTIVES_MEASURED;
-        if (fits(&changed, limit, &err) && !run_init(&run, &changed, &err))
+        if (fits(&changed, limit, &err) && !run_simulate(&run, &changed, &err))
             cost = run.metrics.iteration_time * scenario_gpus(&changed) / run.metrics.samples;
         run_release(&run);
     }

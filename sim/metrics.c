@@ -49,18 +49,16 @@ static bool waits_for_host(const struct timeline *timeline, const struct op *op)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
- * collective inside a work (ZeRO 3) is that all along. */
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct op *awaited = latest(timeline, op, false);
 
     if (!awaited)
         return start;
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return 0;
     return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
@@ -78,15 +76,23 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
     double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
 
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
-            *(on_host(lane) ? &rank->offloaded : &rank->sent) += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+        if (on_host(lane))
+            rank->offloaded += start >= window->from && (start < window->to || !window->steady) ?
+                               op->sent / window->updates : 0;
+        else if (start >= window->from && (start < window->to || !window->steady)) {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+        }
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
@@ -103,7 +109,30 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     }
     for (int r = 0; r < program->ranks; r++)
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+    free(order);
     free(reached);
+}
+
+/* The longest time of a rank from its first work to the end of its last. */
+static double longest_span(const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double *began = xcalloc((size_t)program->ranks * 2, sizeof *began), *ended_at = began + program->ranks, span = 0;
+
+    for (int r = 0; r < program->ranks; r++)
+        began[r] = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        began[lane->rank] = fmin(began[lane->rank], timeline->start[i]);
+        ended_at[lane->rank] = later(ended_at[lane->rank], timeline->end[i]);
+    }
+    for (int r = 0; r < program->ranks; r++)
+        span = later(span, ended_at[r] - began[r]);
+    free(began);
+    return span;
 }
 
 /* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
@@ -130,7 +159,7 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -189,11 +218,15 @@ static void averages(struct metrics *metrics)
         metrics->exposed_offload += rank->exposed_offload / n;
         metrics->offload_bytes_per_gpu += rank->offloaded / n;
         metrics->bubble += rank->bubble / n;
-        metrics->communication_bytes_per_gpu += rank->sent / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
     }
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];
     metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
+    metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
     metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
     metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
 }
@@ -250,6 +283,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
+    metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
     read_memory(metrics, scenario, stages, timeline);
     averages(metrics);

@@ -20,15 +20,16 @@ struct rank_metrics {
     double exposed_offload;          /* s */
     double bubble;                   /* s */
     double offloaded;                /* B by each GPU of the rank to the host and from there */
-    double sent;                     /* B by each GPU of the rank */
+    double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B: the most that is kept for backwards */
     struct memory memory;            /* B, when the rank holds most */
     double peak_memory;              /* B: their sum */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady
- * state: a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after
- * the fill and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
+ * asynchronous one is measured in its steady state: a window of whole iterations (updates), from the end of one update
+ * of rank 0 to the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then
+ * means per iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
@@ -45,10 +46,15 @@ struct metrics {
     double bubble_fraction;          /* mean bubble / iteration time; GPipe on a free network: (P-1)/(M+P-1) */
     double bubble_overhead;          /* mean bubble / mean compute; GPipe: (P-1)/M */
     double utilization;              /* mean compute / iteration time */
+    double rank_span;                /* s: the longest that a rank takes from its first work to the end of its last:
+                                      * what a step takes where ranks go on to the next without waiting for others (Qi
+                                      * et al. 2023, section 4); NaN: asynchronous */
+    double span_utilization;         /* mean compute / rank_span: 1 less the bubble rate of Qi et al., section 5.3 */
     double exposed_communication;    /* s, mean */
     double exposed_offload;          /* s, mean */
     double offload_bytes_per_gpu;    /* B to the host and back, mean over GPUs */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
+    double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */

@@ -35,7 +35,7 @@ extern const struct table transformer_table;
 extern const char *const norm_names[], *const mlp_names[], *const head_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch; with `flops`, per sample and,
- * for activation and boundary, at 4 bytes a value: they scale with the dtype of the run. */
+ * for bytes, at 4 bytes a value: they scale with the dtype of the run. */
 struct given_layer {
     const struct node *node;
     const char *name;
@@ -43,6 +43,9 @@ struct given_layer {
     double forward, backward, recompute;     /* s; NaN: not given. defaults: backward 2 forward, recompute forward */
     double backward_input, backward_weight;  /* s; default: half of backward each, or what the other leaves of it */
     double flops;                            /* FLOP of one forward of one sample (whole); NaN: times are given */
+    double efficiency, efficiency_backward;  /* with flops: its products' rate over that of the GPU's large ones */
+    double operands;                         /* with flops: B of a product's inputs and outputs but weights */
+    double traffic, traffic_backward;        /* with flops: B that kernels other than products read and write */
     double activation, boundary;             /* B kept for the backward; B of the output */
 };
 extern const struct table given_layer_table;
@@ -117,9 +120,8 @@ struct layer {
     double frozen;               /* and elements that are not (LoRA) */
     double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
                                   * where the two stand on different pipeline stages, its gradients then all-reduced */
-    double tied_factors;         /* rows + columns of these */
-    const double *tensors;       /* its trained parameter tensors in the model's order, elements here (sum: parameters) */
-    const double *factors;       /* of each, what a factored second moment holds: rows + columns; NULL: not known */
+    const double *tensors;       /* its trained tensors in the model's order, elements here (sum: parameters) */
+    const double *rows;          /* of each tensor that is a matrix; 0: it is none, NULL: nothing is known of them */
     size_t ntensors;
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
     size_t nkernels;
@@ -132,6 +134,8 @@ struct layer {
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
     struct workspace workspace;
+    double output;               /* B of the model's output, of LAYER_LAST: what the loss is computed from */
+    double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */

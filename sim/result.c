@@ -52,8 +52,7 @@ static json_t *memory_json(const struct memory *memory)
     return json;
 }
 
-/* Where the seconds of the average rank went; they add up to the iteration time. */
-static json_t *breakdown_json(const struct metrics *metrics)
+json_t *breakdown_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
 
@@ -62,6 +61,15 @@ static json_t *breakdown_json(const struct metrics *metrics)
     json_object_set_new(json, "exposed-communication", number(metrics->exposed_communication));
     json_object_set_new(json, "exposed-offload", number(metrics->exposed_offload));
     json_object_set_new(json, "bubble", number(metrics->bubble));
+    return json;
+}
+
+static json_t *sent_json(const struct metrics *metrics)
+{
+    json_t *json = json_object();
+
+    for (int payload = 0; payload < PAYLOAD_COUNT; payload++)
+        json_object_set_new(json, payload_names[payload], number(metrics->sent[payload]));
     return json;
 }
 
@@ -85,6 +93,7 @@ json_t *result_json(const struct run *run)
     for (size_t i = 0; metric_at(i); i++)
         json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
     json_object_set_new(json, "energy_j", json_null());
+    json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :
@@ -97,6 +106,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
+    json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
     json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
                                                    cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));

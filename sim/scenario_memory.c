@@ -126,6 +126,16 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     if (scenario->strategy.zero == 3 && scenario->strategy.data > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
                        "replicas one by one as well; expected zero 0 to 2", what);
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
+                       "are copied anew for every forward", what);
+    if (plan_opportunistic(strategy, &scenario->plan))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic changes "
+                       "it", what, strategy->name);
+    if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
+        (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain sums "
+                       "of gradients; expected no compression, and local_steps: 1");
     if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
@@ -154,5 +164,9 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && !scenario->model.transformer)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: needs a transformer; this model says nothing of its products");
+    if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
+                       "trained weights; try ddp");
     return rc;
 }

@@ -18,13 +18,21 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
-    const double *factors;   /* of each, rows + columns; NULL: not known */
+    const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
     size_t ntensors;
     double parameters;       /* their sum */
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
     bool block;              /* it may be computed again */
+};
+/* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
+struct outside {
+    double input;            /* B of tokens; 0 where the model does not tell */
+    double output;           /* B of the model's output */
+    double activation;       /* B that the loss keeps of one replica's share */
+    double forward, backward;            /* s of the loss, of one replica's share */
+    double all_forward, all_backward;    /* s of the loss of all replicas */
 };
 struct stage_plan;
 struct stage {
@@ -38,6 +46,7 @@ struct stage {
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
+    double averaging;        /* s to take over averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
@@ -46,6 +55,8 @@ struct stage {
      * layer by layer with its backward, or all ahead of it. */
     struct stage_workspace { double forward, backward; } plain, again, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    struct outside outside;  /* of the whole model: meant for a stage that is all of it */
+    double compression;      /* B that gradient compression keeps from one iteration to the next */
     const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
     double again_flop;       /* of matrix products that the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */

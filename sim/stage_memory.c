@@ -12,7 +12,10 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
 {
     bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
-    const struct workspace *workspace = &layer->workspace;
+    /* DataParallel computes the loss elsewhere (lower_replicate.c) */
+    bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
+                scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
+    const struct workspace none = {0}, *workspace = loss ? &none : &layer->workspace;
 
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {

@@ -131,7 +131,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
 struct tensors {
     struct tensor {
         double elements;
-        double factors;          /* rows + columns of a matrix, else elements */
+        double rows;             /* of a matrix; else 0 */
         bool frozen;
     } items[24];
     size_t count;
@@ -141,7 +141,7 @@ static void add_tensor(struct tensors *list, double rows, double columns)
 {
     BUG_IF(list->count == COUNT(list->items));
     list->items[list->count++] =
-        (struct tensor){.elements = rows * columns, .factors = columns > 1 ? rows + columns : rows};
+        (struct tensor){.elements = rows * columns, .rows = columns > 1 ? rows : 0};
 }
 
 static void add_norm(struct tensors *list, const struct cut *cut)
@@ -152,9 +152,9 @@ static void add_norm(struct tensors *list, const struct cut *cut)
 }
 
 /* A weight and its bias; `bias` 0: none. */
-static void add_product(struct tensors *list, double in, double out, double bias)
+static void add_product(struct tensors *list, double rows, double columns, double bias)
 {
-    add_tensor(list, in, out);
+    add_tensor(list, rows, columns);
     if (bias > 0)
         add_tensor(list, bias, 1);
 }
@@ -182,10 +182,10 @@ static struct tensors block_tensors(const struct cut *cut)
     struct tensors list = {0};
 
     add_norm(&list, cut);
-    add_product(&list, cut->hidden, qkv, shape->qkv_bias ? qkv : 0);
+    add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
     add_product(&list, cut->query, cut->hidden, shape->bias ? cut->hidden : 0);
     add_norm(&list, cut);
-    add_product(&list, cut->hidden, up, shape->bias ? up : 0);
+    add_product(&list, up, cut->hidden, shape->bias ? up : 0);
     add_product(&list, cut->ffn, cut->hidden, shape->bias ? cut->hidden : 0);
     return list;
 }
@@ -286,20 +286,20 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
 {
     struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
-    double *factors = ARENA_ARRAY(arena, double, tensors->count + 1);
+    double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
 
     for (size_t i = 0; i < tensors->count; i++) {
         if (tensors->items[i].frozen)
             continue;
         sizes[layer->ntensors] = tensors->items[i].elements;
-        factors[layer->ntensors++] = tensors->items[i].factors;
+        rows[layer->ntensors++] = tensors->items[i].rows;
     }
     if (kernels->count)
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
     layer->parameters = sum(tensors, false);
     layer->frozen = sum(tensors, true);
     layer->tensors = sizes;
-    layer->factors = factors;
+    layer->rows = rows;
     layer->kernels = copy;
     layer->nkernels = kernels->count;
     free(kernels->items);
@@ -341,10 +341,15 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
                           .workspace = output_workspace(&cut),
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
-                          .tied_factors = cut.vocabulary + cut.hidden,
                           .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     fill(arena, end, &last, &list[2]);
+    if (shape->head != HEAD_NONE) {
+        end->output = cut.tokens * cut.vocabulary * cut.value;
+        end->loss_activation = loss_activation(&cut);
+    } else {
+        end->output = cut.tokens * cut.hidden * cut.value;
+    }
     all[0].checkpoint = all[0].activation;
     end->checkpoint = end->activation;
     for (struct layer *layer = all; layer <= end; layer++) {

@@ -47,6 +47,7 @@ bool lora_trains(const struct cut *cut, enum lora_target target);
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
 double output_activation(const struct cut *cut);
+double loss_activation(const struct cut *cut);           /* what of it belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);
 struct workspace block_workspace(const struct cut *cut);
 struct workspace output_workspace(const struct cut *cut);

@@ -57,12 +57,19 @@ double embedding_activation(const struct cut *cut)
     return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
 }
 
+/* The softmax in fp32; or the logits, from which it is found again. */
+double loss_activation(const struct cut *cut)
+{
+    if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
+        return 0;
+    return (cut->cross_entropy == CROSS_ENTROPY_FUSED ? cut->value : 4) * cut->tokens * cut->vocabulary;
+}
+
 /* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
  * transform keeps three inputs more. */
 double output_activation(const struct cut *cut)
 {
     double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
-    double logit = cut->cross_entropy == CROSS_ENTROPY_FUSED ? cut->value : 4;
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return 0;
@@ -70,7 +77,7 @@ double output_activation(const struct cut *cut)
         return bytes;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bytes += 3 * own;
-    return bytes + (cut->lora ? 0 : own) + logit * cut->tokens * cut->vocabulary;
+    return bytes + (cut->lora ? 0 : own) + loss_activation(cut);
 }
 
 /* The gradient that came in, until it is the one that goes out. */
