@@ -89,10 +89,10 @@ static const struct field host_fields[] = {
      .brief = "of a copy"},
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct host, efficiency), .fallback = "1", .brief = "share of the bandwidth that copies get"},
-    {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = offsetof(struct host, memory),
-     .brief = "of a node; left out: enough"},
-    {.key = "update", .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true, .offset = offsetof(struct host, update),
-     .brief = "parameters a second that the CPUs of a node update with Adam"},
+    {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .offset = offsetof(struct host, memory), .brief = "of a node; left out: enough"},
+    {.key = "update", .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
+     .offset = offsetof(struct host, update), .brief = "parameters a second that the CPUs of a node update with Adam"},
 };
 
 static const struct table host_table = {

@@ -31,7 +31,8 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
             scenario_strategy(scenario)->title, scenario->strategy.tensor, scenario->strategy.pipeline,
             scenario->strategy.data, scenario_gpus(scenario), scenario->plan.micro_batches);
     fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
-            "forward", "backward", "recompute", "activations", "boundary", plans ? "    offloaded  layer by layer" : "");
+            "forward", "backward", "recompute", "activations", "boundary",
+            plans ? "    offloaded  layer by layer" : "");
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
 

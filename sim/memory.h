@@ -51,8 +51,8 @@ struct memory_peak { struct memory memory; double activations; };
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline);
 double memory_fragmentation(const struct scenario *scenario);    /* that share */
-/* B of weights, gradients and optimizer states that one GPU of a pipeline rank has in host memory: all that is offloaded,
- * from ZeRO 1 on of the update the replica's share. */
+/* B of weights, gradients and optimizer states that one GPU of a pipeline rank has in host memory: all that is
+ * offloaded, from ZeRO 1 on of the update the replica's share. */
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
 
 /* Takings and freeings in the order of time; at the same time in the order of timeline_order, so that what waits takes

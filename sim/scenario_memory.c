@@ -130,12 +130,12 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
     if (plan_opportunistic(strategy, &scenario->plan))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic changes "
-                       "it", what, strategy->name);
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
+                       "changes it", what, strategy->name);
     if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
         (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
-        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain sums "
-                       "of gradients; expected no compression, and local_steps: 1");
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
+                       "sums of gradients; expected no compression, and local_steps: 1");
     if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "

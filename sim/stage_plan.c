@@ -185,8 +185,8 @@ static int infeasible(struct scenario *scenario, struct stage *stages, int rank,
         *(plan_chunks_for(scenario, stages, rank, middle, flying, plans) ? &low : &high) = middle;
     }
     return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that it "
-                     "holds; the least that a plan was found for is about %s", rank,
+                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that "
+                     "it holds; the least that a plan was found for is about %s", rank,
                      memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have), flying,
                      unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
@@ -284,12 +284,12 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
 
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose second "
-                             "halves need what 'recompute: optimal' and 'offload' give back after the first",
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
+                             "second halves need what 'recompute: optimal' and 'offload' give back after the first",
                              scenario_strategy(scenario)->name);
         if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage that several ranks share has no "
-                             "plan of its layers; expected one rank a stage with 'recompute: optimal' and 'offload'");
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage that several ranks share has "
+                             "no plan of its layers; expected one rank a stage with 'recompute: optimal' and 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
         else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))

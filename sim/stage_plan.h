@@ -1,8 +1,8 @@
 /* stage_plan: a stage computed layer by layer: what each layer's forward leaves on the GPU or in host memory, what its
  * backward computes again, and when all of that comes and goes.
  *
- * - recompute: optimal plans every stage with chain.h for what its rank may hold beside all that memory_states says, the
- *   workspace of its largest layer and fragmentation, with as many micro-batches in flight as the rows have. With
+ * - recompute: optimal plans every stage with chain.h for what its rank may hold beside all that memory_states says,
+ *   the workspace of its largest layer and fragmentation, with as many micro-batches in flight as the rows have. With
  *   offload: activations the plan may also send to the host; without recompute: optimal, that alone.
  * - Else all layers keep everything; or under recompute: full their inputs, which go to the host with offload:
  *   activations (DeepSpeed's cpu_checkpointing).
@@ -19,12 +19,12 @@ struct stage_plan {
     struct chain_plan chain;     /* layers in the order of the forward */
     size_t count;
     double *forward;             /* a layer: B that its forward takes */
-    double *moved;               /* a layer: B of these that go to the host after it, and come back before its first step */
+    double *moved;               /* a layer: B of these that wait in host memory until its first step */
     struct plan_step *steps;     /* chain.nsteps */
 };
 
-/* Fills stage.plan and stage.again_flop. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory that does not suffice
- * (likewise), schedules that split backwards. */
+/* Fills stage.plan and stage.again_flop. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
+ * that does not suffice (likewise), schedules that split backwards. */
 int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
 
 /* The layer with that number in the order of the forward. */

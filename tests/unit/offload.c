@@ -1,5 +1,5 @@
-/* Planned recomputation and offloading: closed forms of one stage, and what must hold for any schedule, model, limit and
- * policy. */
+/* Planned recomputation and offloading: closed forms of one stage, and what must hold for any schedule, model, limit
+ * and policy. */
 #include "memory.h"
 #include "simulated.h"
 #include "stage_plan.h"
@@ -22,10 +22,11 @@ static double one_stage(int layers, double f, double b, double bandwidth, const 
     double seconds;
 
     for (int l = 0; l < layers; l++)
-        sprintf(list + strlen(list), "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}",
-                l ? ", " : "", f, b);
+        sprintf(list + strlen(list),
+                "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}", l ? ", " : "", f, b);
     simulate(&simulated,
-             "model: {layers: [%s]}\ncluster: {platform: ideal, host: {bandwidth: %.17g B/s, latency: 0 s, update: 1 M}}\n"
+             "model: {layers: [%s]}\n"
+             "cluster: {platform: ideal, host: {bandwidth: %.17g B/s, latency: 0 s, update: 1 M}}\n"
              "batch: {%s}\nstrategy: {data: 1}\nmemory: {%s}\n", list, bandwidth, batch, memory);
     seconds = simulated.run.metrics.iteration_time;
     simulated_release(&simulated);
@@ -43,7 +44,7 @@ static void test_weights(void **state)
             double compute = layers * (f + b), store = layers * copy;
 
             seconds = one_stage(layers, f, b, 2e6 / copy, "offload: weights", "micro_batches: 1");
-            expect_near("weights", seconds, (i ? (2 * layers - 1) * copy + f + b : copy + compute) + store, "one stage");
+            expect_near("weights", seconds, (i ? (2 * layers - 1) * copy + f + b : copy + compute) + store, "layers");
         }
 }
 
@@ -60,8 +61,8 @@ static void test_optimizer(void **state)
     }
 }
 
-/* Checkpoints in host memory: nothing is lost on a fast link, and bytes / bandwidth is all that counts on a slow one. The
- * first layer's input is the data. */
+/* Checkpoints in host memory: nothing is lost on a fast link, and bytes / bandwidth is all that counts on a slow one.
+ * The first layer's input is the data. */
 static void test_checkpoints(void **state)
 {
     (void)state;
@@ -126,7 +127,8 @@ static char *random_scenario(unsigned number, const char *engine)
     uint64_t seed = number * UINT64_C(0x9e3779b97f4a7c15);
     int pipeline = 1 + random_below(&seed, 4), schedule = random_below(&seed, (int)COUNT(schedules));
     int chunks = schedule == 2 && pipeline > 1 ? 2 : 1, micro = pipeline * (1 + random_below(&seed, 3));
-    int layers = pipeline * chunks * (1 + random_below(&seed, 4)) + random_below(&seed, 3), data = 1 + random_below(&seed, 2);
+    int layers = pipeline * chunks * (1 + random_below(&seed, 4)) + random_below(&seed, 3);
+    int data = 1 + random_below(&seed, 2);
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
@@ -136,16 +138,17 @@ static char *random_scenario(unsigned number, const char *engine)
     fputs("model: {layers: [", out);
     for (int l = 0; l < layers; l++)
         fprintf(out, "%s{forward: %d ms, backward: %d ms, activation: %d MB, boundary: %d MB, parameters: %d M}",
-                l ? ", " : "", 1 + random_below(&seed, 20), 1 + random_below(&seed, 40), 20 + random_below(&seed, 80), random_below(&seed, 20),
-                random_below(&seed, 4));
+                l ? ", " : "", 1 + random_below(&seed, 20), 1 + random_below(&seed, 40), 20 + random_below(&seed, 80),
+                random_below(&seed, 20), random_below(&seed, 4));
     fprintf(out, "]}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
             "host: {bandwidth: %d GB/s, latency: 10 us, update: 1 B}}\n", pipeline * data, 1 + random_below(&seed, 30));
     fprintf(out, "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d, data: %d, zero: %d%s}\n", micro,
             schedules[schedule], pipeline, data, random_below(&seed, 3), chunks > 1 ? ", chunks: 2" : "");
-    fprintf(out, "memory: {recompute: %s, ", recompute[random_below(&seed, strcmp(schedules[schedule], "gpipe") ? 4 : 3)]);
+    fprintf(out, "memory: {recompute: %s, ",
+            recompute[random_below(&seed, strcmp(schedules[schedule], "gpipe") ? 4 : 3)]);
     fprintf(out, "offload: %s, ", offload[random_below(&seed, (int)COUNT(offload))]);
-    fprintf(out, "limit: %d MB}\nsimulation: {engine: %s, collectives: measured, fold: off}\n", 150 + random_below(&seed, 1200),
-            engine);
+    fprintf(out, "limit: %d MB}\nsimulation: {engine: %s, collectives: measured, fold: off}\n",
+            150 + random_below(&seed, 1200), engine);
     fclose(out);
     return text;
 }
@@ -252,7 +255,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights), cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_bounds), cmocka_unit_test(test_hidden), cmocka_unit_test(test_random),    cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_engines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
