@@ -2,18 +2,25 @@
 
 #include <math.h>
 
+/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
+    struct cost_model model = scenario_cost_model(scenario);
+    double device = 0, launches = 0;
+
     for (size_t i = 0; i < layer->nkernels; i++) {
         const struct kernel *kernel = &layer->kernels[i];
 
         if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
             continue;
-        work->seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, kernel);
-        if (kernel->kind == KERNEL_MATMUL)
-            work->flop += kernel->flop;
+        struct cost cost = cost_kernel(&model, kernel);
+        device += cost.seconds;
+        launches += kernel->launches;
+        work->extrapolated += cost.extrapolated;
+        work->flop += kernel->flop;
     }
+    work->seconds += fmax(device, launches * scenario->costs.host_launch);
 }
 
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -38,6 +45,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
     return (struct stage_work){
         a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.hidden_gathers + b.hidden_gathers, a.flop + b.flop,
+        a.extrapolated + b.extrapolated,
     };
 }
 
@@ -102,17 +110,19 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
 }
 
 /* From ZeRO 1 on every replica updates its share alone. */
-static double update_seconds(const struct scenario *scenario, double all_parameters)
+static struct cost update_cost(const struct scenario *scenario, double all_parameters)
 {
+    struct cost_model model = scenario_cost_model(scenario);
     double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.data : 1);
     struct kernel kernel = {
-        .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
+        .name = "update", .kind = KERNEL_MEMORY, .class = CLASS_ADAM, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32,
+        .launches = 1,
         .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
     };
 
     if (model_is_timed(&scenario->model) || parameters == 0)
-        return 0;
-    return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+        return (struct cost){0};
+    return cost_kernel(&model, &kernel);
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -262,7 +272,10 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     else if (from_layers(scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
+        struct cost update = update_cost(scenario, (*stages)[s].parameters);
+
+        (*stages)[s].update = update.seconds;
+        (*stages)[s].update_extrapolated = update.extrapolated;
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
     plan_the_times(scenario, *stages);
