@@ -17,8 +17,9 @@ static double waves(double tiles, int sms, double quantization)
 static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
                             double split)
 {
+    static const double best = 256. * 128 / (256 + 128);
     double intensity = a * b / (a + b);
-    double rate = fit->rate / sms * intensity / (intensity + fit->intensity);
+    double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
     double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
     double tile = fit->fill + 2 * a * b * ceil(product->k / split) / rate;
     /* fp32 sums are written and read again */
@@ -35,9 +36,10 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
     double traffic = product->batch * product->value * (m * k + k * n + m * n) / fit->bandwidth;
 
     for (size_t i = 0; i < COUNT(sides); i++)
-        for (double split = 1; split <= 16 && (split == 1 || k >= 128 * split); split *= 2)
+        for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
     best *= fit->layout[product->layout];
+    traffic *= fit->traffic[product->layout];
     return fit->overhead + pow(pow(best, fit->overlap) + pow(traffic, fit->overlap), 1 / fit->overlap);
 }
 

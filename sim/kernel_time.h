@@ -6,23 +6,24 @@
 
 /* Matrix products. A product is cut into tiles; each of the GPU's multiprocessors (SMs) computes a tile after the
  * other. A tile of a x b over depth k takes
- *     fill + 2 a b k / (rate / SMs * i / (i + intensity)),    i = a b / (a + b),
- * where i is the tile's arithmetic intensity (FLOPs per value loaded on chip): small tiles are bound by their loads.
+ *     fill + 2 a b k / (rate / SMs * (1 + intensity / I) / (1 + intensity / i)),    i = a b / (a + b),
+ * where i is the tile's arithmetic intensity (FLOPs per value loaded on chip), I that of the largest tile (256 x 128),
+ * which alone reaches the rate: smaller ones are bound by their loads.
  * Tiles come in waves of one an SM; w waves take ceil(w) tile times where `quantization` is 1, and w where it is 0 (an
  * idle SM's power and bandwidth serve the others), but at least one. Where there are few tiles, k is split over several
  * of them, whose sums then go through memory. The library takes the fastest of its tiles and splits.
  * Traffic takes bytes / bandwidth, and overlaps with the tiles: total = overhead + (tiles^p + traffic^p)^(1/p), p =
- * overlap. `layout` multiplies the time of the tiles by the operands' layout.
+ * overlap. `layout` and `traffic` multiply the times of either by the operands' layout.
  * Tile and wave quantization: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
 struct matmul_fit {
-    double rate;                         /* FLOP/s of all SMs on tiles of infinite intensity */
-    double intensity;                    /* FLOPs per value at which half of the rate is reached */
+    double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
+    double intensity;                    /* FLOPs per value */
     double fill;                         /* s a tile: filling its pipeline, writing its results */
     double quantization;                 /* 0 .. 1 */
     double bandwidth;                    /* B/s of operands and results */
     double overlap;                      /* p >= 1 */
     double overhead;                     /* s a kernel */
-    double layout[LAYOUT_COUNT];         /* factors */
+    double layout[LAYOUT_COUNT], traffic[LAYOUT_COUNT];      /* factors */
 };
 struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);

@@ -48,11 +48,14 @@ static const struct table range_table = {TABLE("range", "sizes of the samples, b
      .brief = "a kernel, beside its work: start, ramp and tail"}
 #define ERROR                                                                                                          \
     {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well it fits"}
+#define LAYOUT(name, member, what)                                                                                     \
+    {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1", MEMBER(fit.member),   \
+     .brief = "factor of the time of " what " for that layout"}
 static const struct field matmul_record_fields[] = {
     DTYPES,
     RATE,
     {.key = "intensity", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, MEMBER(fit.intensity),
-     .brief = "FLOPs per value that a tile loads at which it reaches half of the rate"},
+     .brief = "how much slower small tiles are: FLOPs per value loaded; 0: all alike"},
     {.key = "fill", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.fill),
      .brief = "a tile, beside its products: filling the pipeline, writing the results"},
     QUANTIZATION,
@@ -60,12 +63,9 @@ static const struct field matmul_record_fields[] = {
     {.key = "overlap", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .required = true,
      MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: one after the other"},
     OVERHEAD,
-    {.key = "nn", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
-     MEMBER(fit.layout[LAYOUT_NN]), .brief = "factor of the tiles' time for that layout"},
-    {.key = "nt", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
-     MEMBER(fit.layout[LAYOUT_NT]), .brief = "the same"},
-    {.key = "tn", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
-     MEMBER(fit.layout[LAYOUT_TN]), .brief = "the same"},
+    LAYOUT("nn", layout[LAYOUT_NN], "tiles"), LAYOUT("nt", layout[LAYOUT_NT], "tiles"),
+    LAYOUT("tn", layout[LAYOUT_TN], "tiles"), LAYOUT("nn_traffic", traffic[LAYOUT_NN], "traffic"),
+    LAYOUT("nt_traffic", traffic[LAYOUT_NT], "traffic"), LAYOUT("tn_traffic", traffic[LAYOUT_TN], "traffic"),
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
     RANGE("batch", batch, "products at once"),

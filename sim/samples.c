@@ -355,6 +355,19 @@ int samples_load(struct samples *samples, const char *path, struct error *err)
     return rc;
 }
 
+const char *samples_source(const struct samples *samples)
+{
+    const struct { const char *before, *text; } parts[] = {
+        {"", samples->source}, {"", samples->date}, {"driver ", samples->driver}, {"CUDA ", samples->cuda},
+    };
+    const char *line = "";
+
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (parts[i].text && *parts[i].text)
+            line = arena_printf(samples->arena, "%s%s%s%s", line, *line ? "; " : "", parts[i].before, parts[i].text);
+    return *line ? line : "not said";
+}
+
 void samples_release(struct samples *samples)
 {
     free(samples->items);

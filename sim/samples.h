@@ -35,6 +35,8 @@ struct samples {
  * samples_release when done. A kernel's bytes, where that cell is empty, are what it reads and writes of m x n values. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
+/* What the files' comments say of where they come from, in one line. */
+const char *samples_source(const struct samples *samples);
 void samples_release(struct samples *samples);
 
 #endif
