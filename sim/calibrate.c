@@ -43,6 +43,13 @@ static void put_sample(struct sample_group *group, const struct sample *sample)
         *GROW(&group->fit) = sample;
 }
 
+/* What stands for the classes that were not sampled. */
+static bool is_element_wise(enum memory_class class)
+{
+    return class == CLASS_DROPOUT_RESIDUAL_FORWARD || class == CLASS_DROPOUT_RESIDUAL_BACKWARD ||
+           class == CLASS_GELU_FORWARD || class == CLASS_GELU_BACKWARD || class == CLASS_COPY;
+}
+
 static void make_groups(struct calibration *calibration, const struct samples *samples)
 {
     for (size_t i = 0; i < samples->count; i++) {
@@ -53,7 +60,7 @@ static void make_groups(struct calibration *calibration, const struct samples *s
             continue;
         }
         put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample->dtype), sample);
-        if (sample->kind == SAMPLE_MEMORY)
+        if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
             put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample->dtype), sample);
     }
 }

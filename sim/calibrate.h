@@ -15,7 +15,7 @@ union fitted {
 /* Samples that share parameters: products or attention of a format, a class of kernels bound by memory. */
 struct sample_group {
     enum sample_kind kind;
-    int which;                           /* ATTENTION: its direction; MEMORY: its class; CLASS_OTHER: of all classes */
+    int which;                           /* ATTENTION: its direction; MEMORY: its class; CLASS_OTHER: all element-wise */
     enum dtype dtype;                    /* MATMUL, ATTENTION */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
     bool left_out;                       /* too few for the parameters: not in the profile */

@@ -83,12 +83,11 @@ static union fitted fitted_of(const struct context *context, const double *value
         fitted.matmul = (struct matmul_fit){
             .rate = values[0], .intensity = values[1], .fill = values[2], .quantization = values[3],
             .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6], .layout = {1, 1, 1},
-            .traffic = {1, 1, 1},
         };
         values += MATMUL_PARAMETERS;
         for (int layout = 0; layout < LAYOUT_COUNT; layout++)
             if (context->layouts[layout])
-                fitted.matmul.layout[layout] = *values++, fitted.matmul.traffic[layout] = *values++;
+                fitted.matmul.layout[layout] = *values++;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
             .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
@@ -164,7 +163,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     count = MATMUL_PARAMETERS;
     for (int layout = 0; layout < LAYOUT_COUNT; layout++)
         if (context->layouts[layout])
-            parameters[count] = parameters[count + 1] = (struct fit_parameter){1, 10}, count += 2;
+            parameters[count++] = (struct fit_parameter){1, 10};
     return count;
 }
 

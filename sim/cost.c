@@ -36,6 +36,8 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
     if (isnan(one.seconds))
         return (struct kernel_seconds){roofline(model->gpu, kernel), true};
     one.seconds = fmax(one.seconds, kernel->flop / gpu_peak(model->gpu, kernel->dtype));
+    one.seconds = fmax(one.seconds, kernel->bytes / model->gpu->memory_bandwidth);
+    one.seconds = fmax(one.seconds, model->gpu->launch_overhead);
     return one;
 }
 

@@ -39,7 +39,6 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
     best *= fit->layout[product->layout];
-    traffic *= fit->traffic[product->layout];
     return fit->overhead + pow(pow(best, fit->overlap) + pow(traffic, fit->overlap), 1 / fit->overlap);
 }
 

@@ -13,7 +13,7 @@
  * idle SM's power and bandwidth serve the others), but at least one. Where there are few tiles, k is split over several
  * of them, whose sums then go through memory. The library takes the fastest of its tiles and splits.
  * Traffic takes bytes / bandwidth, and overlaps with the tiles: total = overhead + (tiles^p + traffic^p)^(1/p), p =
- * overlap. `layout` and `traffic` multiply the times of either by the operands' layout.
+ * overlap. `layout` multiplies the time of the tiles by the operands' layout.
  * Tile and wave quantization: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
 struct matmul_fit {
     double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
@@ -23,7 +23,7 @@ struct matmul_fit {
     double bandwidth;                    /* B/s of operands and results */
     double overlap;                      /* p >= 1 */
     double overhead;                     /* s a kernel */
-    double layout[LAYOUT_COUNT], traffic[LAYOUT_COUNT];      /* factors */
+    double layout[LAYOUT_COUNT];         /* factors */
 };
 struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);

@@ -48,9 +48,9 @@ static const struct table range_table = {TABLE("range", "sizes of the samples, b
      .brief = "a kernel, beside its work: start, ramp and tail"}
 #define ERROR                                                                                                          \
     {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well it fits"}
-#define LAYOUT(name, member, what)                                                                                     \
-    {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1", MEMBER(fit.member),   \
-     .brief = "factor of the time of " what " for that layout"}
+#define LAYOUT(name, layout_)                                                                                          \
+    {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",                      \
+     MEMBER(fit.layout[layout_]), .brief = "factor of the tiles' time for that layout"}
 static const struct field matmul_record_fields[] = {
     DTYPES,
     RATE,
@@ -63,9 +63,7 @@ static const struct field matmul_record_fields[] = {
     {.key = "overlap", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .required = true,
      MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: one after the other"},
     OVERHEAD,
-    LAYOUT("nn", layout[LAYOUT_NN], "tiles"), LAYOUT("nt", layout[LAYOUT_NT], "tiles"),
-    LAYOUT("tn", layout[LAYOUT_TN], "tiles"), LAYOUT("nn_traffic", traffic[LAYOUT_NN], "traffic"),
-    LAYOUT("nt_traffic", traffic[LAYOUT_NT], "traffic"), LAYOUT("tn_traffic", traffic[LAYOUT_TN], "traffic"),
+    LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
     RANGE("batch", batch, "products at once"),
@@ -99,7 +97,7 @@ static const struct table attention_table = {TABLE("attention", "fused attention
 #define MEMBER(member) .offset = offsetof(struct memory_record, member)
 static const struct field memory_record_fields[] = {
     {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(class), .choices = memory_class_names, .required = true,
-     .brief = "which; other: all that have no record of their own"},
+     .brief = "which; other: element-wise, and all that have no record of their own"},
     BANDWIDTH,
     OVERHEAD,
     RANGE("bytes", bytes, "bytes read and written"),

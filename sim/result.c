@@ -77,6 +77,7 @@ json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
     struct scenario *scenario = run->scenario;
+    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
     const struct { const char *key; double value; } numbers[] = {
         {"iteration_time_s", m->iteration_time},
         {"makespan_s", m->makespan},
@@ -93,6 +94,7 @@ json_t *result_json(const struct run *run)
         {"communication_bytes_per_gpu", m->communication_bytes_per_gpu},
         {"peak_memory_bytes", m->peak_memory},
         {"energy_j", NAN},
+        {"extrapolated_s", calibrated ? m->extrapolated : NAN},
     };
     json_t *json = json_object();
 
@@ -110,8 +112,9 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
-    json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
-                                                   cost_source_names[scenario->costs.gpu]));
+    json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
+                                                         cost_source_names[scenario->costs.gpu]));
+    json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
     json_object_set_new(json, "scenario", node_json(field_dump(&scenario->arena, &scenario_table, scenario)));
