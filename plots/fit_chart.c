@@ -57,8 +57,8 @@ static void write_series(FILE *out, struct arena *arena, const struct fit_point 
     for (size_t i = 0; i < count; i++) {
         if (i && !strcmp(points[i].series, points[i - 1].series))
             continue;
-        fprintf(out, ", \\\n    data index %d using (1e6*$1):($3 > 0 ? 1e6*$2 : NaN) with points pointtype 7 pointsize 0.4 "
-                     "linecolor %d title \"%s\"", block, block + 1, text_escape(arena, points[i].series));
+        fprintf(out, ", \\\n    data index %d using (1e6*$1):($3 > 0 ? 1e6*$2 : NaN) with points pointtype 7 "
+                     "pointsize 0.4 linecolor %d title \"%s\"", block, block + 1, text_escape(arena, points[i].series));
         block++;
     }
     fputs("\n", out);

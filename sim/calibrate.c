@@ -95,8 +95,8 @@ static void measure_error(struct sample_group *group, int sms)
     free(errors);
 }
 
-double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from, double to,
-                         int *count)
+double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
+                         double to, int *count)
 {
     double sum = 0;
 
@@ -248,8 +248,8 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
         fitted++;
     }
     if (!fitted)
-        return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes of "
-                         "products or attention, or 5 sizes of a kernel bound by memory");
+        return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
+                         "of products or attention, or 5 sizes of a kernel bound by memory");
     calibration->profile = (struct profile){.gpu = samples->gpu, .sms = samples->sms};
     calibration->profile.source = samples_source(samples);
     make_records(arena, calibration);

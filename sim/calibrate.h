@@ -15,7 +15,7 @@ union fitted {
 /* Samples that share parameters: products or attention of a format, a class of kernels bound by memory. */
 struct sample_group {
     enum sample_kind kind;
-    int which;                           /* ATTENTION: its direction; MEMORY: its class; CLASS_OTHER: all element-wise */
+    int which;                           /* ATTENTION: direction; MEMORY: class, CLASS_OTHER: all element-wise ones */
     enum dtype dtype;                    /* MATMUL, ATTENTION */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
     bool left_out;                       /* too few for the parameters: not in the profile */
@@ -37,8 +37,8 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
 void calibration_release(struct calibration *calibration);
 
 /* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
-double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from, double to,
-                         int *count);
+double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
+                         double to, int *count);
 
 /* calibrate_model.c: the parameters of a group. 0, or -1 where its samples are too few for them. */
 int group_fit(struct sample_group *group, int sms);

@@ -82,8 +82,8 @@ static int write_profile(struct arena *arena, const struct calibration *calibrat
     if (!out)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
     fprintf(out, "# Kernel times of %s, fitted by dtsim calibrate fit (%s).\n"
-                 "# Errors are |predicted / measured - 1| on shapes that the fit did not see.\n", calibration->profile.gpu,
-            DTSIM_VERSION);
+                 "# Errors are |predicted / measured - 1| on shapes that the fit did not see.\n",
+            calibration->profile.gpu, DTSIM_VERSION);
     node_print(field_dump(arena, &profile_table, &calibration->profile), out);
     failed = ferror(out);
     if (fclose(out) || failed)
@@ -178,8 +178,9 @@ const struct command cmd_calibrate = {
         "  kernel,dtype,batch,m,n,k,layout,bytes,median_us\n"
         "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
         "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
-        "\n  matmul              batch products of m x k by k x n; layout nn, nt (B is n x k in memory) or tn (A is k x m)\n"
-        "  attention-forward, -backward, each also -causal     fused: batch = samples x heads, m queries, n keys, k head size\n"
+        "\n  matmul              batch products of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
+        "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
+        "                      size\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
         "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
     .main = calibrate_main,

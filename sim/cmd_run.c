@@ -52,7 +52,7 @@ static void print_costs(const struct run *run, FILE *out)
                 scenario->cluster.gpu.title);
         return;
     }
-    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.profile,
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.loaded->name,
             scenario->costs.loaded->gpu);
     if (m->extrapolated > 0)
         fprintf(out, "; %.0f %% of the compute time is of kernels unlike these (extrapolated)",

@@ -64,10 +64,10 @@ struct cost {
 
 /* One kernel entry (all its launches).
  * roofline: launches * (max(flop / (matmul_efficiency * peak), bytes / (memory_efficiency * memory_bandwidth))
- *           + launch_overhead), flop and bytes per launch (Williams, Waterman, Patterson 2009); nothing is extrapolated.
+ *           + launch_overhead), flop and bytes per launch (Williams et al. 2009); nothing is extrapolated.
  * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak,
- *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes it was fitted to,
- *           counts as extrapolated. */
+ *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes that it was
+ *           fitted to, counts as extrapolated. */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
 #endif

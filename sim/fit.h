@@ -1,4 +1,5 @@
-/* fit: parameters of a model from measurements, by robust nonlinear least squares (GSL). Only fit.c includes <gsl/...>. */
+/* fit: parameters of a model from measurements, by robust nonlinear least squares (GSL). Only fit.c includes
+ * <gsl/...>. */
 #ifndef DTSIM_FIT_H
 #define DTSIM_FIT_H
 
@@ -18,9 +19,9 @@ struct fit_problem {
     const void *context;
 };
 
-/* Finds the parameters (values[nparameters]) that bring the logarithms of predictions and measurements together: what is
- * wrong by a factor counts the same for small and large, and outliers count little (Huber's loss, reweighted). The same
- * input gives the same values. Fewer measurements than parameters: the start. */
+/* Finds the parameters (values[nparameters]) that bring the logarithms of predictions and measurements together: what
+ * is wrong by a factor counts the same for small and large, and outliers count little (Huber's loss, reweighted). The
+ * same input gives the same values. Fewer measurements than parameters: the start. */
 void fit_robust(const struct fit_problem *problem, double *values);
 
 #endif

@@ -47,7 +47,7 @@ struct metrics {
     double compute[WHAT_COUNT];      /* s, mean, by kind */
     double bubble;                   /* s, mean */
     struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
-    double extrapolated;             /* s of compute, mean over ranks, of kernels unlike those that costs were fitted to */
+    double extrapolated;             /* s of compute, mean over ranks, of kernels unlike the costs' samples */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
 };

@@ -189,9 +189,10 @@ static int choice_read(struct reader *reader, const struct cells *cells, enum co
 {
     const char *text = cell_text(reader, cells, column);
     char clip[CLIP_SIZE], list[200] = "";
+    int index = name_index(names, text);
 
-    *value = name_index(names, text);
-    if (*value >= 0)
+    *value = index < 0 ? 0 : index;
+    if (index >= 0)
         return 0;
     for (size_t i = 0; names[i]; i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", names[i]);

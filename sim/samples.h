@@ -32,7 +32,8 @@ struct samples {
 
 /* Appends the file's samples; samples of another GPU, unknown kernels, columns that are missing, numbers that are none,
  * are not positive or not finite, and a last line that does not end are errors. Zero-initialise, give an arena;
- * samples_release when done. A kernel's bytes, where that cell is empty, are what it reads and writes of m x n values. */
+ * samples_release when done. A kernel's bytes, where that cell is empty, are what it reads and writes of m x n
+ * values. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
 /* What the files' comments say of where they come from, in one line. */

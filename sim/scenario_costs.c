@@ -26,8 +26,8 @@ static int report_missing(struct scenario *scenario, struct error *err)
     for (size_t i = 0; names[i]; i++)
         list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
     return error_add(err, EXIT_INPUT, costs_loc(scenario, "gpu"),
-                     "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path or one "
-                     "of %s", scenario->cluster.gpu_name, list);
+                     "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path or "
+                     "one of %s", scenario->cluster.gpu.name, list);
 }
 
 static int load(struct scenario *scenario, struct error *err)
@@ -51,8 +51,8 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 
     if (costs->gpu == COST_ROOFLINE && costs->profile)
         return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
-                         "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected 'gpu: calibrated'",
-                         costs->profile);
+                         "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
+                         "'gpu: calibrated'", costs->profile);
     if (model_is_timed(&scenario->model)) {
         costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
         return 0;

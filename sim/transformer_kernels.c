@@ -89,7 +89,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
     if (cut->shape->attention_dropout > 0) {
         memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
-        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * values + cut->scores);
     }
     head_product(list, cut, "values", LAYOUT_NN, cut->head_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
@@ -97,8 +98,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
- * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O; backward
- * reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+ * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;
