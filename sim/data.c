@@ -105,13 +105,6 @@ const char **data_names(struct arena *arena, const char *folder)
     return list;
 }
 
-const char *data_stem(struct arena *arena, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-
-    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
-}
-
 const char *data_beside(struct arena *arena, const char *file, const char *path)
 {
     /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
@@ -194,4 +187,11 @@ const char *data_resolve(struct arena *arena, const char *folder, const char *wh
         return NULL;
     }
     return path;
+}
+
+const char *data_stem(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
 }

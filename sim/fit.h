@@ -1,5 +1,4 @@
-/* fit: parameters of a model from measurements, by robust nonlinear least squares (GSL). Only fit.c includes
- * <gsl/...>. */
+/* fit: parameters of a model from measurements, by robust nonlinear least squares (GSL). */
 #ifndef DTSIM_FIT_H
 #define DTSIM_FIT_H
 
