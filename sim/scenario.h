@@ -63,7 +63,7 @@ struct scenario {
         const struct node *node;
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
-        double host_launch;              /* s that a host takes to launch a kernel */
+        double host_launch;              /* s that the host takes for each kernel (calibration/README.md) */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {

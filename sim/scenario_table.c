@@ -204,9 +204,10 @@ static const struct field costs_spec_fields[] = {
               "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
     {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct costs_spec, profile),
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
-    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "5 us",
+    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "50 us",
      .offset = offsetof(struct costs_spec, host_launch),
-     .brief = "what the host takes to launch a kernel: a layer's phase is no faster than its launches"},
+     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
+              "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
 };
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 
