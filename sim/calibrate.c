@@ -55,7 +55,7 @@ static void make_groups(struct calibration *calibration, const struct samples *s
     for (size_t i = 0; i < samples->count; i++) {
         const struct sample *sample = &samples->items[i];
 
-        if (sample->kind == SAMPLE_LAUNCH || sample->kind == SAMPLE_TRANSFER) {
+        if (sample->kind == SAMPLE_UNUSED) {
             calibration->unused++;
             continue;
         }

@@ -69,7 +69,7 @@ static void print_calibration(const struct calibration *calibration)
             print_ranges(calibration, group);
     }
     if (calibration->unused)
-        printf("%zu samples of transfers and launches are no part of a profile of kernels\n", calibration->unused);
+        printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
 }
 

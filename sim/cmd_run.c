@@ -71,6 +71,9 @@ static void print_run(const struct run *run, FILE *out)
             scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
+    if (scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
+                scenario->simulation.seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,

@@ -28,18 +28,19 @@ static int by_gpu(const void *a, const void *b)
 static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan), all = scenario->strategy.data * directions;
+    int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
+    int all = scenario->strategy.data * holders;
 
     *copies = xcalloc((size_t)all, sizeof **copies);
     for (int i = 0; i < all; i++) {
         struct copy_of *copy = &(*copies)[i];
 
-        copy->replica = i / directions;
-        copy->rank = plan_rank(lowering->plan, i % directions, stage, &copy->chunk);
+        copy->replica = i / holders;
+        copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
         copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
         copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
     }
-    if (directions > 1)      /* replicas alone are in order, and the first of them may stand for all */
+    if (holders > 1)         /* replicas alone are in order, and the first of them may stand for all */
         qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
     return all;
 }
@@ -66,7 +67,7 @@ void sync_init(struct sync *sync, struct lowering *lowering, int stage)
     size_t all = (size_t)find_copies(lowering, stage, &copies);
 
     *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
-                          .here = lowering->out->replicas * plan_directions(lowering->plan)};
+                          .here = lowering->out->replicas * plan_holders(lowering->plan, stage)};
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
     sync->chunks = xcalloc(all, sizeof *sync->chunks);

@@ -31,13 +31,13 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
-    if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
-        return;
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
+        if (scenario->strategy.data * plan_holders(lowering->plan, s) == 1)
+            continue;
         stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
         any |= lowering->buckets[s].count > 0;
     }
-    if (any || scenario->strategy.zero == 3)
+    if (any || (scenario->strategy.zero == 3 && scenario->strategy.data > 1))
         make_collective_lanes(lowering);
 }
 
@@ -78,7 +78,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
     int last = plan_global_stages(lowering->plan) - 1, flows = lowering->program->flows, chunk[2];
-    int rank[2] = {plan_rank(lowering->plan, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, &chunk[1])};
+    int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
                    (scenario->strategy.zero ? scenario->strategy.data : 1);
@@ -124,7 +124,7 @@ static bool tied_rank(const struct lowering *lowering, int rank)
 
     return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
            !scenario_strategy(lowering->scenario)->asynchronous &&
-           (plan_rank(lowering->plan, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, NULL) == rank);
+           (plan_rank(lowering->plan, 0, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, 0, NULL) == rank);
 }
 
 /* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
@@ -164,7 +164,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
                 deps[ndeps++] = holder->tied[t];
         }
         /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
-        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_directions(lowering->plan); i++)
+        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_holders(lowering->plan, stage);
+             i++)
             deps[ndeps++] = lowering->summed[stage][i];
     }
     for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
@@ -172,11 +173,31 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
-            .mb = -1, .stage = rank,
+            .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
     ++*updates;
+    return true;
+}
+
+bool lower_meeting(struct lowering *lowering, int rank)
+{
+    const struct plan *plan = lowering->plan;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+
+    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
+        for (int i = 0; i < sharers; i++)
+            if (holder_of(lowering, first + i, 0)->completed < count)
+                return false;
+        if (!lowering->summed[stage])
+            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sharers);
+        for (int i = 0; i < sharers; i++)
+            lowering->summed[stage][i] = holder_of(lowering, first + i, 0)->complete;
+        lowering->syncs[stage] = count;
+    }
+    lowering->updates[rank] = count;
     return true;
 }
 
@@ -220,7 +241,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0)
         program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-            .stage = rank,
+            .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     return true;
 }

@@ -15,6 +15,9 @@ static const char *const transfer_names[] = {
     "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "send-recv", NULL,
 };
 
+/* Formats that are measured, and that no scenario computes in; kernels bound by memory count by their bytes. */
+static const char *const foreign_dtypes[] = {"fp8", "int32", "byte", NULL};
+
 enum column {
     COLUMN_KERNEL, COLUMN_DTYPE, COLUMN_BATCH, COLUMN_M, COLUMN_N, COLUMN_K, COLUMN_LAYOUT, COLUMN_BYTES, COLUMN_MEDIAN,
     COLUMN_COUNT
@@ -208,13 +211,13 @@ static int kernel_read(struct reader *reader, const struct cells *cells, struct 
     if (!strcmp(name, "matmul"))
         sample->kind = SAMPLE_MATMUL;
     else if (!strcmp(name, "launch"))
-        sample->kind = SAMPLE_LAUNCH;
+        sample->kind = SAMPLE_UNUSED;
     else if ((sample->which = name_index(attention_direction_names, name)) >= 0)
         sample->kind = SAMPLE_ATTENTION;
     else if ((sample->which = name_index(memory_class_names, name)) > CLASS_OTHER)
         sample->kind = SAMPLE_MEMORY;
     else if (name_index(transfer_names, name) >= 0)
-        sample->kind = SAMPLE_TRANSFER;
+        sample->kind = SAMPLE_UNUSED;
     else if ((meant = nearest(name, kernel_candidate, NULL)))
         return error_add(reader->err, EXIT_INPUT, cells->loc, "unknown kernel '%s'; did you mean '%s'?",
                          text_clip(name, clip, sizeof clip), meant);
@@ -283,7 +286,10 @@ static int sample_read(struct reader *reader, const struct cells *cells)
         return -1;
     rc = number_read(reader, cells, COLUMN_MEDIAN, &sample.seconds);
     sample.seconds *= 1e-6;
-    if (sample.kind != SAMPLE_LAUNCH && sample.kind != SAMPLE_TRANSFER)
+    if (name_index(foreign_dtypes, cell_text(reader, cells, COLUMN_DTYPE)) >= 0)
+        sample.kind = sample.kind == SAMPLE_MEMORY && *cell_text(reader, cells, COLUMN_BYTES) ? SAMPLE_MEMORY
+                                                                                           : SAMPLE_UNUSED;
+    else if (sample.kind != SAMPLE_UNUSED)
         rc |= choice_read(reader, cells, COLUMN_DTYPE, dtype_names, &dtype);
     sample.dtype = (enum dtype)dtype;
     if (sample.kind == SAMPLE_MATMUL || sample.kind == SAMPLE_ATTENTION)

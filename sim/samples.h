@@ -8,13 +8,13 @@
 
 #include "kernel_time.h"
 
-enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_LAUNCH, SAMPLE_TRANSFER };
+enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_UNUSED };
 
 struct sample {
     struct loc loc;
     enum sample_kind kind;
     int which;                           /* ATTENTION: enum attention_direction; MEMORY: enum memory_class */
-    enum dtype dtype;                    /* not of LAUNCH and TRANSFER */
+    enum dtype dtype;                    /* MATMUL, ATTENTION; MEMORY: where its bytes are not given */
     enum matmul_layout layout;                  /* MATMUL */
     double batch, m, n, k;               /* MATMUL, ATTENTION */
     double bytes;                        /* MEMORY */

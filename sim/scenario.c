@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -104,6 +105,18 @@ static int check_placement(const struct scenario *scenario, struct error *err)
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
                      "strategy: placement: expected tensor, data and pipeline, each once");
+}
+
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
 }
 
 /* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
@@ -294,7 +307,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_placement(scenario, err) | resolve_order(scenario, err))
+    if (check_placement(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -305,7 +318,9 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    sharers_place(scenario);
+    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;
@@ -317,7 +332,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
-    if (check_size(scenario, err))
+    if (check_size(scenario, err) | sharers_check(scenario, err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),

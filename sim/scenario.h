@@ -63,12 +63,13 @@ struct scenario {
         const struct node *node;
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
-        double host_launch;              /* s that the host takes for each kernel (calibration/README.md) */
+        double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {
         const struct node *node;
         int engine, collectives, fold;
+        double jitter;                   /* standard deviation of a work's time, as a share of it */
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */
