@@ -348,6 +348,22 @@ static void print_group(const struct scenario *scenario, enum dimension dimensio
     fputc('\n', out);
 }
 
+/* Groups of replicas: `count` of them `step` apart. */
+static void print_kind(const struct scenario *scenario, const char *kind, int count, int step, FILE *out)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int groups = spec->data / count, all = groups * spec->pipeline * spec->tensor;
+
+    fprintf(out, "%s groups (%d of %d GPUs)\n", kind, all, count);
+    for (int i = 0; i < all; i++) {
+        int g = i % groups, t = i / groups % spec->tensor, p = i / groups / spec->tensor;
+        fprintf(out, "  stage %d tensor %d group %d:", p, t, g);
+        for (int k = 0; k < count; k++)
+            fprintf(out, " %d%s", scenario_gpu(scenario, t, g / step * step * count + g % step + k * step, p),
+                    k + 1 < count ? "" : "\n");
+    }
+}
+
 static int by_gpu(const void *a, const void *b)
 {
     return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
@@ -380,6 +396,10 @@ void groups_print(const struct scenario *scenario, FILE *out)
             fprintf(out, "  stage %d tensor %d: ", p, t);
             print_group(scenario, DIMENSION_DATA, t, p, out);
         }
+    if (scenario_hybrid(scenario)) {
+        print_kind(scenario, "shard", spec->shard, 1, out);
+        print_kind(scenario, "same-share", spec->data / spec->shard, spec->shard, out);
+    }
     for (int i = 0; i < gpus; i++) {
         int t = i % spec->tensor, d = i / spec->tensor % spec->data, p = i / spec->tensor / spec->data;
 

@@ -69,6 +69,19 @@ static bool groups_alike(const struct scenario *scenario)
     return true;
 }
 
+/* Whether the groups of replicas that share states are spread over nodes like one another. */
+static bool shards_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    for (int p = 0; p < spec->pipeline && scenario_hybrid(scenario) && !scenario->cluster.ideal; p++)
+        for (int d = spec->shard; d < spec->data; d++)
+            if (node_of(scenario, 0, d, p) - node_of(scenario, 0, d - d % spec->shard, p) !=
+                node_of(scenario, 0, d % spec->shard, p) - node_of(scenario, 0, 0, p))
+                return false;
+    return true;
+}
+
 int tensor_flows(const struct scenario *scenario)
 {
     if (scenario->strategy.tensor == 1)
@@ -91,7 +104,7 @@ static bool within_node(const struct cluster *cluster, const int *gpus, int n)
 
 bool replicas_alike(const struct scenario *scenario)
 {
-    if (!private_links(&scenario->cluster) || !groups_alike(scenario))
+    if (!private_links(&scenario->cluster) || !groups_alike(scenario) || !shards_alike(scenario))
         return false;
     for (int d = 1; d < scenario->strategy.data; d++)
         if (!boundaries_alike(scenario, d))

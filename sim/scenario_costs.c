@@ -65,7 +65,11 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
     return costs->profile ? load(scenario, err) : 0;
 }
 
-struct cost_model scenario_cost_model(const struct scenario *scenario)
+struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
 {
-    return (struct cost_model){(enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, scenario->costs.loaded};
+    struct cost_model model = {
+        (enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, scenario->costs.loaded,
+    };
+
+    return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
 }

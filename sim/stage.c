@@ -1,12 +1,13 @@
 #include "stage.h"
 
+#include "compression.h"
+
 #include <math.h>
 
 /* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
-    struct cost_model model = scenario_cost_model(scenario);
     double device = 0, launches = 0;
 
     for (size_t i = 0; i < layer->nkernels; i++) {
@@ -14,7 +15,7 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
 
         if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
             continue;
-        struct cost cost = cost_kernel(&model, kernel);
+        struct cost cost = scenario_cost(scenario, kernel);
         device += cost.seconds;
         launches += kernel->launches;
         work->extrapolated += cost.extrapolated;
@@ -49,6 +50,37 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     };
 }
 
+/* Seconds of the loss's kernels for as many replicas. */
+static double loss_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase, int replicas)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel kernel = layer->kernels[i];
+
+        if (kernel.phase != phase || !kernel.loss)
+            continue;
+        kernel.bytes *= replicas;
+        seconds += scenario_cost(scenario, &kernel).seconds;
+    }
+    return seconds;
+}
+
+static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
+{
+    int n = scenario->strategy.data;
+    const struct transformer *transformer = scenario->model.transformer;
+
+    return (struct outside){
+        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
+        .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
+        .forward = loss_seconds(scenario, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(scenario, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, n),
+    };
+}
+
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
  * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
 static bool boundary_divided(const struct scenario *scenario)
@@ -75,7 +107,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .ntensors = layer->ntensors, .parameters = layer->parameters,
+        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .parameters = layer->parameters,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
@@ -95,34 +127,48 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
-static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
+static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer,
+                          const struct layer *embedding)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
     double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+    double *rows = ARENA_ARRAY(arena, double, slice->ntensors + 1);
 
-    for (size_t i = 0; i < slice->ntensors; i++)
+    for (size_t i = 0; i < slice->ntensors; i++) {
         tensors[i] = slice->tensors[i];
+        rows[i] = slice->rows[i];
+    }
+    rows[slice->ntensors] = embedding->rows[0];
     tensors[slice->ntensors++] = layer->tied;
     slice->tensors = tensors;
+    slice->rows = rows;
     slice->parameters += layer->tied;
     stage->parameters += layer->tied;
     stage->tied = layer->tied;
 }
 
-/* From ZeRO 1 on every replica updates its share alone. */
-static struct cost update_cost(const struct scenario *scenario, double all_parameters)
+static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
 {
-    struct cost_model model = scenario_cost_model(scenario);
-    double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.data : 1);
     struct kernel kernel = {
-        .name = "update", .kind = KERNEL_MEMORY, .class = CLASS_ADAM, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32,
-        .launches = 1,
-        .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
+        .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
+        .bytes = bytes,
     };
 
-    if (model_is_timed(&scenario->model) || parameters == 0)
-        return (struct cost){0};
-    return cost_kernel(&model, &kernel);
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+}
+
+/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
+static void update_seconds(const struct scenario *scenario, struct stage *stage)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double share = stage->parameters / (scenario->strategy.zero ? scenario->strategy.shard : 1);
+
+    struct cost update = update_kernel(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+
+    stage->update = update.seconds;
+    stage->update_extrapolated = update.extrapolated;
+    stage->averaging =
+        update_kernel(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -156,7 +202,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         add_layer(&stages[stage], scenario, &layers[i], block == begins[stage]);
         block += layers[i].role == LAYER_BLOCK;
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
-            add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
+            add_tied_copy(&scenario->arena, &stages[stage], &layers[i], &layers[0]);
     }
     for (size_t s = 0; s < nstages; s++) {
         stages[s].layers = (int)(begins[s + 1] - begins[s]);
@@ -228,6 +274,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         divide_blocks(scenario, layers, count, &begins, err))
         return -1;
     place_layers(scenario, layers, count, begins, stages);
+    stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
     return 0;
 }
 
@@ -251,7 +298,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->parameters = given->parameters;
         stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
-        stage->boundary = given->boundary;
+        stage->boundary = stage->outside.output = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
@@ -318,10 +365,9 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     else if (from_layers(scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        struct cost update = update_cost(scenario, (*stages)[s].parameters);
-
-        (*stages)[s].update = update.seconds;
-        (*stages)[s].update_extrapolated = update.extrapolated;
+        update_seconds(scenario, &(*stages)[s]);
+        (*stages)[s].compression = compression_memory(
+            scenario, &(*stages)[s], scenario->strategy.data * plan_holders(&scenario->plan, s));
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
     plan_the_times(scenario, *stages);
