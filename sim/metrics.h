@@ -21,10 +21,10 @@ struct rank_metrics {
     double peak_memory;              /* B: states and activations */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An asynchronous
- * one is measured in its steady state: a window of whole iterations (updates), from the end of one update of rank 0 to
- * the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then means per
- * iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
+ * asynchronous one is measured in its steady state: a window of whole iterations (updates), from the end of one update
+ * of rank 0 to the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then
+ * means per iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
