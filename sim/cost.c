@@ -22,7 +22,8 @@ const char *const memory_class_names[] = {
 
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 {
-    double compute = kernel->flop / (gpu->matmul_efficiency * gpu_peak(gpu, kernel->dtype));
+    double efficiency = gpu->matmul_efficiency * (kernel->efficiency > 0 ? kernel->efficiency : 1);
+    double compute = kernel->flop / (efficiency * gpu_peak(gpu, kernel->dtype));
     double memory = kernel->bytes / (gpu->memory_efficiency * gpu->memory_bandwidth);
 
     return fmax(compute, memory) + gpu->launch_overhead;
@@ -31,8 +32,12 @@ static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 /* What the profile has no record for at all falls back to the roofline, as an extrapolation. */
 static struct kernel_seconds calibrated(const struct cost_model *model, const struct kernel *kernel)
 {
-    struct kernel_seconds one = profile_kernel(model->profile, kernel);
+    struct kernel large = *kernel;
+    struct kernel_seconds one;
 
+    if (kernel->efficiency > 0)
+        large.flop /= kernel->efficiency;
+    one = profile_kernel(model->profile, &large);
     if (isnan(one.seconds))
         return (struct kernel_seconds){roofline(model->gpu, kernel), true};
     one.seconds = fmax(one.seconds, kernel->flop / gpu_peak(model->gpu, kernel->dtype));

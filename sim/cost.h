@@ -43,6 +43,7 @@ struct kernel {
     enum memory_class class;     /* MEMORY */
     double batch, m, n, k;       /* MATMUL, ATTENTION; MATMUL with m 0: only `flop` and `bytes` are known */
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; MEMORY: 0 */
+    double efficiency;           /* MATMUL with m 0: its rate over that of the GPU's large products; 0: 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* how many kernels of this kind and size one after another */
     bool loss;                   /* of the loss, not of the model's output */
@@ -64,8 +65,8 @@ struct cost {
 };
 
 /* One kernel entry (all its launches).
- * roofline: launches * (max(flop / (matmul_efficiency * peak), bytes / (memory_efficiency * memory_bandwidth))
- *           + launch_overhead), flop and bytes per launch (Williams et al. 2009); nothing is extrapolated.
+ * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
+ *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et al. 2009); nothing is extrapolated.
  * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak,
  *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes that it was
  *           fitted to, counts as extrapolated. */

@@ -50,8 +50,7 @@ static json_t *memory_json(const struct memory_breakdown *memory)
                      number(memory->activations));
 }
 
-/* Where the seconds of the average rank went; they add up to the iteration time. */
-static json_t *breakdown_json(const struct metrics *metrics)
+json_t *breakdown_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
 
