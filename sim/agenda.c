@@ -57,7 +57,7 @@ static void settle(struct agenda *agenda, uint32_t id)
     if (op->kind == OP_COMPUTE)
         agenda->end[id] += op->amount;
     else
-        agenda->end[id] += cluster_route(agenda->cluster, (int)op->src, (int)op->dst).latency;
+        agenda->end[id] += cluster_route(agenda->cluster, (int)op->src, (int)op->dst).latency + op->delay;
     *GROW(&agenda->known) = id;
 }
 

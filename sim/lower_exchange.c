@@ -115,7 +115,6 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
 
     for (int t = 0; t < lowering->program->flows; t++) {
         struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
-        int channels = sync->channels;
 
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
@@ -127,7 +126,7 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
         collective_lower(collective, cluster, &group, bytes, sync->channels, sync->lanes,
                          sync->channels > 1 ? sync->begin : sync->ready, like, lowering->program, sync->done);
         if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, &channels));
+            lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, sync->channels).used);
         for (int i = 0; i < sync->all; i++)
             slot(holder_of(lowering, sync->ranks[i], sync->chunks[i]))[t] = sync->done[i];
     }

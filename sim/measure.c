@@ -117,7 +117,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
     const struct measurement *known;
     double messages;
 
-    *result = (struct measured){.used = collective, .channels = 1};
+    *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
@@ -128,8 +128,10 @@ int measure_collective(struct measure *measure, const struct collective *collect
         free(wanted.place);
         return 0;
     }
-    wanted.result.channels = wanted.channels;
-    wanted.result.used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
+    struct choice choice = collective_choose(collective, measure->cluster, &group, bytes, wanted.channels);
+    wanted.result.channels = choice.channels;
+    wanted.result.used = choice.used;
+    wanted.result.protocol = choice.protocol;
     messages = collective_messages(wanted.result.used, n) * wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);

@@ -30,10 +30,18 @@ struct op {
     double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
     double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
     uint32_t src, dst;       /* TRANSFER: GPUs */
+    double delay;            /* TRANSFER: seconds of latency beside the route's; negative: less than it */
+    double overhead;         /* TRANSFER: what the links carry beside `amount`, a byte of it; negative: less */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     int32_t mb, stage;       /* micro-batch and global stage; -1: none */
     uint32_t first_dep, ndeps;
 };
+
+/* What the links carry of a transfer, in bytes. */
+static inline double op_wire(const struct op *op)
+{
+    return op->amount * (1 + op->overhead);
+}
 
 enum lane_kind { LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_KIND_COUNT };
 extern const char *const lane_kind_names[];

@@ -8,7 +8,7 @@ static double duration(const struct op *op, const struct cluster *cluster)
     if (op->kind == OP_COMPUTE)
         return op->amount;
     struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
-    return route.latency + (isinf(route.bandwidth) ? 0 : op->amount / route.bandwidth);
+    return route.latency + op->delay + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
 }
 
 /* Ids are in topological order and a lane keeps the order of ids, so one pass knows all that an operation waits for. */

@@ -146,11 +146,11 @@ static void transfer(uint32_t id)
     double sleep = simulation.agenda.start[id] - simgrid_get_clock();
     sg_host_t from, to;
 
-    sleep += cluster_route(simulation.cluster, src, dst).latency;
+    sleep += cluster_route(simulation.cluster, src, dst).latency + op->delay;
     if (sleep > simulation.precision)
         sg_actor_sleep_for(sleep);
     endpoints(src, dst, &from, &to);
-    sg_host_sendto(from, to, fmax(1, rint(op->amount * simulation.unit)));
+    sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
     agenda_end(&simulation.agenda, id, simgrid_get_clock());
 }
 
@@ -225,12 +225,12 @@ static void choose_units(void)
         if (op->kind == OP_TRANSFER && op->amount > 0) {
             struct route route = cluster_route(simulation.cluster, (int)op->src, (int)op->dst);
 
-            bytes = fmax(bytes, op->amount);
-            serial += route.latency + op->amount / route.bandwidth;
+            bytes = fmax(bytes, op_wire(op));
+            serial += route.latency + op->delay + op_wire(op) / route.bandwidth;
         } else if (op->kind == OP_COMPUTE) {
             serial += op->amount;
         } else {
-            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency;
+            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency + op->delay;
         }
     }
     simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));
