@@ -25,7 +25,7 @@ void agenda_init(struct agenda *agenda, const struct program *program, const str
                  double *end);
 /* The next transfer in the order in which they became ready, or false. Its start[] is known, perhaps in the future. */
 bool agenda_take(struct agenda *agenda, uint32_t *id);
-/* The transfer ended at that time: settles everything that follows from it. */
+/* The transfer ended at that time (of a buffered one that may be in the future): settles everything that follows from it. */
 void agenda_end(struct agenda *agenda, uint32_t id, double end);
 size_t agenda_ready(const struct agenda *agenda);
 void agenda_release(struct agenda *agenda);

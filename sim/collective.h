@@ -62,7 +62,23 @@ struct fabric {
     struct hop inside;               /* from one member to another of its node */
     struct hop between;              /* to another node, while one member of a node sends to other nodes */
     struct hop crowded;              /* while all members of a node do */
+    bool buffered;                   /* a rank's next message need not wait for the arrival of the one before */
 };
+
+/* `rounds` times round a ring, in messages of a rank's share: the slowest link sets the pace, and while messages wait
+ * for arrivals, so does the longest way; else a message pays each link's own (NCCL, src/graph/tuning.cc). */
+static inline double ring_cost(const struct task *task, const struct fabric *fabric, int rounds)
+{
+    struct hop inside = fabric->inside, between = fabric->between;
+    int steps = rounds * (task->n - 1), crossings = rounds * (task->n / task->per_node - 1);
+    double slowest = inside.bandwidth < between.bandwidth ? inside.bandwidth : between.bandwidth;
+    double longest = inside.latency > between.latency ? inside.latency : between.latency;
+
+    if (fabric->buffered)
+        return (steps - crossings) * inside.latency + crossings * between.latency +
+               steps * (task->bytes / task->n / slowest);
+    return steps * (longest + task->bytes / task->n / slowest);
+}
 
 /* Factors on what a message costs. */
 struct stand_in {
@@ -138,6 +154,7 @@ double collective_cost(const struct collective *collective, const struct cluster
 /* How the chosen collective's messages differ from bare ones: for collective_lower. */
 struct tuning {
     double launch;                   /* s, before a member's first message */
+    bool buffered;                   /* as struct op's: the library's buffers hold several messages */
     struct extra_pair { double delay, overhead; } inside, between;   /* as struct op's */
 };
 struct tuning collective_tuning(const struct choice *choice, const struct cluster *cluster, const struct group *group,

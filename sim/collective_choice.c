@@ -110,7 +110,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct seati
         inside = (struct hop){rates->inside.latency,
                               fmin(rates->inside.bandwidth, rates->network_most) / channels};
     if (!seating->nodes)
-        return (struct fabric){inside, inside, inside};
+        return (struct fabric){inside, inside, inside, false};
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
     between = crowded = (struct hop){rates->network.latency,
                                      fmin(nic * fmin(1, (double)seating->fewest_nics / channels), most)};
@@ -119,7 +119,7 @@ static struct fabric fabric_of(const struct cluster *cluster, const struct seati
         crowded.bandwidth /= cluster->network.topology.oversubscription;
     if (seating->scattered)
         between = crowded;
-    return (struct fabric){seating->most > 1 ? inside : between, between, crowded};
+    return (struct fabric){seating->most > 1 ? inside : between, between, crowded, false};
 }
 
 static int channels_of(const struct collective *collective, int channels)
@@ -189,13 +189,14 @@ static double cost_at(const struct collective *collective, const struct cluster 
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
     struct rates rates = rates_of(cluster, pace, seating, bytes);
-    struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}};
+    struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch = group->n > 1 ? rates.launch : 0;
 
     if (pace && collective->in_switch)
         rates = switched(collective, &task, rates);
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
+    fabric.buffered = pace;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
 
     if (collective->cost)
@@ -297,6 +298,7 @@ struct tuning collective_tuning(const struct choice *choice, const struct cluste
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
     rates = rates_of(cluster, &pace, &seating, bytes);
     tuning.launch = group->n > 1 ? rates.launch : 0;
+    tuning.buffered = true;
     if (choice->used->in_switch)
         rates = switched(choice->used, &task, rates);
     if (seating.most > 1)

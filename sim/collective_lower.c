@@ -120,6 +120,7 @@ static void lower_channel(struct lowering *lowering, int c)
         op.src = (uint32_t)lowering->group->gpus[src];
         op.dst = (uint32_t)lowering->group->gpus[dst];
         op.delay = inside ? tuning->inside.delay : tuning->between.delay;
+        op.buffered = tuning->buffered;
         op.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
         op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
         lowering->deps.count = 0;

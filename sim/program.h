@@ -8,7 +8,7 @@
 
 enum op_kind {
     OP_COMPUTE,      /* takes `amount` seconds on its lane */
-    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived (or left: buffered) */
 };
 
 /* What an operation is for, in charts, spans and metrics. */
@@ -24,6 +24,7 @@ extern const char *const op_what_names[];        /* "forward", "backward", ... *
 struct op {
     uint8_t kind;            /* enum op_kind */
     uint8_t what;            /* enum op_what */
+    bool buffered;           /* TRANSFER: the lane is free when the bytes have left, not when they arrived */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
     uint32_t lane;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */

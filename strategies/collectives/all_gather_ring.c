@@ -31,6 +31,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 1);
+}
+
 const struct collective collective_all_gather_ring = {
     .op = COLLECTIVE_ALL_GATHER,
     .name = "ring",
@@ -46,4 +51,5 @@ const struct collective collective_all_gather_ring = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

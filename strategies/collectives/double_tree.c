@@ -22,6 +22,7 @@
  * 2009; the trees are those of NCCL, src/graph/trees.cc). */
 #include "pieces.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Over how many nodes the trees spread. */
@@ -210,6 +211,16 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return tree_messages(tree_nodes(task), c) * (latency + task->bytes / (2 * c) / bandwidth);
 }
 
+/* While nothing waits for arrivals, latencies are paid on the first way up and the last one down alone. */
+static double cost_buffered(const struct task *task, const struct fabric *fabric)
+{
+    int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes, fill = tree_messages(nodes, 1);
+    double piece = task->bytes / (2 * c), slowest = fmax(1 / fabric->inside.bandwidth, 1 / fabric->between.bandwidth);
+
+    return fill * hop_seconds(fabric->between, piece) + 2 * (g - 1) * hop_seconds(fabric->inside, piece) +
+           (nodes > 2 ? 6 : 2) * (c - 1) * piece * slowest;
+}
+
 /* Beside the messages between the nodes, the way up the chain and down, and what its first rank sends down it: both
  * pieces, every time. Where links are shared, what both children send at once meets in their parent's: in steady state,
  * half as much again (seen in simulation). */
@@ -218,6 +229,8 @@ static double cost(const struct task *task, const struct fabric *fabric)
     int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes;
     double piece = task->bytes / (2 * c), between = hop_seconds(fabric->between, piece);
 
+    if (fabric->buffered)
+        return cost_buffered(task, fabric);
     return (tree_messages(nodes, c) + (nodes > 2 ? 2 * (c - 1) : 0)) * between +
            (g > 1 ? 2 * (g - 1 + c) * hop_seconds(fabric->inside, piece) : 0);
 }

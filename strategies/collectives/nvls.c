@@ -100,45 +100,50 @@ static void draw(struct arrows *arrows, const struct task *task)
     draw_nodes(arrows, task, step, COPY);
 }
 
-/* Messages between the nodes, one after another. */
-static int messages(int nodes)
+/* Rounds between the nodes, each way, and the messages that a rank sends in them. */
+static int rounds_of(int nodes, int *messages)
 {
-    int count = 0;
+    int rounds = 0;
 
-    for (int rest = nodes, factor; rest > 1; rest /= factor) {
+    *messages = 0;
+    for (int rest = nodes, factor; rest > 1; rest /= factor, rounds++) {
         factor = factor_of(rest);
-        count += 2 * (factor - 1);
+        *messages += factor - 1;
     }
-    return count;
+    return rounds;
 }
 
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     double nodes = nodes_of(task), share = task->bytes / task->per_node;
+    int messages, rounds = rounds_of((int)nodes, &messages), peers = task->per_node - 1;
 
-    return 2 * (task->per_node - 1) * hop_seconds(fabric->inside, share) +
-           messages((int)nodes) * fabric->crowded.latency + 2 * (1 - 1 / nodes) * share / fabric->crowded.bandwidth;
+    /* what is kept need not wait for what was kept before, as what is summed does */
+    return (peers + (fabric->buffered ? peers > 0 : peers)) * fabric->inside.latency +
+           2 * peers * share / fabric->inside.bandwidth +
+           (messages + (fabric->buffered ? rounds : messages)) * fabric->crowded.latency +
+           2 * (1 - 1 / nodes) * share / fabric->crowded.bandwidth;
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
     struct hop hop = {latency, bandwidth};
 
-    return cost(task, &(struct fabric){hop, hop, hop});
+    return cost(task, &(struct fabric){hop, hop, hop, false});
 }
 
+/* The way through the switch and back, and that through the trees, in equal parts by the messages of cost(). */
 static struct stand_in in_switch(const struct task *task)
 {
     double g = task->per_node, nodes = nodes_of(task), pieces = fmax(1, task->bytes / g / (2 << 20));
-    struct stand_in stand_in = {{1, 1}, {1, 1}};
+    struct stand_in stand_in = {{1 / g, 1}, {1, 1}};
+    int messages, rounds = rounds_of((int)nodes, &messages);
 
-    if (g > 1) {
-        stand_in.inside.latency = 1 / (2 * (g - 1));
+    if (g > 1)
         stand_in.inside.bytes = (g + 1) / (2 * (g - 1));
-    }
     if (nodes > 1) {
         stand_in.inside.bytes /= fmin(64, pieces);
-        stand_in.between.latency = 2 * ceil(log2(nodes)) / messages((int)nodes);
+        stand_in.between.latency = 2 * ceil(log2(nodes)) / (messages + rounds);
         stand_in.between.bytes = nodes / (nodes - 1);
     }
     return stand_in;

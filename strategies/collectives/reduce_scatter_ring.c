@@ -32,6 +32,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 1);
+}
+
 const struct collective collective_reduce_scatter_ring = {
     .op = COLLECTIVE_REDUCE_SCATTER,
     .name = "ring",
@@ -47,4 +52,5 @@ const struct collective collective_reduce_scatter_ring = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

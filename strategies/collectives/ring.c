@@ -38,6 +38,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 2);
+}
+
 const struct collective collective_ring = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "ring",
@@ -56,4 +61,5 @@ const struct collective collective_ring = {
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };
