@@ -207,16 +207,16 @@ static int check_table(const char *path, enum engine engine, bool json, struct e
         if (rc)
             break;
         error = measured.seconds / seconds - 1;
-        const char *protocol = measured.protocol == PROTOCOL_NONE ? "-" : protocol_names[measured.protocol];
+        const char *protocol = measured.protocol == PROTOCOL_NONE ? NULL : protocol_names[measured.protocol];
         summary_add(&summaries[row->bytes >= large], error, bars[row->bytes >= large]);
         if (json)
-            json_array_append_new(rows, json_pack("{s:s, s:s, s:s, s:i, s:f, s:f, s:f}", "op",
+            json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
                                                   collective_op_names[row->op], "algorithm", measured.used->name,
                                                   "protocol", protocol, "ranks", row->ranks, "bytes", row->bytes,
                                                   "measured_s", seconds, "time_s", measured.seconds));
         else
             printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op], measured.used->name,
-                   protocol, row->ranks, unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
+                   protocol ? protocol : "-", row->ranks, unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
                    unit_format_short(UNIT_TIME, seconds, text[1], 48),
                    unit_format_short(UNIT_TIME, measured.seconds, text[2], 48), 100 * error);
     }

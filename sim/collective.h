@@ -130,7 +130,7 @@ struct choice {
     const struct collective *used;   /* the collective itself, or for one that draws nothing (auto) the cheapest */
     int channels;                    /* that are used, of those that may be */
     int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
-    double seconds;                  /* estimated by the algorithm's own formula on this cluster */
+    double seconds;                  /* estimated by the algorithm's own formula; NaN where there was no choice */
 };
 /* Of all that draw (of NCCL's own, where the cluster has a profile) and all their protocols the cheapest by formula;
  * a collective that draws keeps to itself, and only its protocol is chosen. `channels`: the most that may be used. */

@@ -254,10 +254,13 @@ static bool is_candidate(const struct collective *collective, const struct clust
 struct choice collective_choose(const struct collective *collective, const struct cluster *cluster,
                                 const struct group *group, double bytes, int channels)
 {
-    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
-    struct choice best = {.seconds = INFINITY};
+    struct choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
     const struct collective *candidate;
+    struct seating seating;
 
+    if (collective->draw && !has_paces(collective, cluster))
+        return best;
+    seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
     if (collective->draw)
         return choose_protocol(collective, cluster, group, &seating, bytes, channels);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
@@ -266,7 +269,7 @@ struct choice collective_choose(const struct collective *collective, const struc
         if (!is_candidate(candidate, cluster, group, &seating))
             continue;
         choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels);
-        if (!best.used || choice.seconds < best.seconds)
+        if (!best.used->draw || choice.seconds < best.seconds)
             best = choice;
     }
     return best;
@@ -275,7 +278,11 @@ struct choice collective_choose(const struct collective *collective, const struc
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels)
 {
-    return collective_choose(collective, cluster, group, bytes, channels).seconds;
+    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+
+    if (!collective->draw)
+        return collective_choose(collective, cluster, group, bytes, channels).seconds;
+    return choose_protocol(collective, cluster, group, &seating, bytes, channels).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)

@@ -90,8 +90,10 @@ uint32_t collective_lane(const struct lowering *lowering, int program_rank, int 
                                      (size_t)lowering->channels + (size_t)channel];
 }
 
-void lowering_use(struct lowering *lowering, const struct collective *used)
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
 {
+    if (protocol != PROTOCOL_NONE)
+        lowering->out->protocols |= 1u << protocol;
     for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
         if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
             lowering->out->all_reduces |= (uint64_t)1 << i;
@@ -125,8 +127,11 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
         }
         collective_lower(collective, cluster, &group, bytes, sync->channels, sync->lanes,
                          sync->channels > 1 ? sync->begin : sync->ready, like, lowering->program, sync->done);
-        if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, sync->channels).used);
+        if (collective->op == COLLECTIVE_ALL_REDUCE) {
+            struct choice choice = collective_choose(collective, cluster, &group, bytes, sync->channels);
+
+            lowering_use(lowering, choice.used, choice.protocol);
+        }
         for (int i = 0; i < sync->all; i++)
             slot(holder_of(lowering, sync->ranks[i], sync->chunks[i]))[t] = sync->done[i];
     }
@@ -143,7 +148,7 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
                            sync->channels, &measured, lowering->err))
         return -1;
     if (collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured.used);
+        lowering_use(lowering, measured.used, measured.protocol);
     like.lane = collective_lane(lowering, sync->ranks[0], 0, 0);
     uint32_t begin = program_add(lowering->program, like, sync->ready, (size_t)sync->here);
     like.amount = like.communication = measured.seconds;

@@ -112,7 +112,7 @@ uint32_t *slot_published(struct holder *holder);
 /* A collective over the holders, after their `ready`. */
 int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used);
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
 /* What a collective over all holders of a stage costs, measured alone. */

@@ -107,6 +107,17 @@ static int check_placement(const struct scenario *scenario, struct error *err)
 }
 
 /* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
+static int check_switches(const struct scenario *scenario, struct error *err)
+{
+    const struct collective *collective = scenario_all_reduce(scenario);
+
+    if (collective_runs_on(collective, &scenario->cluster))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
+                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
+                     collective->name);
+}
+
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
@@ -295,7 +306,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_sharing(scenario, err) | check_switches(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

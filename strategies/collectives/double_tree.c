@@ -22,7 +22,6 @@
  * 2009; the trees are those of NCCL, src/graph/trees.cc). */
 #include "pieces.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 /* Over how many nodes the trees spread. */
@@ -215,10 +214,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 static double cost_buffered(const struct task *task, const struct fabric *fabric)
 {
     int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes, fill = tree_messages(nodes, 1);
-    double piece = task->bytes / (2 * c), slowest = fmax(1 / fabric->inside.bandwidth, 1 / fabric->between.bandwidth);
+    double piece = task->bytes / (2 * c);
 
     return fill * hop_seconds(fabric->between, piece) + 2 * (g - 1) * hop_seconds(fabric->inside, piece) +
-           (nodes > 2 ? 6 : 2) * (c - 1) * piece * slowest;
+           (c - 1) * piece * ((nodes > 2 ? 6 : 2) / fabric->between.bandwidth +
+                              (g > 1 ? 2 : 0) / fabric->inside.bandwidth);
 }
 
 /* Beside the messages between the nodes, the way up the chain and down, and what its first rank sends down it: both
@@ -248,7 +248,7 @@ const struct collective collective_double_tree = {
         " 2    a => 2                     b => 1\n"
         " 3             b => 0   a => 1\n"
         " 4             b => 2   a => 3\n",
-    .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 512 KiB a half, 1 to 32; "
+    .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 128 KiB a half, 1 to 32; "
                "n = 2: 2 c; an estimate where n is no power of two",
     .error = 0.25,
     .pacer = PACER_TREE,

@@ -2,7 +2,7 @@
  * it is read, ranks of the same place sum their shares over all nodes, and the switch copies each share to the whole
  * node as it is written. What the switch does is drawn as what it brings about: messages between the ranks.
  *
- * 2 ranks a node, 2 nodes
+ * 2 ranks a node
  * step  rank 0   rank 1   rank 2   rank 3
  *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
  *  1    b +> 2   d +> 3   a +> 0   c +> 1
@@ -156,7 +156,7 @@ const struct collective collective_nvls = {
     .paper = "NCCL (src/device/all_reduce.h, NVLS and NVLS tree); Graham et al., Scalable Hierarchical Aggregation and "
              "Reduction Protocol (SHARP) Streaming-Aggregation, ISC 2020",
     .figure =
-        "2 ranks a node, 2 nodes\n"
+        "2 ranks a node\n"
         "step  rank 0   rank 1   rank 2   rank 3\n"
         " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
         " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
