@@ -11,18 +11,19 @@ static const char *const options[] = {
 
 static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
 {
-    bool again = scenario->plan.recompute;
+    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0;
     char text[6][48];
 
     fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
             scenario_strategy(scenario)->title, scenario->strategy.tensor, scenario->strategy.pipeline,
             scenario->strategy.data, scenario_gpus(scenario), scenario->plan.micro_batches);
-    fprintf(out, "%-6s %12s %12s %12s %12s %12s %12s\n", "stage", "parameters", "forward", "backward", "recompute",
-            "activations", "boundary");
+    fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s\n", "stage", layers ? " layers" : "", "parameters",
+            "forward", "backward", "recompute", "activations", "boundary");
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
 
-        fprintf(out, "%-6d %12s %12s %12s %12s %12s %12s\n", s,
+        fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
+        fprintf(out, " %12s %12s %12s %12s %12s %12s\n",
                 unit_format_short(UNIT_COUNT, stage->parameters, text[0], 48),
                 unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
                 unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),

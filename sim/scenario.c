@@ -256,6 +256,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
 static int check_model(const struct scenario *scenario, struct error *err)
 {
     const struct model *model = &scenario->model;
+    const struct list *split = &scenario->strategy.split;
     int stages = plan_global_stages(&scenario->plan), rc = 0;
 
     if (!model_is_timed(model) && scenario->cluster.ideal)
@@ -268,6 +269,15 @@ static int check_model(const struct scenario *scenario, struct error *err)
     if (model->stages.count > 1 && (int)model->stages.count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
                        "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       stages);
+    if (split->node && model->stages.count)
+        rc = error_add(err, EXIT_INPUT, split->node->loc,
+                       "strategy: split: the model is given stage by stage, so there are no layers to divide; expected "
+                       "it with 'layers:' or a transformer");
+    else if (split->node && (int)split->count != stages)
+        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
+                       "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
                        scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
                        stages);
     if (!model->transformer && scenario->strategy.tensor > 1)
@@ -325,14 +335,6 @@ static int resolve(struct scenario *scenario, struct error *err)
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 
-/* "scenarios/tour/01-gpipe.yaml" is called 01-gpipe. */
-static const char *stem(struct arena *arena, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-
-    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
-}
-
 int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
                   struct error *err)
 {
@@ -343,7 +345,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
     scenario->arena = *arena;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
-        scenario->name = strcmp(name, "-") ? stem(&scenario->arena, name) : "stdin";
+        scenario->name = strcmp(name, "-") ? data_stem(&scenario->arena, name) : "stdin";
     return rc ? rc : resolve(scenario, err);
 }
 

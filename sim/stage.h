@@ -24,6 +24,7 @@ struct stage {
     struct stage_work work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
+    int layers;              /* of the model's blocks; 0 where stages are given */
     double all_reduce_bytes; /* of each all-reduce of the tensor group */
     double parameters;       /* elements on each GPU (ZeRO divides what is stored of them, not these) */
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
@@ -38,7 +39,7 @@ struct stage {
 };
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
- * than layers, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+ * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err);
 
 #endif
