@@ -101,6 +101,7 @@ struct collective {
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
+    double (*messages)(const struct task *task);     /* how many arrows; not required: at most 2 n chunks, or 2 n log2 n */
     void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest of the others draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
@@ -159,8 +160,8 @@ struct tuning {
 };
 struct tuning collective_tuning(const struct choice *choice, const struct cluster *cluster, const struct group *group,
                                 double bytes);
-/* As many messages as it may take at most, on one channel. */
-double collective_messages(const struct collective *collective, int n);
+/* As many messages as it may take at most, on one channel, for the task's ranks and nodes. */
+double collective_messages(const struct collective *collective, const struct task *task);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);

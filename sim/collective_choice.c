@@ -320,15 +320,18 @@ struct tuning collective_tuning(const struct choice *choice, const struct cluste
     return tuning;
 }
 
-double collective_messages(const struct collective *collective, int n)
+double collective_messages(const struct collective *collective, const struct task *task)
 {
+    const struct task any = {task->n, task->per_node, INFINITY};
     const struct collective *candidate;
     double most = 0;
 
+    if (collective->messages)
+        return collective->messages(&any);
     if (collective->draw)
-        return 2.0 * n * collective->chunks(&(struct task){n, 1, INFINITY});
+        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
         if (candidate->draw)
-            most = fmax(most, collective_messages(candidate, n));
+            most = fmax(most, collective_messages(candidate, task));
     return most;
 }

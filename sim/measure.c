@@ -132,7 +132,8 @@ int measure_collective(struct measure *measure, const struct collective *collect
     wanted.result.channels = choice.channels;
     wanted.result.used = choice.used;
     wanted.result.protocol = choice.protocol;
-    messages = collective_messages(wanted.result.used, n) * wanted.result.channels * ngroups;
+    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
+    messages = collective_messages(wanted.result.used, &task) * wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},

@@ -113,6 +113,14 @@ static int rounds_of(int nodes, int *messages)
     return rounds;
 }
 
+static double messages_of(const struct task *task)
+{
+    int messages;
+
+    rounds_of(nodes_of(task), &messages);
+    return 2.0 * task->n * (task->per_node - 1 + messages);
+}
+
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     double nodes = nodes_of(task), share = task->bytes / task->per_node;
@@ -169,6 +177,7 @@ const struct collective collective_nvls = {
     .pacer = PACER_NVLS,
     .library = true,
     .chunks = chunks,
+    .messages = messages_of,
     .draw = draw,
     .ideal = ideal,
     .cost = cost,

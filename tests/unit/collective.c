@@ -161,6 +161,9 @@ static void check_traffic(const struct collective *collective, int n, int per_no
         assert_true(n == 1 || (everybody ? sent[rank] > 0 && received[rank] > 0 : sent[rank] + received[rank] > 0));
     }
     assert_int_equal(arrows.count, (size_t)expected.messages);
+    if ((double)arrows.count > collective_messages(collective, &task))
+        fail_msg("%s of %d: %zu messages, at most %g", collective->name, n, arrows.count,
+                 collective_messages(collective, &task));
     assert_true(fabs(total - expected.total) <= 1e-9 * expected.total);
     assert_true(fabs(most - expected.most) <= 1e-9 * expected.most);
     assert_true(fabs(total - total_received) <= 1e-9 * total);
