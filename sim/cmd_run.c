@@ -49,11 +49,16 @@ static void print_run(const struct run *run, FILE *out)
             scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
+    if (scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
+                scenario->simulation.seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
                 unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
+    else if (spec->local_steps > 1)
+        fprintf(out, "  mean of %d local steps and one average of the weights\n", spec->local_steps);
     else if (scenario_strategy(scenario)->asynchronous)
         fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
     rate(out, "samples/s", m->samples_per_s);

@@ -127,7 +127,7 @@ struct group {
 
 struct cluster;
 /* What runs in a collective's place. */
-struct choice {
+struct collective_choice {
     const struct collective *used;   /* the collective itself, or for one that draws nothing (auto) the cheapest */
     int channels;                    /* that are used, of those that may be */
     int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
@@ -135,7 +135,7 @@ struct choice {
 };
 /* Of all that draw (of NCCL's own, where the cluster has a profile) and all their protocols the cheapest by formula;
  * a collective that draws keeps to itself, and only its protocol is chosen. `channels`: the most that may be used. */
-struct choice collective_choose(const struct collective *collective, const struct cluster *cluster,
+struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
                                 const struct group *group, double bytes, int channels);
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
@@ -158,7 +158,7 @@ struct tuning {
     bool buffered;                   /* as struct op's: the library's buffers hold several messages */
     struct extra_pair { double delay, overhead; } inside, between;   /* as struct op's */
 };
-struct tuning collective_tuning(const struct choice *choice, const struct cluster *cluster, const struct group *group,
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
                                 double bytes);
 /* As many messages as it may take at most, on one channel, for the task's ranks and nodes. */
 double collective_messages(const struct collective *collective, const struct task *task);

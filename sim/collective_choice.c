@@ -206,11 +206,11 @@ static double cost_at(const struct collective *collective, const struct cluster 
 }
 
 /* With the cheapest of its protocols. */
-static struct choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
+static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
                                      const struct group *group, const struct seating *seating, double bytes,
                                      int channels)
 {
-    struct choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
     if (!has_paces(collective, cluster)) {
@@ -251,10 +251,10 @@ static bool is_candidate(const struct collective *collective, const struct clust
            collective->pacer == PACER_TREE ? seating->nodes : true;
 }
 
-struct choice collective_choose(const struct collective *collective, const struct cluster *cluster,
+struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
                                 const struct group *group, double bytes, int channels)
 {
-    struct choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
     const struct collective *candidate;
     struct seating seating;
 
@@ -264,7 +264,7 @@ struct choice collective_choose(const struct collective *collective, const struc
     if (collective->draw)
         return choose_protocol(collective, cluster, group, &seating, bytes, channels);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
-        struct choice choice;
+        struct collective_choice choice;
 
         if (!is_candidate(candidate, cluster, group, &seating))
             continue;
@@ -290,7 +290,7 @@ static struct extra_pair pair_of(struct extra extra)
     return (struct extra_pair){extra.delay, extra.overhead};
 }
 
-struct tuning collective_tuning(const struct choice *choice, const struct cluster *cluster, const struct group *group,
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
                                 double bytes)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / choice->channels};

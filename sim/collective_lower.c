@@ -163,7 +163,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
                       struct program *program, uint32_t *done)
 {
     struct drawing drawing;
-    struct choice choice;
+    struct collective_choice choice;
     uint32_t *launched;
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     struct lowering lowering = {

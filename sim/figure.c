@@ -160,13 +160,24 @@ static int check_slots(const struct scenario *scenario, const struct replayed *r
     return 0;
 }
 
+/* "S2" is the second rank; where ranks share stages, the second stage, and "S2.1" the first rank of it. */
+static int row_label(const struct plan *plan, int rank, char *buffer, size_t size)
+{
+    int stage = plan_global_stage(plan, rank, 0);
+
+    if (plan_sharers(plan, stage) > 1)
+        return snprintf(buffer, size, "S%d.%d", stage + 1, rank - plan_rank(plan, 0, stage, 0, NULL) + 1);
+    return snprintf(buffer, size, "S%d", (plan_shares(plan) ? stage : rank) + 1);
+}
+
 static void grid_row(const struct scenario *scenario, const struct replayed *replayed, int rank, int slots, FILE *out)
 {
     int next = 0, from, to;
     const struct row *row = &replayed->rows[rank];
     char cell[96];
 
-    fprintf(out, "S%d", rank + 1);
+    row_label(&scenario->plan, rank, cell, sizeof cell);
+    fputs(cell, out);
     for (size_t i = 0; i < row->count; i += action_length(row, i)) {
         int unused;
 
@@ -292,6 +303,11 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         return -1;
     slots = (int)lround(replayed.timeline.makespan / replayed.slot);
     label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
+    for (int rank = 0; rank < scenario->plan.stages; rank++) {
+        int length = row_label(&scenario->plan, rank, time, sizeof time);
+
+        label = length > label ? length : label;
+    }
     width = widest_cell(&replayed);
     cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
     error_release(&ignored);
@@ -300,7 +316,8 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         size_t size = 0;
         FILE *memory = open_memstream(&line, &size);
 
-        fprintf(memory, "S%-*d ", label - 1, rank + 1);
+        row_label(&scenario->plan, rank, time, sizeof time);
+        fprintf(memory, "%-*s ", label, time);
         if (cells)
             draw_cells(&replayed, rank, slots, width, memory);
         else
@@ -314,67 +331,4 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
                 unit_format_short(UNIT_TIME, replayed.timeline.makespan / (COLUMNS - label - 2), time, sizeof time));
     replayed_release(&replayed);
     return 0;
-}
-
-static void print_group(const struct scenario *scenario, enum dimension dimension, int a, int b, FILE *out)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    int n = dimension == DIMENSION_TENSOR ? spec->tensor : dimension == DIMENSION_DATA ? spec->data : spec->pipeline;
-
-    for (int i = 0; i < n; i++) {
-        int gpu = dimension == DIMENSION_TENSOR ? scenario_gpu(scenario, i, a, b)
-                : dimension == DIMENSION_DATA   ? scenario_gpu(scenario, a, i, b)
-                                                : scenario_gpu(scenario, a, b, i);
-        fprintf(out, "%s%d", i ? " " : "", gpu);
-    }
-    fputc('\n', out);
-}
-
-static int by_gpu(const void *a, const void *b)
-{
-    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
-}
-
-void groups_print(const struct scenario *scenario, FILE *out)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    int gpus = scenario_gpus(scenario), (*place)[4] = xcalloc((size_t)gpus, sizeof *place);
-
-    fprintf(out, "%d GPUs = %d-way tensor x %d-way pipeline x %d-way data, fastest first: ", gpus, spec->tensor,
-            spec->pipeline, spec->data);
-    for (int i = 0; i < DIMENSION_COUNT; i++)
-        fprintf(out, "%s%s", i ? ", " : "", dimension_names[((const int *)spec->placement.items)[i]]);
-    fprintf(out, "\n\ntensor groups (%d of %d GPUs)\n", spec->data * spec->pipeline, spec->tensor);
-    for (int d = 0; d < spec->data; d++)
-        for (int p = 0; p < spec->pipeline; p++) {
-            fprintf(out, "  stage %d replica %d: ", p, d);
-            print_group(scenario, DIMENSION_TENSOR, d, p, out);
-        }
-    fprintf(out, "pipeline groups (%d of %d GPUs)\n", spec->data * spec->tensor, spec->pipeline);
-    for (int d = 0; d < spec->data; d++)
-        for (int t = 0; t < spec->tensor; t++) {
-            fprintf(out, "  replica %d tensor %d: ", d, t);
-            print_group(scenario, DIMENSION_PIPELINE, t, d, out);
-        }
-    fprintf(out, "data groups (%d of %d GPUs)\n", spec->pipeline * spec->tensor, spec->data);
-    for (int p = 0; p < spec->pipeline; p++)
-        for (int t = 0; t < spec->tensor; t++) {
-            fprintf(out, "  stage %d tensor %d: ", p, t);
-            print_group(scenario, DIMENSION_DATA, t, p, out);
-        }
-    for (int i = 0; i < gpus; i++) {
-        int t = i % spec->tensor, d = i / spec->tensor % spec->data, p = i / spec->tensor / spec->data;
-
-        place[i][0] = scenario_gpu(scenario, t, d, p);
-        place[i][1] = t;
-        place[i][2] = d;
-        place[i][3] = p;
-    }
-    qsort(place, (size_t)gpus, sizeof *place, by_gpu);
-    fputs("\ngpu\tnode\tstage\treplica\ttensor\n", out);
-    for (int i = 0; i < gpus; i++)
-        fprintf(out, "%d\t%d\t%d\t%d\t%d\n", place[i][0],
-                scenario->cluster.ideal ? 0 : cluster_node_of(&scenario->cluster, place[i][0]), place[i][3],
-                place[i][2], place[i][1]);
-    free(place);
 }

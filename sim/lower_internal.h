@@ -2,13 +2,14 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
+#include "compression.h"
 #include "lower.h"
 
 #define NO_OP UINT32_MAX
 
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
-    double bytes;
+    struct compressed sum;   /* the exchanges that sum them */
     size_t slice;            /* of the stage's backward that completes it */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
@@ -39,6 +40,8 @@ struct holder {
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
     uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
     uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
+    uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
+    int nawaited;
 };
 
 struct lowering {
@@ -60,14 +63,18 @@ struct lowering {
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */
+    size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     int channels;                    /* of gradient all-reduces */
-    uint32_t *collective_lane;       /* a program rank, flow and channel */
+    int streams;                     /* of collectives: 2 where those with the same share have one of their own */
+    uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
+    int steps;                       /* local, one after another: the rows hold so many batches */
     bool whole;                      /* the iteration, not the compute alone */
+    int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
     bool failed;
 };
 
@@ -85,52 +92,74 @@ struct waits { uint32_t *ids; size_t count; };
 /* The operation of one cell, or of one piece of it, on the compute lane. */
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
                        struct op op, const struct waits *waits);
+/* Kernels that prepare what is exchanged, or take it apart, on a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, const struct waits *waits);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
-/* The sync of one global stage: its holders are a rank in every replica, and in both directions. */
+/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
+ * directions; or, where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
+ * same share of them. */
+enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE };
+/* The holders of one global stage, in groups of equal size, those of a group next to each other. */
 struct sync {
     struct lowering *lowering;
+    enum circle circle;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
+    int group;               /* holders of each group */
     int channels;
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
     uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    uint32_t *ready, *begin; /* scratch, a holder */
-    uint32_t *done;          /* scratch, a holder */
+    uint32_t *ready;         /* [flow * all + holder] */
+    uint32_t *begin, *done;  /* scratch, a holder */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, int stage);
+void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage);
 void sync_release(struct sync *sync);
 struct holder *sync_holder(const struct sync *sync, int i);
+/* Holder i, with all its flows, takes part after that operation. */
+void sync_ready(struct sync *sync, int i, uint32_t id);
 /* What ends where, of each holder and flow, goes to where the slot of the holder points. */
 typedef uint32_t *holder_slot(struct holder *holder);
 uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders, after their `ready`. */
-int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
+/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. */
+int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
+             holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
-/* What a collective over all holders of a stage costs, measured alone. */
-int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
-                     struct measured *measured);
+uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
+/* What a collective over the group of a replica costs, measured together with the groups it shares links with. */
+int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+                     const struct collective *collective, double bytes, struct measured *measured);
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Where the compute alone is lowered: ranks that share a stage wait at an update until all of them have done their
+ * backwards, as there is a sum to be made. */
+bool lower_meeting(struct lowering *lowering, int rank);
 /* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
 /* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
 bool zero_applies(const struct lowering *lowering);
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits);
+
+/* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
+ * has not come to it. */
+bool replicates(const struct lowering *lowering);
+bool replicate_before(struct lowering *lowering, int replica);
+/* What a cell costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
+struct stage_work replicated_work(const struct lowering *lowering, struct work work);
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
 /* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
  * whether all replicas are alike, so that one stands for all. */

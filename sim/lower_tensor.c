@@ -42,9 +42,11 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
     }
     for (int direction = 0; direction < plan_directions(plan); direction++)
         for (int stage = 0; stage + 1 < plan_global_stages(plan); stage++)
-            if (!flows_alike(scenario, d, plan_rank(plan, direction, stage, NULL),
-                             plan_rank(plan, direction, stage + 1, NULL)))
-                return false;
+            for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
+                if (!flows_alike(scenario, d,
+                                 plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
+                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL)))
+                    return false;
     return true;
 }
 
@@ -64,6 +66,19 @@ static bool groups_alike(const struct scenario *scenario)
                 if (node_of(scenario, t, d, p) - node_of(scenario, 0, d, p) !=
                     node_of(scenario, t, 0, p) - node_of(scenario, 0, 0, p))
                     return false;
+    return true;
+}
+
+/* Whether the groups of replicas that share states are spread over nodes like one another. */
+static bool shards_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    for (int p = 0; p < spec->pipeline && scenario_hybrid(scenario) && !scenario->cluster.ideal; p++)
+        for (int d = spec->shard; d < spec->data; d++)
+            if (node_of(scenario, 0, d, p) - node_of(scenario, 0, d - d % spec->shard, p) !=
+                node_of(scenario, 0, d % spec->shard, p) - node_of(scenario, 0, 0, p))
+                return false;
     return true;
 }
 
@@ -89,7 +104,7 @@ static bool within_node(const struct cluster *cluster, const int *gpus, int n)
 
 bool replicas_alike(const struct scenario *scenario)
 {
-    if (!private_links(&scenario->cluster) || !groups_alike(scenario))
+    if (!private_links(&scenario->cluster) || !groups_alike(scenario) || !shards_alike(scenario))
         return false;
     for (int d = 1; d < scenario->strategy.data; d++)
         if (!boundaries_alike(scenario, d))

@@ -7,7 +7,7 @@ struct cell *lowering_cell(const struct lowering *lowering, int replica, int dir
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
     at = at * (size_t)plan_global_stages(plan) + (size_t)stage;
-    return lowering->cells + at * (size_t)plan_micro_batches(plan) + (size_t)mb;
+    return lowering->cells + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
@@ -32,7 +32,7 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
 static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int dst = plan_rank(lowering->plan, from.direction, to, NULL), flows = lowering->program->flows;
+    int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
     int sender = program_rank(lowering, from.replica, from.rank);
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
@@ -73,11 +73,20 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.lane = lowering->compute_lane[prank];
     op.communication += cost.all_reduces * here.holder->all_reduce.seconds;
     op.sent += cost.all_reduces * here.holder->all_reduce.bytes_sent;
-    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
+    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent;
+    op.sent += op.activations;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
     return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
+}
+
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, const struct waits *waits)
+{
+    return lowering->latest[prank] = program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
+        .stage = stage,
+    }, waits->ids, waits->count);
 }
 
 /* Seconds from the start of a backward until the stage before has to recompute, to end together. */
@@ -125,8 +134,15 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         id = lower_compute(lowering, here, work, piece, op, &first);
         op = (struct op){.continues = true};
         first.count = 0;
-        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++)
-            *GROW(&here.holder->ready) = id;
+        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
+            double seconds = buckets->items[bucket].sum.legs[0].seconds;
+
+            if (seconds > 0)
+                op.continues = false;
+            *GROW(&here.holder->ready) =
+                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
+                                         &first) : id;
+        }
         piece = (struct stage_work){0};
     }
     return id;
@@ -154,7 +170,7 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
     bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
                     from < plan_global_stages(lowering->plan) &&
-                    plan_rank(lowering->plan, here.direction, from, NULL) != here.rank;
+                    plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
@@ -178,7 +194,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     } else if (work.kind == RECOMPUTE) {
         own = here.cell->forwarded;
         wanted = rule != RECOMPUTE_EARLY && !last;
-        if (rule == RECOMPUTE_WITH_GRADIENT)
+        if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
             arrival = here.cell->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
             arrival = (struct arrival){.first = here.cell->due, .count = 1};
@@ -191,9 +207,27 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
-    if (arrival.first != NO_OP)
+    for (; here.holder->nawaited > 0; here.holder->nawaited--)
+        wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
+    if (arrival.first != NO_OP && !(work.kind == RECOMPUTE && lowering->opportunistic))
         wait_for(waits, arrival);
     return true;
+}
+
+/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
+ * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                                   const struct waits *waits)
+{
+    struct stage_work cost = lowering->stages[here.stage].work[work.kind];
+    struct arrival gradient = here.cell->gradient;
+    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+
+    op.advances = work.kind == FORWARD;
+    id = lower_compute(lowering, here, work, cost, op, waits);
+    if (work.kind == RECOMPUTE && gradient.first != NO_OP)
+        program_choose(lowering->program, (struct choice){id, gradient.first, gradient.count, most});
+    return id;
 }
 
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,
@@ -201,7 +235,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
 {
     const struct stage *costs = &lowering->stages[here.stage];
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
-    bool in_time = work.kind == BACKWARD && here.stage > 0 &&
+    bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
@@ -213,12 +247,18 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (replicates(lowering)) {
+        replicated_memory(lowering, here, work, &op);
+        return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);
+    }
     if (zero_applies(lowering))
-        return zero_work(lowering, here, work, op, waits);
+        return zero_work(lowering, here, work, completes, op, waits);
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)
         return timed_backward(lowering, here, work, op, waits);
+    if (lowering->opportunistic)
+        return opportunistic_work(lowering, here, work, op, waits);
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
@@ -243,6 +283,15 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
     }
 }
 
+/* After a meeting of those that share the rank's stage: what each had computed. */
+static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
+{
+    int stage = plan_global_stage(lowering->plan, rank, 0);
+
+    for (int i = 0; lowering->summed[stage] && i < plan_sharers(lowering->plan, stage); i++)
+        wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
+}
+
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
 bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
@@ -251,9 +300,13 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
 
+    if (replicates(lowering) && !replicate_before(lowering, replica))
+        return false;
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        if (lowering->whole &&
-            !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
+        bool updates = row->items[first].kind == UPDATE;
+
+        if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
+                            : updates && !lower_meeting(lowering, rank))
             return false;
         ++*cursor;
         return true;
@@ -263,6 +316,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
+    if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
+        wait_for_sharers(lowering, rank, &waits);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
 

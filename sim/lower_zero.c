@@ -10,20 +10,23 @@ bool zero_applies(const struct lowering *lowering)
     return lowering->whole && lowering->scenario->strategy.zero == 3 && lowering->scenario->strategy.data > 1;
 }
 
-/* A measured collective over a layer's parameters, on the rank's stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, double bytes,
-                       uint32_t after)
+/* A measured collective over a layer's parameters, in the replica's group, on its stream. */
+static uint32_t stream(struct lowering *lowering, struct place here, enum circle circle,
+                       const struct collective *collective, double bytes, uint32_t after)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct measured measured;
 
     if (bytes == 0 || lowering->failed ||
-        stage_collective(lowering, here.stage, collective_find(op, "ring"), bytes, &measured)) {
+        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured)) {
         lowering->failed |= bytes > 0;
         return NO_OP;
     }
+    if (collective->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured.used, measured.protocol);
     return program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
+        .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
+        .lane = collective_lane(lowering, circle, prank, 0, 0),
         .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
         .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);
@@ -67,11 +70,33 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     return id;
 }
 
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+static uint32_t gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
+{
+    return stream(lowering, here, scenario_hybrid(lowering->scenario) ? CIRCLE_SHARERS : CIRCLE_ALL,
+                  collective_find(COLLECTIVE_ALL_GATHER, "ring"),
+                  layer->parameters * scenario_parameter_bytes(lowering->scenario).weights, after);
+}
+
+/* A layer's gradients; with the iteration's last ones each share of their sum is summed on over those that hold it. */
+static void scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last, uint32_t after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    double bytes = layer->parameters * scenario_parameter_bytes(scenario).gradients;
+    bool hybrid = scenario_hybrid(scenario);
+    uint32_t id = stream(lowering, here, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL,
+                         collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+
+    if (hybrid && last && id != NO_OP)
+        id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario), bytes / scenario->strategy.shard,
+                    id);
+    for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
+        here.holder->synced[t] = id;
+}
+
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits)
 {
     const struct stage *stage = &lowering->stages[here.stage];
-    struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     uint32_t id = lowering->latest[program_rank(lowering, here.replica, here.rank)], next = NO_OP, ids[2];
     struct waits first = *waits;
@@ -81,27 +106,20 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers)
-        next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                      layer_of(stage, work.kind, 0)->parameters * each.weights, id);
+        next = gather(lowering, here, layer_of(stage, work.kind, 0), id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
         if (gathers && k + 1 < stage->nslices)
-            next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                          layer_of(stage, work.kind, k + 1)->parameters * each.weights, k ? id : NO_OP);
+            next = gather(lowering, here, layer_of(stage, work.kind, k + 1), k ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
-        if (scatters) {
-            uint32_t scattered =
-                stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, layer->parameters * each.gradients, id);
-
-            for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
-                here.holder->synced[t] = scattered;
-        }
+        if (scatters)
+            scatter(lowering, here, layer, completes, id);
     }
     return id;
 }

@@ -128,7 +128,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
         free(wanted.place);
         return 0;
     }
-    struct choice choice = collective_choose(collective, measure->cluster, &group, bytes, wanted.channels);
+    struct collective_choice choice = collective_choose(collective, measure->cluster, &group, bytes, wanted.channels);
     wanted.result.channels = choice.channels;
     wanted.result.used = choice.used;
     wanted.result.protocol = choice.protocol;

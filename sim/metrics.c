@@ -33,18 +33,16 @@ static double ended(const struct timeline *timeline, const struct op *op)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
- * collective inside a work (ZeRO 3) is that all along. */
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct op *awaited = latest(timeline, op, false);
 
     if (!awaited)
         return start;
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return 0;
     return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
@@ -62,15 +60,20 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
     double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
 
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
-            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+        if (start >= window->from && (start < window->to || !window->steady)) {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+        }
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
@@ -84,6 +87,7 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     }
     for (int r = 0; r < program->ranks; r++)
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+    free(order);
     free(reached);
 }
 
@@ -111,7 +115,7 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -137,20 +141,23 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk
- * tells. */
-static void read_memory(struct metrics *metrics, const struct program *program)
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
+ * walk tells. */
+static void read_memory(struct metrics *metrics, const struct timeline *timeline)
 {
+    const struct program *program = timeline->program;
     double *held = xcalloc((size_t)program->ranks, sizeof *held);
+    uint32_t *order = timeline_order(timeline);
 
     for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
+        const struct op *op = &program->ops.items[order[i]];
         int rank = program->lanes.items[op->lane].rank;
 
         held[rank] += op->takes;
         metrics->ranks[rank].peak_activation = later(metrics->ranks[rank].peak_activation, held[rank]);
         held[rank] -= op->frees;
     }
+    free(order);
     free(held);
 }
 
@@ -158,20 +165,24 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     int pipeline_rank = program_rank % scenario->plan.stages;
-    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero, share = scenario->strategy.data;
-    double parameters = 0, weights = 0, gathered = 0;
+    int form = scenario->strategy.data_parallel;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    int zero = scenario->strategy.zero, share = zero ? scenario->strategy.shard : 1;
+    double parameters = 0, weights = 0, gathered = 0, compression = 0;
 
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return (struct memory_breakdown){0};
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 
         parameters += stage->parameters;
         weights += stage->parameters * stage->versions;
+        compression += stage->compression;
         gathered = later(gathered, stage->gathered);
     }
     return (struct memory_breakdown){
         .parameters = zero < 3 || share == 1 ? weights * each.weights : weights * each.weights / share + gathered,
-        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1),
+        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1) + compression,
         .optimizer = served ? 0 : parameters * each.optimizer / (zero >= 1 ? share : 1),
     };
 }
@@ -203,7 +214,10 @@ static void averages(struct metrics *metrics)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
         metrics->bubble += rank->bubble / n;
-        metrics->communication_bytes_per_gpu += rank->sent / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
     }
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];
@@ -261,7 +275,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, &lowered->program);
+    read_memory(metrics, timeline);
     peak_memory(metrics, scenario, stages);
     averages(metrics);
     count_flop(metrics, scenario, stages);
@@ -299,7 +313,7 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
                      "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
                      "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
                      "anyway",
-                     metrics->peak_rank % scenario->plan.stages,
+                     plan_global_stage(&scenario->plan, metrics->peak_rank % scenario->plan.stages, 0),
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
                      scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "data.h"
+#include "data_parallel.h"
+#include "sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -15,33 +17,6 @@ const struct strategy *scenario_strategy(const struct scenario *scenario)
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
 {
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
-}
-
-const struct collective *scenario_sync(const struct scenario *scenario)
-{
-    const struct collective *all_reduce = scenario_all_reduce(scenario);
-    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_REDUCE, "star");
-    if (!scenario->strategy.zero)
-        return all_reduce;
-    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
-}
-
-bool scenario_hands_out_weights(const struct scenario *scenario)
-{
-    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 ||
-           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-}
-
-const struct collective *scenario_hand_out(const struct scenario *scenario)
-{
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_BROADCAST, "star");
-    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 
 int scenario_gpus(const struct scenario *scenario)
@@ -89,8 +64,6 @@ enum dtype scenario_dtype(const struct scenario *scenario)
     return dtypes[scenario->memory.precision];
 }
 
-#define STRATEGY_LOC(scenario, key)                                                                                    \
-    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_placement(const struct scenario *scenario, struct error *err)
@@ -106,7 +79,6 @@ static int check_placement(const struct scenario *scenario, struct error *err)
                      "strategy: placement: expected tensor, data and pipeline, each once");
 }
 
-/* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
 static int check_switches(const struct scenario *scenario, struct error *err)
 {
     const struct collective *collective = scenario_all_reduce(scenario);
@@ -118,22 +90,16 @@ static int check_switches(const struct scenario *scenario, struct error *err)
                      collective->name);
 }
 
-static int check_sharing(const struct scenario *scenario, struct error *err)
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
-    bool server = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-    const char *key = server ? "data_parallel" : "zero";
 
-    if (server && scenario->strategy.zero)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                         "strategy: zero: %d does not go with a parameter server, which holds all states; expected 0",
-                         scenario->strategy.zero);
-    if ((!server && !scenario->strategy.zero) ||
-        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
-                     server ? "data_parallel: parameter-server" : "zero: sharing states", strategy->name,
-                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
 }
 
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
@@ -291,7 +257,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
 static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
-    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches;
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
+                   scenario->strategy.local_steps;
 
     if (cells <= MOST)
         return 0;
@@ -305,18 +272,20 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_placement(scenario, err) | resolve_order(scenario, err))
+    if (check_placement(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
-    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err))
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_switches(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    sharers_place(scenario);
+    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
+        check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
@@ -326,7 +295,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
-    if (check_size(scenario, err))
+    if (check_size(scenario, err) | sharers_check(scenario, err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),

@@ -123,9 +123,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
     return cut;
 }
 
-/* Parameter tensors of one layer, in elements. */
+/* Parameter tensors of one layer, in elements. One side of every matrix is `hidden`. */
 struct tensors {
     double items[16];
+    bool matrix[16];
     size_t count;
 };
 
@@ -146,6 +147,7 @@ static void add_norm(struct tensors *list, const struct cut *cut)
 static void add_product(struct tensors *list, double weight, double bias)
 {
     add_tensor(list, weight);
+    list->matrix[list->count - 1] = true;
     if (bias > 0)
         add_tensor(list, bias);
 }
@@ -154,11 +156,11 @@ static struct tensors embedding_tensors(const struct cut *cut)
 {
     struct tensors list = {0};
 
-    add_tensor(&list, cut->vocabulary * cut->hidden);
+    add_product(&list, cut->vocabulary * cut->hidden, 0);
     if (cut->shape->positions > 0)
-        add_tensor(&list, cut->shape->positions * cut->hidden);
+        add_product(&list, cut->shape->positions * cut->hidden, 0);
     if (cut->shape->token_types > 0)
-        add_tensor(&list, cut->shape->token_types * cut->hidden);
+        add_product(&list, cut->shape->token_types * cut->hidden, 0);
     if (cut->shape->embedding_norm)
         add_norm(&list, cut);
     return list;
@@ -195,7 +197,7 @@ static struct tensors output_tensors(const struct cut *cut)
         add_tensor(&list, cut->vocabulary);       /* the output layer's bias */
     }
     if (shape->head != HEAD_NONE && !shape->tied)
-        add_tensor(&list, cut->vocabulary * cut->hidden);
+        add_product(&list, cut->vocabulary * cut->hidden, 0);
     return list;
 }
 
@@ -304,16 +306,21 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
     return 0;
 }
 
-static void fill(struct arena *arena, struct layer *layer, const struct tensors *tensors, struct kernels *kernels)
+static void fill(struct arena *arena, struct layer *layer, const struct tensors *tensors, double hidden,
+                 struct kernels *kernels)
 {
     struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
+    double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
 
+    for (size_t i = 0; i < tensors->count; i++)
+        rows[i] = tensors->matrix[i] ? tensors->items[i] / hidden : 0;
     memcpy(sizes, tensors->items, tensors->count * sizeof *sizes);
     if (kernels->count)
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
     layer->parameters = sum(tensors);
     layer->tensors = sizes;
+    layer->rows = rows;
     layer->ntensors = tensors->count;
     layer->kernels = copy;
     layer->nkernels = kernels->count;
@@ -341,17 +348,23 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
                             .all_reduces[PHASE_FORWARD] = split};
-    fill(arena, &all[0], &first, &list[0]);
+    fill(arena, &all[0], &first, cut.hidden, &list[0]);
     /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
      * only this GPU's tokens of it. */
     all[1] = (struct layer){.name = "block", .role = LAYER_BLOCK, .activation = block_activation(&cut),
                             .checkpoint = cut.own_tokens * cut.hidden * cut.value,
                             .all_reduces = {[PHASE_FORWARD] = 2 * split, [PHASE_BACKWARD_INPUT] = 2 * split}};
-    fill(arena, &all[1], &block, &list[1]);
+    fill(arena, &all[1], &block, cut.hidden, &list[1]);
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
-    fill(arena, end, &last, &list[2]);
+    fill(arena, end, &last, cut.hidden, &list[2]);
+    if (shape->head != HEAD_NONE) {
+        end->output = cut.tokens * cut.vocabulary * cut.value;
+        end->loss_activation = 4 * cut.tokens * cut.vocabulary;      /* the logits in fp32 */
+    } else {
+        end->output = cut.tokens * cut.hidden * cut.value;
+    }
     all[0].checkpoint = all[0].activation;
     end->checkpoint = end->activation;
     for (struct layer *layer = all; layer <= end; layer++) {

@@ -144,7 +144,7 @@ static void auto_takes_the_cheapest_by_formula(void **state)
         double bytes = pow(10, random_below(&seed, 10));
         int most = 1 + random_below(&seed, MAX_CHANNELS);
         const struct collective *chosen, *candidate;
-        struct choice choice;
+        struct collective_choice choice;
 
         cluster.network.nics = 1 + random_below(&seed, 8);
         group.n = random_group(&seed, &cluster, gpus);
