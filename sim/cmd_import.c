@@ -2,7 +2,7 @@
 
 #include "cmd.h"
 #include "conf_text.h"
-#include "nccl_tests.h"
+#include "import_nccl.h"
 
 /* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
 typedef struct node *importer(struct arena *arena, const char *path, struct error *err);
@@ -43,7 +43,7 @@ static struct node *import_order(struct arena *arena, const char *path, struct e
 
 static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
-    {"nccl-tests", nccl_tests_load},
+    {"nccl-tests", import_nccl_load},
 };
 
 static const char *import_candidate(size_t i, const void *context)

@@ -2,7 +2,7 @@
  * whose rows the tables' own reader takes. */
 #include <stdlib.h>
 
-#include "nccl_tests.h"
+#include "import_nccl.h"
 #include "published.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena = {0};
     struct error err = {0};
-    struct node *root = nccl_tests_parse(&arena, "fuzz.log", (const char *)data, size, &err);
+    struct node *root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, &err);
 
     BUG_IF(!root != (err.count > 0));
     for (int i = 0; i < err.count; i++)

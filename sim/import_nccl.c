@@ -1,4 +1,4 @@
-#include "nccl_tests.h"
+#include "import_nccl.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -179,7 +179,7 @@ static struct node *cluster_node(struct reader *reader)
     return cluster;
 }
 
-struct node *nccl_tests_parse(struct arena *arena, const char *file, const char *text, size_t length,
+struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
                               struct error *err)
 {
     struct reader reader = {.arena = arena, .file = file, .err = err, .rows = node_sequence(arena)};
@@ -213,11 +213,11 @@ struct node *nccl_tests_parse(struct arena *arena, const char *file, const char 
     return root;
 }
 
-struct node *nccl_tests_load(struct arena *arena, const char *path, struct error *err)
+struct node *import_nccl_load(struct arena *arena, const char *path, struct error *err)
 {
     size_t length;
-    char *text = file_read(path, "output of nccl-tests", NCCL_TESTS_MAX_BYTES, (struct loc){0}, &length, err);
-    struct node *root = text ? nccl_tests_parse(arena, path, text, length, err) : NULL;
+    char *text = file_read(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
+    struct node *root = text ? import_nccl_parse(arena, path, text, length, err) : NULL;
 
     free(text);
     return root;
