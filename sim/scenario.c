@@ -287,6 +287,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
         check_model(scenario, err) | resolve_batch(scenario, err))
         return -1;
+    if (scenario_resolve_costs(scenario, err))
+        return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
     if (strategy->batches)
