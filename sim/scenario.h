@@ -6,6 +6,7 @@
 #include "collective.h"
 #include "model.h"
 #include "order.h"
+#include "profile.h"
 #include "replay.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
@@ -89,7 +90,10 @@ struct scenario {
     } memory;
     struct costs_spec {
         const struct node *node;
-        int gpu;                         /* enum cost_source */
+        int gpu;                         /* enum cost_source; never AUTO after scenario_load */
+        const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
+        double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {
         const struct node *node;
@@ -147,5 +151,9 @@ bool scenario_by_layers(const struct scenario *scenario);
 bool scenario_plans_memory(const struct scenario *scenario);
 /* What of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
+/* Settles which costs are used and reads their profile. */
+int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* What a kernel takes; nothing where the model's times are given. */
+struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel);
 
 #endif

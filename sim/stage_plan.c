@@ -93,7 +93,7 @@ static void settle_steps(struct arena *arena, struct stage *stage, const struct 
         if (!step->backward && l + 1 < n && last[l + 1] == i)
             step->takes += layers[l + 1].input;
         if (!step->backward)
-            stage->again_flop += stage_layer(stage, l)->work[RECOMPUTE].flop;
+            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->work[RECOMPUTE]);
     }
 }
 
@@ -288,8 +288,8 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
                              "second halves need what 'recompute: optimal' and 'offload' give back after the first",
                              scenario_strategy(scenario)->name);
         if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage that several ranks share has "
-                             "no plan of its layers; expected one rank a stage with 'recompute: optimal' and 'offload'");
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no plan "
+                             "of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
         else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))
@@ -300,7 +300,7 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
 
             if (stage->plan && stage->plan->chain.held <= plans[c].held)     /* of the other direction */
                 continue;
-            stage->again_flop = 0;
+            stage->recomputed = (struct stage_work){0};
             *made = (struct stage_plan){.chain = plans[c], .count = stage->nslices};
             settle_steps(&scenario->arena, stage, chain_of(&scenario->arena, stage), made);
             stage->plan = made;

@@ -23,7 +23,7 @@ struct stage_plan {
     struct plan_step *steps;     /* chain.nsteps */
 };
 
-/* Fills stage.plan and stage.again_flop. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
+/* Fills stage.plan and stage.recomputed. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
  * that does not suffice (likewise), schedules that split backwards. */
 int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
 

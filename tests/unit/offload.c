@@ -23,7 +23,8 @@ static double one_stage(int layers, double f, double b, double bandwidth, const 
 
     for (int l = 0; l < layers; l++)
         sprintf(list + strlen(list),
-                "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}", l ? ", " : "", f, b);
+                "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}",
+                l ? ", " : "", f, b);
     simulate(&simulated,
              "model: {layers: [%s]}\n"
              "cluster: {platform: ideal, host: {bandwidth: %.17g B/s, latency: 0 s, update: 1 M}}\n"
