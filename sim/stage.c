@@ -147,7 +147,8 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
     stage->tied = layer->tied;
 }
 
-static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class,
+                                 double bytes)
 {
     struct kernel kernel = {
         .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
