@@ -29,7 +29,8 @@ enum cost_source { COST_ROOFLINE };
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Seconds of one kernel entry (all its launches).
- * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak), bytes / (memory_efficiency * memory_bandwidth))
+ * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
+ *                           bytes / (memory_efficiency * memory_bandwidth))
  *           + launch_overhead), flop and bytes per launch (Williams, Waterman, Patterson 2009). */
 double cost_seconds(enum cost_source source, const struct gpu *gpu, const struct kernel *kernel);
 
