@@ -65,8 +65,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint3
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0,
-                      cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel),
+    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds,
                       &(struct waits){&after, after == NO_OP ? 0 : 1});
 }
 

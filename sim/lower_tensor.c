@@ -158,7 +158,7 @@ static int tensor_cost(struct lowering *lowering, const struct collective *colle
                            scenario->strategy.tensor, bytes, scenario->strategy.channels, &measured, lowering->err))
         return -1;
     if (collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured.used);
+        lowering_use(lowering, measured.used, measured.protocol);
     cost->seconds += measured.seconds;
     cost->bytes_sent += measured.bytes_sent;
     return 0;

@@ -255,17 +255,23 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
 {
     const struct plan *plan = &scenario->plan;
     struct row *rows = rows_build(scenario);
-    double hardware = 0;
+    double hardware = 0, extrapolated = 0;
     int updates = rows_updates(rows);
 
     metrics->samples = (double)scenario->batch.global * plan->batches / updates;
     metrics->model_flop = metrics->hardware_flop = NAN;
-    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++)
+    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
+            const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
 
-            hardware += stages[plan_global_stage(plan, rank, work.chunk)].work[work.kind].flop;
+            hardware += stage->work[work.kind].flop;
+            extrapolated += stage->work[work.kind].extrapolated;
         }
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+            extrapolated += updates * stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
+    }
+    metrics->extrapolated = extrapolated / plan->stages / updates;
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
         return;

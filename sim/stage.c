@@ -4,18 +4,24 @@
 
 #include <math.h>
 
+/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
+    double device = 0, launches = 0;
+
     for (size_t i = 0; i < layer->nkernels; i++) {
         const struct kernel *kernel = &layer->kernels[i];
 
         if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
             continue;
-        work->seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, kernel);
-        if (kernel->kind == KERNEL_MATMUL)
-            work->flop += kernel->flop;
+        struct cost cost = scenario_cost(scenario, kernel);
+        device += cost.seconds;
+        launches += kernel->launches;
+        work->extrapolated += cost.extrapolated;
+        work->flop += kernel->flop;
     }
+    work->seconds += fmax(device, launches * scenario->costs.host_launch);
 }
 
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -40,6 +46,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
     return (struct stage_work){
         a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.hidden_gathers + b.hidden_gathers, a.flop + b.flop,
+        a.extrapolated + b.extrapolated,
     };
 }
 
@@ -54,7 +61,7 @@ static double loss_seconds(const struct scenario *scenario, const struct layer *
         if (kernel.phase != phase || !kernel.loss)
             continue;
         kernel.bytes *= replicas;
-        seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+        seconds += scenario_cost(scenario, &kernel).seconds;
     }
     return seconds;
 }
@@ -140,15 +147,15 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
     stage->tied = layer->tied;
 }
 
-static double update_kernel(const struct scenario *scenario, const char *name, double bytes)
+static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class,
+                                 double bytes)
 {
     struct kernel kernel = {
-        .name = name, .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1, .bytes = bytes,
+        .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
+        .bytes = bytes,
     };
 
-    if (model_is_timed(&scenario->model) || bytes == 0)
-        return 0;
-    return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
@@ -157,8 +164,12 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage->parameters / (scenario->strategy.zero ? scenario->strategy.shard : 1);
 
-    stage->update = update_kernel(scenario, "update", share * each.update_traffic);
-    stage->averaging = update_kernel(scenario, "average", stage->parameters * (each.weights + 4));
+    struct cost update = update_kernel(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+
+    stage->update = update.seconds;
+    stage->update_extrapolated = update.extrapolated;
+    stage->averaging =
+        update_kernel(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)

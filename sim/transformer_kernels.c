@@ -17,45 +17,51 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W with X of rows x in, W of in x out: dX = dY W^T, dW = X^T dY. */
+/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it: dX = dY W, dW = dY^T X. */
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
                            double in)
 {
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = 1, .m = rows, .n = out, .k = in});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = 1, .m = rows, .n = in, .k = out});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = 1, .m = in, .n = out, .k = rows});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = 1,
+                                       .m = rows, .n = out, .k = in});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = 1,
+                                       .m = rows, .n = in, .k = out});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN, .batch = 1,
+                                       .m = out, .n = in, .k = rows});
 }
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
-static void head_product(struct kernels *list, const struct cut *cut, const char *name, double n, double k)
+static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
+                         double n, double k)
 {
     struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->sequence,
-                            .n = n, .k = k};
+                            .n = n, .k = k, .layout = layout};
 
     product(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
+    kernel.layout = layout == LAYOUT_NT ? LAYOUT_NN : LAYOUT_NT;
     product(list, cut, kernel);
     kernel.m = k, kernel.n = n, kernel.k = cut->sequence; /* dB = A^T dC */
+    kernel.layout = LAYOUT_TN;
     product(list, cut, kernel);
 }
 
-static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
+static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes)
 {
-    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .dtype = cut->dtype,
-                                  .bytes = bytes, .launches = 1};
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
 static void norm(struct kernels *list, const struct cut *cut, const char *name)
 {
+    bool root = cut->shape->norm == NORM_RMSNORM;
     double values = cut->own_tokens * cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, 2 * values);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * values);
+    memory(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD, 3 * values);
 }
 
 /* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask.
@@ -64,10 +70,11 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
 {
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
 
-    memory(list, cut, name, PHASE_FORWARD, 3 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 3 * elements * cut->value + mask);
     if (mask > 0)
-        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, 2 * elements * cut->value + mask);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * elements * cut->value);
+        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
 /* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads both, writes the
@@ -77,34 +84,37 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     size_t first = list->count;
     double values = cut->scores * cut->value;
 
-    head_product(list, cut, "scores", cut->sequence, cut->head_size);
-    memory(list, cut, "softmax", PHASE_FORWARD, 2 * values);
-    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, 3 * values);
+    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->head_size);
+    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * values);
+    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
     if (cut->shape->attention_dropout > 0) {
-        memory(list, cut, "attention-dropout", PHASE_FORWARD, 2 * values + cut->scores);
-        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * values + cut->scores);
     }
-    head_product(list, cut, "values", cut->head_size, cut->sequence);
+    head_product(list, cut, "values", LAYOUT_NN, cut->head_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
 }
 
-/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products, here
- * one of twice the depth. Backward: the scores once more and four gradients, five products. Traffic: forward reads Q,
- * K, V and writes O; backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
+ * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;
-    struct kernel kernel = {.name = "flash-attention", .attention_core = true, .batch = cut->batch * cut->heads,
-                            .m = cut->sequence, .n = cut->sequence};
+    struct kernel kernel = {
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
+        .batch = cut->batch * cut->heads, .m = cut->sequence, .n = cut->sequence, .k = cut->head_size,
+    };
 
-    kernel.k = 2 * cut->head_size;
+    kernel.flop = 4 * cut->scores * cut->head_size;
     kernel.bytes = cut->tokens * cut->value * (2 * cut->query + 2 * cut->key) + rows;
-    product(list, cut, kernel);
+    *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.k = 5 * cut->head_size;
+    kernel.flop = 10 * cut->scores * cut->head_size;
     kernel.bytes = cut->tokens * cut->value * (4 * cut->query + 4 * cut->key) + rows;
-    product(list, cut, kernel);
+    *GROW(list) = kernel;
 }
 
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
@@ -115,8 +125,9 @@ static void mlp(struct kernels *list, const struct cut *cut)
     double values = cut->tokens * cut->ffn * cut->value;
 
     weight_product(list, cut, "mlp-up", cut->tokens, (gated ? 2 : 1) * cut->ffn, cut->hidden);
-    memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * values);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * values);
+    memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD, (gated ? 3 : 2) * values);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+           (gated ? 5 : 3) * values);
     weight_product(list, cut, "mlp-down", cut->tokens, cut->hidden, cut->ffn);
 }
 
@@ -127,8 +138,8 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     norm(list, cut, "attention-norm");
     weight_product(list, cut, "qkv", cut->tokens, cut->query + 2 * cut->key, cut->hidden);
     if (cut->shape->positions == 0) {
-        memory(list, cut, "rotary", PHASE_FORWARD, 2 * rotated);
-        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, 2 * rotated);
+        memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
+        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
     }
     if (cut->shape->flash_attention)
         flash_attention(list, cut);
@@ -148,8 +159,8 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
 {
     double width = cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
-    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, (cut->tokens + 2 * rows) * width);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
+    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -164,8 +175,9 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->embedding_norm)
         norm(list, cut, "embedding-norm");
     if (cut->shape->dropout > 0) {
-        memory(list, cut, "dropout", PHASE_FORWARD, elements * (2 * cut->value + 1));
-        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, elements * (2 * cut->value + 1));
+        memory(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
+        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               elements * (2 * cut->value + 1));
     }
 }
 
@@ -175,8 +187,8 @@ static void transform(struct kernels *list, const struct cut *cut)
     double values = cut->own_tokens * cut->hidden * cut->value;
 
     weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
-    memory(list, cut, "gelu", PHASE_FORWARD, 2 * values);
-    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, 3 * values);
+    memory(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
+    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
     norm(list, cut, "transform-norm");
 }
 
@@ -193,8 +205,8 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits);
     list->items[list->count - 1].loss = true;
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD, logits);
     list->items[list->count - 1].loss = true;
 }

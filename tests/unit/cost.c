@@ -26,7 +26,11 @@ static void assert_close(double actual, double expected)
 
 static double seconds(struct kernel kernel)
 {
-    return cost_seconds(COST_ROOFLINE, &gpu, &kernel);
+    struct cost_model model = {.source = COST_ROOFLINE, .gpu = &gpu};
+    struct cost cost = cost_kernel(&model, &kernel);
+
+    assert_true(cost.extrapolated == 0);
+    return cost.seconds;
 }
 
 static void hand_computed(void **state)
