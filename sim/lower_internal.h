@@ -68,6 +68,7 @@ struct lowering {
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    struct arrival *sent;            /* [2 program ranks + up]: boundaries that a rank's next work waits for */
     int channels;                    /* of gradient all-reduces */
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */

@@ -50,6 +50,8 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
+    if (from.rank != dst && !scenario->strategy.overlap_p2p)
+        lowering->sent[2 * sender + up] = arrival;
     return arrival;
 }
 
@@ -239,7 +241,11 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
+    const struct stage_workspace *workspace =
+        !again ? &costs->plain : here.cell->split ? &costs->ahead : &costs->again;
     struct op op = receive(lowering, here, work);
+
+    op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
 
     if (work.kind == FORWARD)
         op.takes = kept;
@@ -297,6 +303,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
     const struct row *row = &lowering->rows[rank];
     size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
+    struct arrival *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
 
@@ -313,6 +320,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
+    wait_for(&waits, sent[0]);
+    wait_for(&waits, sent[1]);
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
@@ -327,6 +336,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             here.holder->complete = id;
         waits.count = 0;
     }
+    sent[0] = sent[1] = (struct arrival){0};
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
     *cursor = last + 1;

@@ -40,11 +40,18 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
+static double weights_of(const struct slice *layer)
+{
+    return layer->parameters + layer->frozen;
+}
+
 /* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
- * checkpointing): the recomputation then has its place in the backward. */
+ * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
+ * for each. */
 static bool fused(const struct lowering *lowering, struct place here)
 {
-    return here.cell->recomputes && scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+    return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+           scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
 /* One layer of the work, after its parameters have arrived. */
@@ -74,7 +81,7 @@ static uint32_t gather(struct lowering *lowering, struct place here, const struc
 {
     return stream(lowering, here, scenario_hybrid(lowering->scenario) ? CIRCLE_SHARERS : CIRCLE_ALL,
                   collective_find(COLLECTIVE_ALL_GATHER, "ring"),
-                  layer->parameters * scenario_parameter_bytes(lowering->scenario).weights, after);
+                  weights_of(layer) * scenario_parameter_bytes(lowering->scenario).weights, after);
 }
 
 /* A layer's gradients; with the iteration's last ones each share of their sum is summed on over those that hold it. */

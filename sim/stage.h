@@ -17,10 +17,11 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
  */
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
-    const double *tensors;   /* parameters of each tensor, in the model's order */
+    const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
     size_t ntensors;
     double parameters;       /* their sum */
+    double frozen;           /* parameters that are not trained */
 };
 /* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
 struct outside {
@@ -36,7 +37,8 @@ struct stage {
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
     double all_reduce_bytes; /* of each all-reduce of the tensor group */
-    double parameters;       /* elements on each GPU (ZeRO divides what is stored of them, not these) */
+    double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
+    double frozen;           /* and elements that are not (LoRA) */
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
@@ -46,6 +48,9 @@ struct stage {
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
+    /* B that a work holds at its peak on top of what stands above: of a stage that keeps all; of one that recomputes
+     * layer by layer with its backward, or all ahead of it. */
+    struct stage_workspace { double forward, backward; } plain, again, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double compression;      /* B that gradient compression keeps from one iteration to the next */

@@ -103,6 +103,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .shape = shape,
         .dtype = shard->dtype,
         .recompute = shard->recompute,
+        .lora = shard->lora,
+        .formula = shard->formula,
+        .cross_entropy = shard->cross_entropy,
+        .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence,
@@ -123,44 +127,47 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
     return cut;
 }
 
-/* Parameter tensors of one layer, in elements. One side of every matrix is `hidden`. */
+/* Parameter tensors of one layer. */
 struct tensors {
-    double items[16];
-    bool matrix[16];
+    struct tensor {
+        double elements;
+        double rows;             /* of a matrix; else 0 */
+        bool frozen;
+    } items[24];
     size_t count;
 };
 
-static void add_tensor(struct tensors *list, double elements)
+static void add_tensor(struct tensors *list, double rows, double columns)
 {
     BUG_IF(list->count == COUNT(list->items));
-    list->items[list->count++] = elements;
+    list->items[list->count++] =
+        (struct tensor){.elements = rows * columns, .rows = columns > 1 ? rows : 0};
 }
 
 static void add_norm(struct tensors *list, const struct cut *cut)
 {
-    add_tensor(list, cut->hidden);
+    add_tensor(list, cut->hidden, 1);
     if (cut->shape->norm == NORM_LAYERNORM)
-        add_tensor(list, cut->hidden);
+        add_tensor(list, cut->hidden, 1);
 }
 
 /* A weight and its bias; `bias` 0: none. */
-static void add_product(struct tensors *list, double weight, double bias)
+static void add_product(struct tensors *list, double rows, double columns, double bias)
 {
-    add_tensor(list, weight);
-    list->matrix[list->count - 1] = true;
+    add_tensor(list, rows, columns);
     if (bias > 0)
-        add_tensor(list, bias);
+        add_tensor(list, bias, 1);
 }
 
 static struct tensors embedding_tensors(const struct cut *cut)
 {
     struct tensors list = {0};
 
-    add_product(&list, cut->vocabulary * cut->hidden, 0);
+    add_tensor(&list, cut->vocabulary, cut->hidden);
     if (cut->shape->positions > 0)
-        add_product(&list, cut->shape->positions * cut->hidden, 0);
+        add_tensor(&list, cut->shape->positions, cut->hidden);
     if (cut->shape->token_types > 0)
-        add_product(&list, cut->shape->token_types * cut->hidden, 0);
+        add_tensor(&list, cut->shape->token_types, cut->hidden);
     if (cut->shape->embedding_norm)
         add_norm(&list, cut);
     return list;
@@ -175,11 +182,11 @@ static struct tensors block_tensors(const struct cut *cut)
     struct tensors list = {0};
 
     add_norm(&list, cut);
-    add_product(&list, qkv * cut->hidden, shape->qkv_bias ? qkv : 0);
-    add_product(&list, cut->query * cut->hidden, shape->bias ? cut->hidden : 0);
+    add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
+    add_product(&list, cut->query, cut->hidden, shape->bias ? cut->hidden : 0);
     add_norm(&list, cut);
-    add_product(&list, up * cut->hidden, shape->bias ? up : 0);
-    add_product(&list, cut->ffn * cut->hidden, shape->bias ? cut->hidden : 0);
+    add_product(&list, up, cut->hidden, shape->bias ? up : 0);
+    add_product(&list, cut->ffn, cut->hidden, shape->bias ? cut->hidden : 0);
     return list;
 }
 
@@ -192,21 +199,36 @@ static struct tensors output_tensors(const struct cut *cut)
     if (shape->final_norm)
         add_norm(&list, cut);
     if (masked) {
-        add_product(&list, cut->hidden * cut->hidden, cut->hidden);
+        add_product(&list, cut->hidden, cut->hidden, cut->hidden);
         add_norm(&list, cut);
-        add_tensor(&list, cut->vocabulary);       /* the output layer's bias */
+        add_tensor(&list, cut->vocabulary, 1);    /* the output layer's bias */
     }
     if (shape->head != HEAD_NONE && !shape->tied)
-        add_product(&list, cut->vocabulary * cut->hidden, 0);
+        add_tensor(&list, cut->vocabulary, cut->hidden);
     return list;
 }
 
-static double sum(const struct tensors *list)
+/* LoRA: what the layer has is frozen, and every target gets two thin matrices (Hu et al. 2021, section 4.1). */
+static void adapt(struct tensors *list, const struct cut *cut, bool block)
+{
+    for (size_t i = 0; cut->lora && i < list->count; i++)
+        list->items[i].frozen = true;
+    for (int target = 0; block && target < LORA_TARGET_COUNT; target++) {
+        struct adapted adapted;
+
+        if (!lora_adapts(cut, (enum lora_target)target, &adapted))
+            continue;
+        add_tensor(list, adapted.in, cut->lora->rank);
+        add_tensor(list, cut->lora->rank, adapted.out);
+    }
+}
+
+static double sum(const struct tensors *list, bool frozen)
 {
     double total = 0;
 
     for (size_t i = 0; i < list->count; i++)
-        total += list->items[i];
+        total += list->items[i].frozen == frozen ? list->items[i].elements : 0;
     return total;
 }
 
@@ -215,53 +237,7 @@ double transformer_parameters(const struct transformer *shape)
     struct cut cut = cut_of(shape, &(struct shard){.micro = 1, .tensor = 1});
     struct tensors first = embedding_tensors(&cut), block = block_tensors(&cut), last = output_tensors(&cut);
 
-    return sum(&first) + shape->layers * sum(&block) + sum(&last);
-}
-
-/* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
- * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. */
-static double block_activation(const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-    double own = cut->own_tokens * cut->hidden, bytes = 0;
-
-    bytes += 2 * own * cut->value;                                       /* the inputs of both norms */
-    bytes += 2 * own * cut->value;                                       /* the inputs of QKV and of the MLP */
-    if (shape->dropout > 0)
-        bytes += 2 * own;                                                /* masks before both residuals */
-    bytes += cut->tokens * (cut->query + 2 * cut->key) * cut->value;     /* Q, K, V */
-    bytes += cut->tokens * cut->query * cut->value;                      /* the projection's input */
-    /* Inputs of the activation function (with its gate) and of the second product. */
-    bytes += (shape->mlp == MLP_SWIGLU ? 3 : 2) * cut->tokens * cut->ffn * cut->value;
-    if (cut->recompute == RECOMPUTE_SELECTIVE)
-        return bytes;                                                    /* table 2, selective: without the core */
-    if (shape->flash_attention)
-        return bytes + 4 * cut->scores / cut->sequence;                  /* an fp32 sum a row of scores */
-    bytes += cut->scores * cut->value;                                   /* the softmax's output */
-    if (shape->attention_dropout > 0)
-        bytes += cut->scores * (1 + cut->value);                         /* the mask, and what it leaves */
-    return bytes;
-}
-
-/* Korthikanti et al. 2022, section 4.3: the mask of the embeddings' dropout. Token numbers are not counted. */
-static double embedding_activation(const struct cut *cut)
-{
-    double own = cut->own_tokens * cut->hidden;
-
-    return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
-}
-
-/* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
- * transform keeps three inputs more. */
-static double output_activation(const struct cut *cut)
-{
-    double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
-
-    if (cut->shape->head == HEAD_NONE)
-        return bytes;
-    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
-        bytes += 3 * own;
-    return bytes + own + 4 * cut->tokens * cut->vocabulary;
+    return sum(&first, false) + shape->layers * sum(&block, false) + sum(&last, false);
 }
 
 /* "1, 2, 4 or 8": the divisors of n. */
@@ -306,22 +282,24 @@ static int check_tensor(const struct transformer *shape, const struct shard *sha
     return 0;
 }
 
-static void fill(struct arena *arena, struct layer *layer, const struct tensors *tensors, double hidden,
-                 struct kernels *kernels)
+static void fill(struct arena *arena, struct layer *layer, const struct tensors *tensors, struct kernels *kernels)
 {
     struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
     double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
 
-    for (size_t i = 0; i < tensors->count; i++)
-        rows[i] = tensors->matrix[i] ? tensors->items[i] / hidden : 0;
-    memcpy(sizes, tensors->items, tensors->count * sizeof *sizes);
+    for (size_t i = 0; i < tensors->count; i++) {
+        if (tensors->items[i].frozen)
+            continue;
+        sizes[layer->ntensors] = tensors->items[i].elements;
+        rows[layer->ntensors++] = tensors->items[i].rows;
+    }
     if (kernels->count)
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
-    layer->parameters = sum(tensors);
+    layer->parameters = sum(tensors, false);
+    layer->frozen = sum(tensors, true);
     layer->tensors = sizes;
     layer->rows = rows;
-    layer->ntensors = tensors->count;
     layer->kernels = copy;
     layer->nkernels = kernels->count;
     free(kernels->items);
@@ -342,26 +320,33 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
         return -1;
     cut = cut_of(shape, shard);
     first = embedding_tensors(&cut), block = block_tensors(&cut), last = output_tensors(&cut);
+    adapt(&first, &cut, false);
+    adapt(&block, &cut, true);
+    adapt(&last, &cut, false);
     embedding_kernels(&list[0], &cut);
     block_kernels(&list[1], &cut);
     output_kernels(&list[2], &cut);
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
-                            .all_reduces[PHASE_FORWARD] = split};
-    fill(arena, &all[0], &first, cut.hidden, &list[0]);
+                            .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = split};
+    fill(arena, &all[0], &first, &list[0]);
     /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
      * only this GPU's tokens of it. */
     all[1] = (struct layer){.name = "block", .role = LAYER_BLOCK, .activation = block_activation(&cut),
                             .checkpoint = cut.own_tokens * cut.hidden * cut.value,
+                            .workspace = block_workspace(&cut),
+                            .input_gathers = split * (lora_trains(&cut, LORA_QKV) + lora_trains(&cut, LORA_MLP_UP)),
                             .all_reduces = {[PHASE_FORWARD] = 2 * split, [PHASE_BACKWARD_INPUT] = 2 * split}};
-    fill(arena, &all[1], &block, cut.hidden, &list[1]);
+    fill(arena, &all[1], &block, &list[1]);
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
+                          .workspace = output_workspace(&cut),
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
+                          .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
-    fill(arena, end, &last, cut.hidden, &list[2]);
+    fill(arena, end, &last, &list[2]);
     if (shape->head != HEAD_NONE) {
         end->output = cut.tokens * cut.vocabulary * cut.value;
-        end->loss_activation = 4 * cut.tokens * cut.vocabulary;      /* the logits in fp32 */
+        end->loss_activation = loss_activation(&cut);
     } else {
         end->output = cut.tokens * cut.hidden * cut.value;
     }

@@ -6,6 +6,8 @@
  * registers, and vectors of the size of a bias, are not counted. Gradients of biases ride on the weights' products. */
 #include "transformer.h"
 
+#include <string.h>
+
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     kernel.kind = KERNEL_MATMUL;
@@ -17,16 +19,20 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it: dX = dY W, dW = dY^T X. */
+/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it: dX = dY W, dW = dY^T X. Under LoRA W is frozen,
+ * unless it is an adapter's. */
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
                            double in)
 {
+    bool adapter = strcmp(name, "lora") == 0;
+
     product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = 1,
                                        .m = rows, .n = out, .k = in});
     product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = 1,
                                        .m = rows, .n = in, .k = out});
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN, .batch = 1,
-                                       .m = out, .n = in, .k = rows});
+    if (!cut->lora || adapter)
+        product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
+                                           .batch = 1, .m = out, .n = in, .k = rows});
 }
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
@@ -117,6 +123,21 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
+/* A product of the block, with its adapter's two and what adds their output. */
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+{
+    struct adapted width;
+    bool adapts = lora_adapts(cut, target, &width);
+
+    weight_product(list, cut, name, cut->tokens, width.out, width.in);
+    if (!adapts)
+        return;
+    weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
+    memory(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+}
+
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
 static void mlp(struct kernels *list, const struct cut *cut)
 {
@@ -124,11 +145,11 @@ static void mlp(struct kernels *list, const struct cut *cut)
     const char *name = mlp_names[cut->shape->mlp];
     double values = cut->tokens * cut->ffn * cut->value;
 
-    weight_product(list, cut, "mlp-up", cut->tokens, (gated ? 2 : 1) * cut->ffn, cut->hidden);
+    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
     memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD, (gated ? 3 : 2) * values);
     memory(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
            (gated ? 5 : 3) * values);
-    weight_product(list, cut, "mlp-down", cut->tokens, cut->hidden, cut->ffn);
+    adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)
@@ -136,7 +157,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     double rotated = cut->tokens * (cut->query + cut->key) * cut->value;
 
     norm(list, cut, "attention-norm");
-    weight_product(list, cut, "qkv", cut->tokens, cut->query + 2 * cut->key, cut->hidden);
+    adapted_product(list, cut, LORA_QKV, "qkv");
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
@@ -145,7 +166,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         flash_attention(list, cut);
     else
         plain_attention(list, cut);
-    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->query);
+    adapted_product(list, cut, LORA_PROJECTION, "projection");
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
     mlp(list, cut);
@@ -160,7 +181,8 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
     double width = cut->hidden * cut->value;
 
     memory(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
-    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
+    if (!cut->lora)
+        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -193,10 +215,12 @@ static void transform(struct kernels *list, const struct cut *cut)
 }
 
 /* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
- * Its all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+ * Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum, sum and the
+ * target's logit: 12 bytes a token) are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
-    double logits = cut->tokens * cut->vocabulary * (cut->value + 4);
+    double logits = cut->tokens * cut->vocabulary;
+    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
 
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
@@ -205,8 +229,10 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
+           logits * (fused ? cut->value : cut->value + 4));
     list->items[list->count - 1].loss = true;
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
+           logits * (fused ? 2 * cut->value : cut->value + 4));
     list->items[list->count - 1].loss = true;
 }
