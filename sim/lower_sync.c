@@ -75,6 +75,15 @@ static void pack_holders(struct sync *sync, double seconds)
         }));
 }
 
+/* Without buckets the sums begin when a rank has computed all that comes before its update, not when each of its chunks
+ * is complete (Megatron-LM sums gradients after the pipeline's flush). ZeRO 2 scatters those of every micro-batch. */
+static bool after_flush(const struct lowering *lowering)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+
+    return spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->zero != 2;
+}
+
 /* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
  * and, once an iteration, of every share between those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient
  * synchronization). */
@@ -87,7 +96,8 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
 
     sync_init(&sync, lowering, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
-        sync_ready(&sync, i, sync_holder(&sync, i)->ready.items[at]);
+        sync_ready(&sync, i, after_flush(lowering) ? lowering->latest[sync.ranks[i]]
+                                                   : sync_holder(&sync, i)->ready.items[at]);
     rc = exchange_leg(&sync, &bucket->sum.legs[0]);
     sync_release(&sync);
     if (rc || !hybrid || !last)
@@ -157,23 +167,23 @@ static bool at_update(const struct lowering *lowering, int program_rank)
     return row->items[lowering->cursor[program_rank]].kind == UPDATE;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; with
- * compression, whose kernels come after them on the ranks' lanes, all before their updates. */
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before their
+ * updates, where a sum waits for that, and with compression, whose kernels come after them on the ranks' lanes. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
-    bool compressed = lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
-    struct sync sync;
+    bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
     bool complete = true;
+    struct sync sync;
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
-        complete &= sync_holder(&sync, i)->completed >= count && (!compressed || at_update(lowering, sync.ranks[i]));
+        complete &= sync_holder(&sync, i)->completed >= count && (!late || at_update(lowering, sync.ranks[i]));
     if (complete && !lowering->summed[stage])
         lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
     for (int i = 0; complete && i < sync.here; i++)
-        lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
+        lowering->summed[stage][i] = late ? lowering->latest[sync.ranks[i]] : sync_holder(&sync, i)->complete;
     sync_release(&sync);
     for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
         lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
