@@ -7,7 +7,9 @@ static void close_bucket(struct buckets *buckets, const struct scenario *scenari
                          size_t slice)
 {
     if (pile->values > 0)
-        *GROW(buckets) = (struct bucket){.sum = compress(scenario, pile, holders), .slice = slice};
+        *GROW(buckets) = (struct bucket){
+            .sum = compress(scenario, pile, holders), .values = pile->values, .slice = slice,
+        };
     *pile = (struct pile){0};
 }
 
@@ -110,6 +112,21 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     return rc;
 }
 
+/* For the host's update: the ends of a bucket's sum on all holders. */
+static int note_sum(struct lowering *lowering, int stage)
+{
+    struct sync sync;
+
+    if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
+        return 0;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int i = 0; i < sync.here; i++)
+        for (int t = 0; t < lowering->program->flows; t++)
+            *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
+    sync_release(&sync);
+    return 0;
+}
+
 /* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
  * between exchanges and after the last, in the buckets' order. */
 static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool last)
@@ -119,7 +136,8 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
     int rc = 0;
 
     for (size_t b = 0; !rc && b < buckets->count; b++)
-        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last) ||
+             note_sum(lowering, stage);
     if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
         return rc;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
@@ -235,6 +253,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
     int form = lowering->scenario->strategy.data_parallel;
     bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
+    bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -251,7 +270,11 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         const struct holder *holder = holder_of(lowering, prank, chunk);
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
-        if (updates_here)
+        uint32_t there = updates_here && hosted ? host_update(lowering, prank, chunk) : NO_OP;
+
+        if (there != NO_OP)
+            deps[ndeps++] = there;
+        else if (updates_here && !hosted)
             seconds += lowering->stages[stage].update;
         for (int t = 0; t < flows; t++) {
             if (holder->synced[t] != NO_OP)
@@ -273,6 +296,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
+    if (!scenario_hands_out_weights(lowering->scenario))
+        host_store_weights(lowering, prank, id != NO_OP ? id : lowering->latest[prank]);
     ++*updates;
     return true;
 }
@@ -331,7 +356,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
     double seconds = 0;
-    uint32_t *deps = lowering->scratch;
+    uint32_t *deps = lowering->scratch, id = holder_of(lowering, prank, 0)->updated;
     size_t ndeps = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
@@ -348,9 +373,10 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     }
     /* the update is over when the rank has all weights again */
     if (ndeps > 0)
-        program_add(lowering->program, (struct op){
+        id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
+    host_store_weights(lowering, prank, id);
     return true;
 }

@@ -72,7 +72,7 @@ bool model_is_timed(const struct model *model);          /* every time is given:
 bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global makes sense */
 double model_parameters(const struct model *model);      /* whole; NaN for stages alike without a stage count */
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL };
 
 /* Which formula says what a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: whatever a backward reads;

@@ -1,4 +1,5 @@
 #include "stage_memory.h"
+#include "stage_plan.h"
 
 #include "compression.h"
 
@@ -104,7 +105,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .parameters = layer->parameters,
-        .frozen = layer->frozen,
+        .frozen = layer->frozen, .activation = layer->activation,
+        .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0, .workspace = layer->workspace,
+        .block = layer->role == LAYER_BLOCK,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
@@ -303,6 +306,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
+            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->slices[0].work[kind] = stage->work[kind];
@@ -322,6 +326,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
         if (scenario->plan.recompute)
             times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
+        if (stages[s].plan)
+            times->backward_input += stages[s].plan->chain.recompute / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
@@ -371,7 +377,9 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
             scenario, &(*stages)[s], scenario->strategy.data * plan_holders(&scenario->plan, s));
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
-    plan_the_times(scenario, *stages);
     count_versions(scenario, *stages);
+    if (scenario_by_layers(scenario) && stage_plans_build(scenario, *stages, err))
+        return -1;
+    plan_the_times(scenario, *stages);
     return 0;
 }
