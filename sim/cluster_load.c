@@ -31,10 +31,8 @@ static const struct field topology_fields[] = {
 };
 
 static const struct table topology_table = {
-    .name = "topology",
-    .brief = "the switches between nodes",
-    .fields = topology_fields,
-    .count = COUNT(topology_fields),
+    .name = "topology", .brief = "the switches between nodes",
+    .fields = topology_fields, .count = COUNT(topology_fields),
     .size = sizeof(struct topology_spec),
     .node_offset = offsetof(struct topology_spec, node),
     .shorthand = "kind",
@@ -115,8 +113,8 @@ static const struct field host_fields[] = {
 
 static const struct table host_table = {
     .name = "host", .brief = "what offloading uses: the links to the host, its memory and its CPUs",
-    .fields = host_fields, .count = COUNT(host_fields),
-    .size = sizeof(struct host), .node_offset = offsetof(struct host, node),
+    .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
+    .node_offset = offsetof(struct host, node),
 };
 
 static const struct field cluster_fields[] = {
@@ -334,9 +332,9 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
+    struct host *host = &cluster->host;
     int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err);
 
-    struct host *host = &cluster->host;
     status |= check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err);
     if (cluster->ideal)
         return check_ideal(cluster, err) | status;
