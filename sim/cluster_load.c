@@ -31,10 +31,8 @@ static const struct field topology_fields[] = {
 };
 
 static const struct table topology_table = {
-    .name = "topology",
-    .brief = "the switches between nodes",
-    .fields = topology_fields,
-    .count = COUNT(topology_fields),
+    .name = "topology", .brief = "the switches between nodes",
+    .fields = topology_fields, .count = COUNT(topology_fields),
     .size = sizeof(struct topology_spec),
     .node_offset = offsetof(struct topology_spec, node),
     .shorthand = "kind",
@@ -100,25 +98,22 @@ static const struct table network_table = {
     .node_offset = offsetof(struct network, node),
 };
 
+#define MEMBER(member) .kind = FIELD_QUANTITY, .offset = offsetof(struct host, member)
 static const struct field host_fields[] = {
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct host, bandwidth), .brief = "per GPU and direction while all GPUs of a node move data"},
-    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct host, latency),
-     .brief = "of a copy"},
-    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct host, efficiency), .fallback = "1", .brief = "share of the bandwidth that copies get"},
-    {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .offset = offsetof(struct host, memory), .brief = "of a node; left out: enough"},
-    {.key = "update", .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
-     .offset = offsetof(struct host, update), .brief = "parameters a second that the CPUs of a node update with Adam"},
+    {.key = "bandwidth", MEMBER(bandwidth), .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "per GPU and direction while all GPUs of a node move data"},
+    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "of a copy"},
+    {.key = "efficiency", MEMBER(efficiency), .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+     .brief = "share of the bandwidth that copies get"},
+    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true, .brief = "of a node; left out: enough"},
+    {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
+     .brief = "parameters a second that the CPUs of a node update with Adam"},
 };
+#undef MEMBER
 
 static const struct table host_table = {
-    .name = "host",
-    .brief = "what offloading uses: the links to the host, its memory and its CPUs",
-    .fields = host_fields,
-    .count = COUNT(host_fields),
-    .size = sizeof(struct host),
+    .name = "host", .brief = "what offloading uses: the links to the host, its memory and its CPUs",
+    .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
     .node_offset = offsetof(struct host, node),
 };
 
@@ -337,10 +332,10 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
+    struct host *host = &cluster->host;
     int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err);
 
-    status |= check_link(cluster, &host_table, &cluster->host, NULL, &cluster->host.bandwidth, &cluster->host.latency,
-                         err);
+    status |= check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err);
     if (cluster->ideal)
         return check_ideal(cluster, err) | status;
     const char *pairs = NULL, *nodes = NULL;
