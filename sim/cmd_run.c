@@ -42,11 +42,10 @@ static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->scenario;
-    const struct strategy_spec *spec = &scenario->strategy;
-    char text[2][48];
+    char text[2][48], degrees[128];
 
-    fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica, engine %s%s\n",
-            scenario->name, scenario_strategy(scenario)->name, spec->tensor, spec->pipeline, spec->data,
+    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
+            scenario_strategy(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");

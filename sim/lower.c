@@ -90,7 +90,7 @@ static void make_lanes(struct lowering *lowering)
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int n = spec->data, *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
+    int n = scenario_replicas(scenario), *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
     double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
@@ -120,12 +120,13 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
-    double work = 4.0 * spec->data * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches;
+    int replicas = scenario_replicas(scenario);
+    double work = 4.0 * replicas * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches;
     bool few = work <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
-    lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
-    if (what == LOWER_COMPUTE || spec->data * plan_directions(plan) == 1)
+    lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
+    if (what == LOWER_COMPUTE || replicas * plan_directions(plan) == 1)
         return;
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
@@ -150,6 +151,21 @@ static int check_operations(const struct scenario *scenario, double messages, co
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
                      "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' "
                      "need the fewest", work + messages, (double)MOST);
+}
+
+/* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
+static int coupled_replicas(const struct lowering *lowering)
+{
+    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert, a = context,
+        b = expert;
+
+    while (b) {
+        int rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return lowering->out->replicas == 1 ? 1 : context / a * expert;
 }
 
 static void allocate(struct lowering *lowering)
@@ -185,7 +201,7 @@ static void allocate(struct lowering *lowering)
         for (int t = 0; t < flows; t++)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows + 1) +
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) +
                                                        lowering->plan->chunks * lowering->out->replicas * 2);
 }
 
@@ -214,6 +230,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     if (check_operations(scenario, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
+    lowering.coupled = coupled_replicas(&lowering);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         if (!scenario_strategy(scenario)->asynchronous)
@@ -222,7 +239,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
             *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }
-    lowering.failed = tensor_costs(&lowering) != 0;
+    lowering.failed = exchange_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);
         if (lowering.whole)

@@ -2,6 +2,7 @@
 #include "lower_internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void sync_release(struct sync *sync)
 {
@@ -28,7 +29,7 @@ static int by_gpu(const void *a, const void *b)
 static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan), all = scenario->strategy.data * directions;
+    int directions = plan_directions(lowering->plan), all = scenario_replicas(scenario) * directions;
 
     *copies = xcalloc((size_t)all, sizeof **copies);
     for (int i = 0; i < all; i++) {
@@ -44,29 +45,46 @@ static int find_copies(const struct lowering *lowering, int stage, struct copy_o
     return all;
 }
 
-/* Rings at once of a stage's all-reduces. */
-static int stage_channels(const struct lowering *lowering, const struct copy_of *copies, int all)
+/* Those that hold the same experts next to each other, else in the order that they are in. */
+static void group_by_experts(struct copy_of *copies, int all, int expert)
+{
+    struct copy_of *before = xcalloc((size_t)all, sizeof *before);
+    int count = 0;
+
+    memcpy(before, copies, (size_t)all * sizeof *before);
+    for (int e = 0; e < expert; e++)
+        for (int i = 0; i < all; i++)
+            if (before[i].replica % expert == e)
+                copies[count++] = before[i];
+    free(before);
+}
+
+/* Rings at once of the all-reduces of the first n holders. */
+static int group_channels(const struct lowering *lowering, const struct copy_of *copies, int n)
 {
     int *gpus, channels = lowering->scenario->strategy.channels;
 
     if (channels)
         return channels;
-    gpus = xcalloc((size_t)all, sizeof *gpus);
-    for (int i = 0; i < all; i++)
+    gpus = xcalloc((size_t)n, sizeof *gpus);
+    for (int i = 0; i < n; i++)
         gpus[i] = copies[i].gpu;
-    channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = all, .gpus = gpus});
+    channels = collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
     free(gpus);
     return channels;
 }
 
-void sync_init(struct sync *sync, struct lowering *lowering, int stage)
+void sync_init(struct sync *sync, struct lowering *lowering, int stage, bool experts)
 {
     const struct scenario *scenario = lowering->scenario;
     struct copy_of *copies;
     size_t all = (size_t)find_copies(lowering, stage, &copies);
 
     *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
+                          .groups = experts ? scenario->strategy.expert : 1,
                           .here = lowering->out->replicas * plan_directions(lowering->plan)};
+    if (sync->groups > 1)
+        group_by_experts(copies, sync->all, sync->groups);
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
     sync->chunks = xcalloc(all, sizeof *sync->chunks);
@@ -76,7 +94,7 @@ void sync_init(struct sync *sync, struct lowering *lowering, int stage)
         for (int t = 0; t < scenario->strategy.tensor; t++)
             sync->gpus[t * sync->all + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
     }
-    sync->channels = stage_channels(lowering, copies, sync->all);
+    sync->channels = group_channels(lowering, copies, sync->all / sync->groups);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
     sync->ready = xcalloc(all, sizeof *sync->ready);
     sync->begin = xcalloc(all, sizeof *sync->begin);
@@ -112,10 +130,10 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
 {
     struct lowering *lowering = sync->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
+    int n = sync->all / sync->groups;
 
     for (int t = 0; t < lowering->program->flows; t++) {
-        struct group group = {.n = sync->all, .ranks = sync->ranks, .gpus = sync->gpus + t * sync->all};
-        int channels = sync->channels;
+        const uint32_t *ready = sync->channels > 1 ? sync->begin : sync->ready;
 
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] = collective_lane(lowering, sync->ranks[i / sync->channels], t, i % sync->channels);
@@ -124,10 +142,15 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
             like.lane = sync->lanes[i * sync->channels];
             sync->begin[i] = program_add(lowering->program, like, &sync->ready[i], 1);
         }
-        collective_lower(collective, cluster, &group, bytes, sync->channels, sync->lanes,
-                         sync->channels > 1 ? sync->begin : sync->ready, like, lowering->program, sync->done);
-        if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, &channels));
+        for (int first = 0; first < sync->all; first += n) {
+            struct group group = {.n = n, .ranks = sync->ranks + first, .gpus = sync->gpus + t * sync->all + first};
+            int channels = sync->channels;
+
+            collective_lower(collective, cluster, &group, bytes, channels, sync->lanes + first * channels,
+                             ready + first, like, lowering->program, sync->done + first);
+            if (collective->op == COLLECTIVE_ALL_REDUCE)
+                lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, &channels));
+        }
         for (int i = 0; i < sync->all; i++)
             slot(holder_of(lowering, sync->ranks[i], sync->chunks[i]))[t] = sync->done[i];
     }
@@ -140,8 +163,8 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
     struct lowering *lowering = sync->lowering;
     struct measured measured;
 
-    if (measure_collective(lowering->measure, collective, sync->gpus, lowering->program->flows, sync->all, bytes,
-                           sync->channels, &measured, lowering->err))
+    if (measure_collective(lowering->measure, collective, sync->gpus, lowering->program->flows * sync->groups,
+                           sync->all / sync->groups, bytes, sync->channels, &measured, lowering->err))
         return -1;
     if (collective->op == COLLECTIVE_ALL_REDUCE)
         lowering_use(lowering, measured.used);
@@ -162,21 +185,23 @@ int exchange(struct sync *sync, const struct collective *collective, double byte
 {
     struct op like = {.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = sync->stage};
 
+    if (sync->all == sync->groups)
+        return 0;
     if (sync->lowering->out->measured)
         return exchange_measured(sync, collective, like, bytes, slot);
     exchange_messages(sync, collective, like, bytes, slot);
     return 0;
 }
 
-int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
-                     struct measured *measured)
+int stage_collective(struct lowering *lowering, int stage, bool experts, const struct collective *collective,
+                     double bytes, struct measured *measured)
 {
     struct sync sync;
     int rc;
 
-    sync_init(&sync, lowering, stage);
-    rc = measure_collective(lowering->measure, collective, sync.gpus, lowering->program->flows, sync.all, bytes,
-                            sync.channels, measured, lowering->err);
+    sync_init(&sync, lowering, stage, experts);
+    rc = measure_collective(lowering->measure, collective, sync.gpus, lowering->program->flows * sync.groups,
+                            sync.all / sync.groups, bytes, sync.channels, measured, lowering->err);
     sync_release(&sync);
     return rc;
 }
@@ -192,13 +217,14 @@ void make_collective_lanes(struct lowering *lowering)
     size_t count = (size_t)lowering->program->ranks * (size_t)lowering->program->flows;
 
     lowering->channels = 1;
-    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++) {
-        struct copy_of *copies;
-        int all = find_copies(lowering, stage, &copies), channels = stage_channels(lowering, copies, all);
+    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++)
+        for (int experts = 0; experts < 2; experts++) {
+            struct sync sync;
 
-        lowering->channels = channels > lowering->channels ? channels : lowering->channels;
-        free(copies);
-    }
+            sync_init(&sync, lowering, stage, experts);
+            lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
+            sync_release(&sync);
+        }
     count *= (size_t)lowering->channels;
     lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count);
     for (size_t i = 0; i < count; i++) {

@@ -10,14 +10,15 @@
 struct bucket {
     double bytes;
     size_t slice;            /* of the stage's backward that completes it */
+    bool experts;            /* gradients of experts, which fewer replicas share */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
 
 /* Operations after which something has arrived: `count` ids from `first` (one a flow). */
 struct arrival { uint32_t first, count; };
 
-/* What a collective inside the tensor group of one stage costs on one rank. */
-struct tensor_cost { double seconds, bytes_sent; };
+/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends. */
+struct exchange_cost { double seconds, bytes_sent; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
@@ -30,8 +31,8 @@ struct cell {
 
 /* A chunk of a rank, in one replica. */
 struct holder {
-    struct tensor_cost all_reduce;   /* or reduce-scatter and all-gather, under sequence parallelism */
-    struct tensor_cost gather;       /* all-gather of as many bytes */
+    struct exchange_cost exchanges[EXCHANGE_COUNT];
+    struct exchange_cost gather;     /* all-gather of as many bytes as an EXCHANGE_TENSOR */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     int completed;                   /* how often its gradients have been complete */
     uint32_t complete;               /* the id after which they last were */
@@ -65,6 +66,7 @@ struct lowering {
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     int channels;                    /* of gradient all-reduces */
+    int coupled;                     /* replicas, one after another, that exchange within their works */
     uint32_t *collective_lane;       /* a program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
     bool whole;                      /* the iteration, not the compute alone */
@@ -91,10 +93,12 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
-/* The sync of one global stage: its holders are a rank in every replica, and in both directions. */
+/* The sync of one global stage: its holders are a rank in every replica, and in both directions. Those that hold the
+ * same experts are a group, the holders of a group next to each other; or all are one group. */
 struct sync {
     struct lowering *lowering;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
+    int groups;
     int channels;
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
@@ -102,22 +106,22 @@ struct sync {
     uint32_t *ready, *begin; /* scratch, a holder */
     uint32_t *done;          /* scratch, a holder */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, int stage);
+void sync_init(struct sync *sync, struct lowering *lowering, int stage, bool experts);
 void sync_release(struct sync *sync);
 struct holder *sync_holder(const struct sync *sync, int i);
 /* What ends where, of each holder and flow, goes to where the slot of the holder points. */
 typedef uint32_t *holder_slot(struct holder *holder);
 uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders, after their `ready`. */
+/* A collective over the holders of each group, after their `ready`; nothing where a group is one. */
 int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
-/* What a collective over all holders of a stage costs, measured alone. */
-int stage_collective(struct lowering *lowering, int stage, const struct collective *collective, double bytes,
-                     struct measured *measured);
+/* What a collective over all holders of a stage (or of its experts) costs, measured alone. */
+int stage_collective(struct lowering *lowering, int stage, bool experts, const struct collective *collective,
+                     double bytes, struct measured *measured);
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
@@ -132,9 +136,10 @@ bool zero_applies(const struct lowering *lowering);
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
                    const struct waits *waits);
 
-/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
- * whether all replicas are alike, so that one stands for all. */
-int tensor_costs(struct lowering *lowering);
+/* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
+int exchange_costs(struct lowering *lowering);
+
+/* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for all. */
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);

@@ -3,27 +3,40 @@
 
 #include <stdlib.h>
 
-/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
- * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
-static void stage_buckets(const struct scenario *scenario, const struct stage *stage, struct buckets *buckets)
+/* Replicas that hold the same experts; or the same everything else. */
+static int sharers(const struct lowering *lowering, bool experts)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    double each = scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    const struct scenario *scenario = lowering->scenario;
+
+    return scenario_replicas(scenario) * plan_directions(lowering->plan) / (experts ? scenario->strategy.expert : 1);
+}
+
+/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
+ * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
+ * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM). */
+static void stage_buckets(const struct lowering *lowering, const struct stage *stage, struct buckets *buckets)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    double each = scenario_parameter_bytes(lowering->scenario).gradients, bytes[2] = {0};
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
-            bytes += slice->tensors[k] * each;
-            if (!ddp || bytes == 0 || bytes < (buckets->count ? spec->bucket : spec->first_bucket))
+            bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
+            double *open = &bytes[experts];
+
+            *open += sharers(lowering, experts) > 1 ? slice->tensors[k] * each : 0;
+            if (!ddp || *open == 0 || *open < (buckets->count ? spec->bucket : spec->first_bucket))
                 continue;
-            *GROW(buckets) = (struct bucket){.bytes = bytes, .slice = i};
-            bytes = 0;
+            *GROW(buckets) = (struct bucket){.bytes = *open, .slice = i, .experts = experts};
+            *open = 0;
         }
     }
-    if (bytes > 0)
-        *GROW(buckets) = (struct bucket){.bytes = bytes, .slice = stage->nslices - 1};
+    for (int experts = 0; experts < 2; experts++)
+        if (bytes[experts] > 0)
+            *GROW(buckets) = (struct bucket){.bytes = bytes[experts], .slice = stage->nslices - 1, .experts = experts};
 }
 
 void buckets_build(struct lowering *lowering)
@@ -31,14 +44,26 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
-    if (scenario->strategy.data * plan_directions(lowering->plan) == 1)
+    if (sharers(lowering, false) == 1)
         return;
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        stage_buckets(scenario, &lowering->stages[s], &lowering->buckets[s]);
+        stage_buckets(lowering, &lowering->stages[s], &lowering->buckets[s]);
         any |= lowering->buckets[s].count > 0;
     }
     if (any || scenario->strategy.zero == 3)
         make_collective_lanes(lowering);
+}
+
+/* The sum of one bucket's gradients, the `at`-th that its holders are ready for. */
+static void sync_bucket(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at)
+{
+    struct sync sync;
+
+    sync_init(&sync, lowering, stage, bucket->experts);
+    for (int i = 0; i < sync.here; i++)
+        sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
+    lowering->failed = exchange(&sync, scenario_sync(lowering->scenario), bucket->bytes, slot_synced) != 0;
+    sync_release(&sync);
 }
 
 /* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs. */
@@ -50,7 +75,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
-    sync_init(&sync, lowering, stage);
+    sync_init(&sync, lowering, stage, false);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count;
     if (complete) {
@@ -60,14 +85,8 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
             lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
     }
     for (; complete && lowering->syncs[stage] < count; lowering->syncs[stage]++)
-        for (size_t b = 0; !lowering->failed && b < buckets->count; b++) {
-            size_t at = (size_t)lowering->syncs[stage] * buckets->count + b;
-
-            for (int i = 0; i < sync.here; i++)
-                sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
-            lowering->failed =
-                exchange(&sync, scenario_sync(lowering->scenario), buckets->items[b].bytes, slot_synced) != 0;
-        }
+        for (size_t b = 0; !lowering->failed && b < buckets->count; b++)
+            sync_bucket(lowering, stage, &buckets->items[b], (size_t)lowering->syncs[stage] * buckets->count + b);
     sync_release(&sync);
     return complete && !lowering->failed;
 }
@@ -81,7 +100,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int rank[2] = {plan_rank(lowering->plan, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
-                   (scenario->strategy.zero ? scenario->strategy.data : 1);
+                   (scenario->strategy.zero ? scenario_replicas(scenario) : 1);
 
     if (lowering->ties[replica] >= count)
         return true;
@@ -183,22 +202,29 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 /* Hands out a stage's updated weights, once all its holders have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
-    double bytes = lowering->stages[stage].parameters * scenario_parameter_bytes(lowering->scenario).weights;
-    struct sync sync;
-    bool complete = true;
+    const struct stage *costs = &lowering->stages[stage];
+    double each = scenario_parameter_bytes(lowering->scenario).weights;
+    bool apart = lowering->scenario->strategy.expert > 1, complete = true;
 
     if (lowering->gathers[stage] >= count)
         return true;
-    sync_init(&sync, lowering, stage);
-    for (int i = 0; i < sync.here; i++) {
-        complete &= lowering->updates[sync.ranks[i]] >= count;
-        sync.ready[i] = sync_holder(&sync, i)->updated;
+    for (int experts = 0; experts < (apart ? 2 : 1) && complete && !lowering->failed; experts++) {
+        double parameters = !apart    ? costs->parameters
+                            : experts ? costs->expert_parameters
+                                      : costs->parameters - costs->expert_parameters;
+        struct sync sync;
+
+        sync_init(&sync, lowering, stage, experts);
+        for (int i = 0; i < sync.here; i++) {
+            complete &= lowering->updates[sync.ranks[i]] >= count;
+            sync.ready[i] = sync_holder(&sync, i)->updated;
+        }
+        if (complete && parameters > 0)
+            lowering->failed =
+                exchange(&sync, scenario_hand_out(lowering->scenario), parameters * each, slot_published) != 0;
+        sync_release(&sync);
     }
-    if (complete) {
-        lowering->failed = exchange(&sync, scenario_hand_out(lowering->scenario), bytes, slot_published) != 0;
-        lowering->gathers[stage] = count;
-    }
-    sync_release(&sync);
+    lowering->gathers[stage] = complete ? count : lowering->gathers[stage];
     return complete && !lowering->failed;
 }
 

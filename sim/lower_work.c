@@ -70,8 +70,10 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
-    op.communication += cost.all_reduces * here.holder->all_reduce.seconds;
-    op.sent += cost.all_reduces * here.holder->all_reduce.bytes_sent;
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        op.communication += cost.exchanges[i] * here.holder->exchanges[i].seconds;
+        op.sent += cost.exchanges[i] * here.holder->exchanges[i].bytes_sent;
+    }
     op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
@@ -160,6 +162,31 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
 }
 
+/* What stages hand to a cell: the activations, or their gradient. */
+static struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
+{
+    return kind == FORWARD ? &cell->activation : &cell->gradient;
+}
+
+/* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
+ * others. False when some of it has not been lowered yet. */
+static bool wait_for_coupled(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+{
+    int n = lowering->coupled, first = here.replica / n * n;
+
+    for (int replica = first; replica < first + n; replica++) {
+        struct arrival arrival = *arrival_of(
+            lowering_cell(lowering, replica, here.direction, here.stage, work.mb), work.kind);
+
+        if (replica == here.replica)
+            continue;
+        if (arrival.first == NO_OP)
+            return false;
+        wait_for(waits, arrival);
+    }
+    return true;
+}
+
 /* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
 static bool dependencies(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
 {
@@ -170,7 +197,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     uint32_t own = NO_OP;
 
     if (work.kind == FORWARD) {
-        arrival = here.cell->activation;
+        arrival = *arrival_of(here.cell, work.kind);
         wanted = !first;
     } else if (work.kind == BACKWARD_WEIGHT) {
         own = here.cell->backwarded;
@@ -183,16 +210,17 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
             arrival = (struct arrival){.first = here.cell->due, .count = 1};
     } else {
         own = here.cell->recomputes ? here.cell->recomputed : here.cell->forwarded;
-        arrival = here.cell->gradient;
+        arrival = *arrival_of(here.cell, work.kind);
         wanted = !last;
     }
     if ((work.kind != FORWARD && own == NO_OP) || (wanted && arrival.first == NO_OP))
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
-    if (arrival.first != NO_OP)
-        wait_for(waits, arrival);
-    return true;
+    if (arrival.first == NO_OP)
+        return true;
+    wait_for(waits, arrival);
+    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work, waits);
 }
 
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,

@@ -7,25 +7,29 @@
 
 bool zero_applies(const struct lowering *lowering)
 {
-    return lowering->whole && lowering->scenario->strategy.zero == 3 && lowering->scenario->strategy.data > 1;
+    return lowering->whole && lowering->scenario->strategy.zero == 3 && scenario_replicas(lowering->scenario) > 1;
 }
 
-/* A measured collective over a layer's parameters, on the rank's stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, double bytes,
-                       uint32_t after)
+/* A measured collective over a layer's parameters, at `each` bytes, on the rank's stream: over all replicas, and then
+ * over those that hold the same experts. */
+static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, const struct slice *layer,
+                       double each, uint32_t after)
 {
+    double bytes[2] = {(layer->parameters - layer->expert_parameters) * each, layer->expert_parameters * each};
     int prank = program_rank(lowering, here.replica, here.rank);
-    struct measured measured;
+    struct measured measured[2] = {0};
 
-    if (bytes == 0 || lowering->failed ||
-        stage_collective(lowering, here.stage, collective_find(op, "ring"), bytes, &measured)) {
-        lowering->failed |= bytes > 0;
+    for (int experts = 0; experts < 2 && !lowering->failed; experts++)
+        if (bytes[experts] > 0)
+            lowering->failed |= stage_collective(lowering, here.stage, experts, collective_find(op, "ring"),
+                                                 bytes[experts], &measured[experts]) != 0;
+    if (layer->parameters == 0 || lowering->failed)
         return NO_OP;
-    }
+    double seconds = measured[0].seconds + measured[1].seconds;
     return program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
-        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
-        .stage = here.stage,
+        .amount = seconds, .communication = seconds, .sent = measured[0].bytes_sent + measured[1].bytes_sent,
+        .mb = -1, .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);
 }
 
@@ -81,23 +85,21 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers)
-        next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                      layer_of(stage, work.kind, 0)->parameters * each.weights, id);
+        next = stream(lowering, here, COLLECTIVE_ALL_GATHER, layer_of(stage, work.kind, 0), each.weights, id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
         if (gathers && k + 1 < stage->nslices)
-            next = stream(lowering, here, COLLECTIVE_ALL_GATHER,
-                          layer_of(stage, work.kind, k + 1)->parameters * each.weights, k ? id : NO_OP);
+            next = stream(lowering, here, COLLECTIVE_ALL_GATHER, layer_of(stage, work.kind, k + 1), each.weights,
+                          k ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
         if (scatters) {
-            uint32_t scattered =
-                stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, layer->parameters * each.gradients, id);
+            uint32_t scattered = stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, layer, each.gradients, id);
 
             for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
                 here.holder->synced[t] = scattered;

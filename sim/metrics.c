@@ -140,20 +140,25 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     int pipeline_rank = program_rank % scenario->plan.stages;
     bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero, share = scenario->strategy.data;
-    double parameters = 0, weights = 0, gathered = 0;
+    int zero = scenario->strategy.zero;
+    double parameters = 0, weights = 0, gathered = 0, share = 0, weight_share = 0;
 
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
 
+        double kept = stage_share(scenario, stage->parameters, stage->expert_parameters);
+
         parameters += stage->parameters;
+        share += kept;
         weights += stage->parameters * stage->versions;
+        weight_share += kept * stage->versions;
         gathered = later(gathered, stage->gathered);
     }
     return (struct memory_breakdown){
-        .parameters = zero < 3 || share == 1 ? weights * each.weights : weights * each.weights / share + gathered,
-        .gradients = parameters * each.gradients / (zero >= 2 ? share : 1),
-        .optimizer = served ? 0 : parameters * each.optimizer / (zero >= 1 ? share : 1),
+        .parameters = zero < 3 || scenario_replicas(scenario) == 1 ? weights * each.weights
+                                                                   : weight_share * each.weights + gathered,
+        .gradients = (zero >= 2 ? share : parameters) * each.gradients,
+        .optimizer = served ? 0 : (zero >= 1 ? share : parameters) * each.optimizer,
     };
 }
 
@@ -213,7 +218,7 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
         return;
-    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario->strategy.data / updates;
+    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, NULL) * metrics->samples;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "degrees.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -44,27 +45,6 @@ const struct collective *scenario_hand_out(const struct scenario *scenario)
     return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 
-int scenario_gpus(const struct scenario *scenario)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return spec->tensor * spec->pipeline * spec->data;
-}
-
-int scenario_gpu(const struct scenario *scenario, int t, int d, int p)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
-                          [DIMENSION_PIPELINE] = spec->pipeline};
-    const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = d, [DIMENSION_PIPELINE] = p};
-    const int *placement = spec->placement.items;
-    int gpu = 0;
-
-    for (int i = DIMENSION_COUNT - 1; i >= 0; i--)
-        gpu = gpu * degree[placement[i]] + index[placement[i]];
-    return gpu;
-}
-
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
@@ -92,19 +72,6 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 #define STRATEGY_LOC(scenario, key)                                                                                    \
     node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
-
-static int check_placement(const struct scenario *scenario, struct error *err)
-{
-    const int *placement = scenario->strategy.placement.items;
-    bool seen[DIMENSION_COUNT] = {false};
-
-    for (size_t i = 0; i < scenario->strategy.placement.count; i++)
-        seen[placement[i]] = true;
-    if (scenario->strategy.placement.count == DIMENSION_COUNT && seen[0] && seen[1] && seen[2])
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
-                     "strategy: placement: expected tensor, data and pipeline, each once");
-}
 
 /* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
@@ -188,25 +155,27 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
 {
     struct strategy_spec *spec = &scenario->strategy;
     struct cluster *cluster = &scenario->cluster;
-    double per_replica = (double)spec->tensor * spec->pipeline;
+    double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
+    char degrees[128];
     struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
                                             node_get(spec->node, "tensor") ? "tensor" : "pipeline");
     bool sized = !cluster->ideal && cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d x data %d is more than 1048576 GPUs", spec->tensor,
-                         spec->pipeline, spec->data ? spec->data : 1);
+                         "strategy: %s is more than 1048576 GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees));
     if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d = %d does not divide the cluster's %d GPUs",
-                         spec->tensor, spec->pipeline, (int)per_replica, cluster_gpus(cluster));
+                         "strategy: %s = %d does not divide the cluster's %d GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica, cluster_gpus(cluster));
     if (!spec->data)
         spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
     if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d x data %d needs %d GPUs, the cluster has %d", spec->tensor,
-                         spec->pipeline, spec->data, scenario_gpus(scenario), cluster_gpus(cluster));
+                         "strategy: %s needs %d GPUs, the cluster has %d",
+                         scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
+                         cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
     return 0;
 }
@@ -284,7 +253,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_placement(scenario, err) | resolve_order(scenario, err))
+    if (placement_resolve(scenario, err) | resolve_order(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -295,7 +264,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | resolve_batch(scenario, err))
+    if (check_sharing(scenario, err) | check_model(scenario, err) | degrees_check(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;

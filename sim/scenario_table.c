@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-const char *const dimension_names[] = {"tensor", "data", "pipeline", NULL};
+const char *const dimension_names[] = {
+    [DIMENSION_TENSOR] = "tensor", [DIMENSION_DATA] = "data", [DIMENSION_PIPELINE] = "pipeline",
+    [DIMENSION_CONTEXT] = "context", NULL,
+};
 static const char *const recompute_rule_names[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
     [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
@@ -69,6 +72,34 @@ static const struct field strategy_spec_fields[] = {
      .max = 65536,
      .fallback = "1",
      .brief = "tensor-parallel degree"},
+    {.key = "context",
+     .kind = FIELD_INT,
+     MEMBER(context),
+     .min = 1,
+     .max = 65536,
+     .fallback = "1",
+     .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
+    {.key = "context_attention",
+     .kind = FIELD_CHOICE,
+     MEMBER(context_attention),
+     .choices = NAMES("ring", "all-gather"),
+     .fallback = "ring",
+     .brief = "they pass keys and values around while they compute; or gather them all before"},
+    {.key = "expert",
+     .kind = FIELD_INT,
+     MEMBER(expert),
+     .min = 1,
+     .max = 65536,
+     .fallback = "1",
+     .brief = "expert-parallel degree: replicas (data x context) that divide the experts"},
+    {.key = "capacity_factor",
+     .kind = FIELD_QUANTITY,
+     MEMBER(capacity_factor),
+     .unit = UNIT_NUMBER,
+     .min = 0,
+     .max = 1000,
+     .fallback = "0",
+     .brief = "rows that an expert computes, padded, over those of balanced routing, 1 or more; 0: no padding"},
     {.key = "pipeline",
      .kind = FIELD_INT,
      MEMBER(pipeline),
@@ -144,7 +175,7 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(placement),
      .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
-     .brief = "which degree varies fastest over the GPUs, numbered node by node"},
+     .brief = "which degree varies fastest over the GPUs, numbered node by node; context, where left out, after tensor"},
 };
 #undef MEMBER
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)

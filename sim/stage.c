@@ -16,6 +16,31 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
     }
 }
 
+static bool divides_attention(const struct scenario *scenario, const struct layer *layer)
+{
+    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
+}
+
+static void add_exchanges(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                          enum phase phase)
+{
+    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
+    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
+    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    if (!divides_attention(scenario, layer))
+        return;
+    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
+    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+}
+
+static double attention_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work attention = {0};
+
+    add_kernels(&attention, scenario, layer, phase, true);
+    return attention.seconds;
+}
+
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work work = {0};
@@ -24,21 +49,26 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         add_kernels(&work, scenario, layer, phase, false);
-    work.all_reduces = layer->all_reduces[phase];
+    add_exchanges(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->all_reduces[PHASE_BACKWARD_INPUT];
-    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE)
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE) {
         add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+    }
     return work;
 }
 
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
-    return (struct stage_work){
-        a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.hidden_gathers + b.hidden_gathers, a.flop + b.flop,
-    };
+    a.seconds += b.seconds;
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        a.exchanges[i] += b.exchanges[i];
+    a.hidden_gathers += b.hidden_gathers;
+    a.flop += b.flop;
+    return a;
 }
 
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
@@ -46,6 +76,21 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 static bool boundary_divided(const struct scenario *scenario)
 {
     return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
+}
+
+/* Layers that exchange the same thing exchange as much of it. */
+static void add_exchange_sizes(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+{
+    const double bytes[EXCHANGE_COUNT] = {
+        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->expert_all_reduce_bytes,
+        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
+        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes,
+    };
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        stage->attention[phase] = fmax(stage->attention[phase], attention_seconds(scenario, layer, (enum phase)phase));
 }
 
 /* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of
@@ -67,13 +112,15 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .ntensors = layer->ntensors, .parameters = layer->parameters,
+        .tensors = layer->tensors, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
+        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
+    stage->expert_parameters += layer->expert_parameters;
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
         stage->checkpoint += !ahead || first_block ? layer->checkpoint : 0;
@@ -82,7 +129,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     } else {
         stage->checkpoint += layer->activation;
     }
-    stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
+    add_exchange_sizes(stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
 }
 
@@ -101,10 +148,18 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
     stage->tied = layer->tied;
 }
 
-/* From ZeRO 1 on every replica updates its share alone. */
-static double update_seconds(const struct scenario *scenario, double all_parameters)
+double stage_share(const struct scenario *scenario, double parameters, double expert_parameters)
 {
-    double parameters = all_parameters / (scenario->strategy.zero ? scenario->strategy.data : 1);
+    double replicas = scenario_replicas(scenario);
+
+    return (parameters - expert_parameters) / replicas + expert_parameters * scenario->strategy.expert / replicas;
+}
+
+/* From ZeRO 1 on every replica updates its share alone. */
+static double update_seconds(const struct scenario *scenario, const struct stage *stage)
+{
+    double parameters = scenario->strategy.zero ? stage_share(scenario, stage->parameters, stage->expert_parameters)
+                                                : stage->parameters;
     struct kernel kernel = {
         .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
         .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
@@ -158,6 +213,8 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
         .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute,
+        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
+        .capacity = spec->capacity_factor,
     };
     const struct layer *layers;
     size_t count, blocks = 0;
@@ -240,14 +297,21 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
+/* What replicas share of a layer: not the experts that no other replica holds. */
+static double shared_parameters(const struct scenario *scenario, const struct slice *slice)
+{
+    return slice->parameters -
+           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
+}
+
 static double gathered_bytes(const struct scenario *scenario, const struct stage *stage)
 {
     double most = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        double next = i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0;
+        double next = i + 1 < stage->nslices ? shared_parameters(scenario, &stage->slices[i + 1]) : 0;
 
-        most = fmax(most, stage->slices[i].parameters + next);
+        most = fmax(most, shared_parameters(scenario, &stage->slices[i]) + next);
     }
     return most * scenario_parameter_bytes(scenario).weights;
 }
@@ -262,7 +326,7 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     else if (from_layers(scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        (*stages)[s].update = update_seconds(scenario, (*stages)[s].parameters);
+        (*stages)[s].update = update_seconds(scenario, &(*stages)[s]);
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
     plan_the_times(scenario, *stages);

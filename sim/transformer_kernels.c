@@ -17,29 +17,36 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W with X of rows x in, W of in x out: dX = dY W^T, dW = X^T dY. */
+/* Y = X W with X of rows x in, W of in x out, for each of `batch` weights: dX = dY W^T, dW = X^T dY. */
+static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                            double out, double in)
+{
+    product(list, cut,
+            (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = batch, .m = rows, .n = out, .k = in});
+    product(list, cut,
+            (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = batch, .m = rows, .n = in, .k = out});
+    product(list, cut,
+            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = batch, .m = in, .n = out, .k = rows});
+}
+
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
                            double in)
 {
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = 1, .m = rows, .n = out, .k = in});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = 1, .m = rows, .n = in, .k = out});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = 1, .m = in, .n = out, .k = rows});
+    grouped_product(list, cut, name, 1, rows, out, in);
 }
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, const char *name, double n, double k)
 {
-    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->sequence,
+    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
                             .n = n, .k = k};
 
     product(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
     product(list, cut, kernel);
-    kernel.m = k, kernel.n = n, kernel.k = cut->sequence; /* dB = A^T dC */
+    kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
     product(list, cut, kernel);
 }
 
@@ -77,14 +84,14 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     size_t first = list->count;
     double values = cut->scores * cut->value;
 
-    head_product(list, cut, "scores", cut->sequence, cut->head_size);
+    head_product(list, cut, "scores", cut->sequence, cut->query_size);
     memory(list, cut, "softmax", PHASE_FORWARD, 2 * values);
     memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, 3 * values);
     if (cut->shape->attention_dropout > 0) {
         memory(list, cut, "attention-dropout", PHASE_FORWARD, 2 * values + cut->scores);
         memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, 2 * values + cut->scores);
     }
-    head_product(list, cut, "values", cut->head_size, cut->sequence);
+    head_product(list, cut, "values", cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
 }
@@ -95,37 +102,107 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;
+    double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
+    double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {.name = "flash-attention", .attention_core = true, .batch = cut->batch * cut->heads,
-                            .m = cut->sequence, .n = cut->sequence};
+                            .m = cut->queries, .n = cut->sequence};
 
-    kernel.k = 2 * cut->head_size;
-    kernel.bytes = cut->tokens * cut->value * (2 * cut->query + 2 * cut->key) + rows;
+    kernel.k = cut->query_size + cut->value_size;
+    kernel.bytes = in_out + keys_values + rows;
     product(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.k = 5 * cut->head_size;
-    kernel.bytes = cut->tokens * cut->value * (4 * cut->query + 4 * cut->key) + rows;
+    kernel.k = 3 * cut->query_size + 2 * cut->value_size;
+    kernel.bytes = 2 * in_out + 2 * keys_values + rows;
     product(list, cut, kernel);
 }
 
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
-static void mlp(struct kernels *list, const struct cut *cut)
+static void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
-    double values = cut->tokens * cut->ffn * cut->value;
 
-    weight_product(list, cut, "mlp-up", cut->tokens, (gated ? 2 : 1) * cut->ffn, cut->hidden);
-    memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * values);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * values);
-    weight_product(list, cut, "mlp-down", cut->tokens, cut->hidden, cut->ffn);
+    memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * elements * cut->value);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * elements * cut->value);
+}
+
+/* `copies` MLPs, each for so many rows. */
+static void mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
+                double rows, double ffn)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+
+    grouped_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    activation_function(list, cut, copies * rows * ffn);
+    grouped_product(list, cut, down, copies, rows, cut->hidden, ffn);
+}
+
+/* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
+ * into that of the experts here where several GPUs sent some; what comes back is put together, weighted. */
+static void experts(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
+    bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
+
+    weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
+    memory(list, cut, "routing", PHASE_FORWARD, 2 * choices);
+    memory(list, cut, "routing", PHASE_BACKWARD_INPUT, 3 * choices);
+    memory(list, cut, "permute", PHASE_FORWARD, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "permute", PHASE_BACKWARD_INPUT, (cut->own_tokens + cut->sent) * width);
+    for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
+        memory(list, cut, "sort", (enum phase)phase, 4 * cut->received * width);
+    mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
+    memory(list, cut, "combine", PHASE_FORWARD, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "combine", PHASE_BACKWARD_INPUT, (cut->own_tokens + 2 * cut->sent) * width);
+    if (cut->shared_ffn > 0)
+        mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
+}
+
+/* A norm of a latent vector. */
+static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
+{
+    memory(list, cut, name, PHASE_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * cut->tokens * rank * cut->value);
+}
+
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
+ * each, which every GPU of the tensor group computes whole, for all tokens. */
+static void latent_inputs(struct kernels *list, const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    if (shape->q_rank > 0) {
+        weight_product(list, cut, "q-down", cut->tokens, shape->q_rank, cut->hidden);
+        latent_norm(list, cut, "q-norm", shape->q_rank);
+    }
+    weight_product(list, cut, "q-up", cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    weight_product(list, cut, "kv-down", cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    latent_norm(list, cut, "kv-norm", shape->kv_rank);
+    weight_product(list, cut, "kv-up", cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+                   shape->kv_rank);
+}
+
+/* Ring attention adds what each block of keys and values gave to what the blocks before gave (Liu et al. 2023, Ring
+ * Attention, section 3; the sums of the softmax go along). */
+static void merge_blocks(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->tokens * cut->attended * cut->value;
+
+    if (cut->blocks > 1)
+        memory(list, cut, "ring-merge", PHASE_FORWARD, 3 * values * (cut->blocks - 1));
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
-    double rotated = cut->tokens * (cut->query + cut->key) * cut->value;
+    bool latent = cut->shape->kv_rank > 0;
+    double rotated = cut->tokens * cut->value *
+                     (latent ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key);
 
     norm(list, cut, "attention-norm");
-    weight_product(list, cut, "qkv", cut->tokens, cut->query + 2 * cut->key, cut->hidden);
+    if (latent)
+        latent_inputs(list, cut);
+    else
+        weight_product(list, cut, "qkv", cut->tokens, cut->query + cut->key + cut->values, cut->hidden);
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, 2 * rotated);
@@ -134,10 +211,14 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         flash_attention(list, cut);
     else
         plain_attention(list, cut);
-    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->query);
+    merge_blocks(list, cut);
+    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->attended);
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
-    mlp(list, cut);
+    if (cut->has_experts)
+        experts(list, cut);
+    else
+        mlp(list, cut, "mlp-up", "mlp-down", 1, cut->tokens, cut->ffn);
     residual(list, cut, "mlp-residual");
 }
 
@@ -158,7 +239,7 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
 
     lookup(list, cut, "embedding", cut->tokens, false);
     if (cut->shape->positions > 0)
-        lookup(list, cut, "positions", cut->sequence, true);
+        lookup(list, cut, "positions", cut->queries, true);
     if (cut->shape->token_types > 0)
         lookup(list, cut, "token-types", cut->shape->token_types, true);
     if (cut->shape->embedding_norm)
