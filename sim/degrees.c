@@ -60,7 +60,7 @@ int placement_resolve(struct scenario *scenario, struct error *err)
         once &= seen[i] == 1 || (i == DIMENSION_CONTEXT && seen[i] == 0);
     if (!once)
         return error_add(err, EXIT_INPUT, loc_of(scenario, "placement"),
-                         "strategy: placement: expected tensor, data and pipeline, each once");
+                         "strategy: placement: expected tensor, data and pipeline, each once, and context at most once");
     for (size_t i = 0; i < list->count; i++) {
         placement[count++] = ((const int *)list->items)[i];
         if (adds && placement[count - 1] == DIMENSION_TENSOR)
@@ -87,7 +87,8 @@ static int check_context(const struct scenario *scenario, struct error *err)
                          "expected a degree whose double divides them", context, shape->sequence);
     if (shape->sequence % context)
         return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "context"),
-                         "strategy: context: %d does not divide the %d tokens of a sample", context, shape->sequence);
+                         "strategy: context: %d does not divide the %d tokens of a sample; expected a divisor",
+                         context, shape->sequence);
     return 0;
 }
 
@@ -104,11 +105,11 @@ static int check_expert(const struct scenario *scenario, struct error *err)
                          expert);
     if (shape->experts % expert)
         return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
-                         "strategy: expert: %d does not divide the %d experts", expert, shape->experts);
+                         "strategy: expert: %d does not divide the %d experts; expected a divisor", expert, shape->experts);
     if (replicas % expert)
         return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
-                         "strategy: expert: %d does not divide the %d replicas (data %d x context %d), over which the "
-                         "experts are divided", expert, replicas, scenario->strategy.data, scenario->strategy.context);
+                         "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
+                         "are to be divided over; expected a divisor of both", expert, replicas, scenario->strategy.data, scenario->strategy.context);
     return 0;
 }
 

@@ -197,6 +197,19 @@ static int attention_cost(const struct member *member, const struct stage *stage
                                                    : gathered_attention(member, kin, bytes, holder);
 }
 
+/* Coupled replicas meet in every layer, so each takes as long as the slowest of them. */
+static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
+{
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        double slowest = 0;
+
+        for (int r = first; r < first + lowering->coupled; r++)
+            slowest = fmax(slowest, holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
+        for (int r = first; r < first + lowering->coupled; r++)
+            holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
+    }
+}
+
 int exchange_costs(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -218,6 +231,9 @@ int exchange_costs(struct lowering *lowering)
         if (!rc)
             rc = attention_cost(&member, stage, &lowering->holders[i]);
     }
+    for (int first = 0; !rc && lowering->coupled > 1 && first < lowering->out->replicas; first += lowering->coupled)
+        for (int i = 0; i < lowering->plan->stages * chunks; i++)
+            keep_step(lowering, first, i / chunks, i % chunks);
     free(gpus);
     return rc;
 }

@@ -158,7 +158,8 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
     double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
     char degrees[128];
     struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
-                                            node_get(spec->node, "tensor") ? "tensor" : "pipeline");
+                                            node_get(spec->node, "tensor") ? "tensor" :
+                                            node_get(spec->node, "context") ? "context" : "pipeline");
     bool sized = !cluster->ideal && cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
