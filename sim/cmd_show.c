@@ -11,7 +11,7 @@ static const char *const options[] = {
 
 static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
 {
-    bool again = scenario->plan.recompute;
+    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0;
     char text[6][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
@@ -21,12 +21,13 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
         fprintf(out, "%s parameters, of which a token meets %s\n\n",
                 unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),
                 unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
-    fprintf(out, "%-6s %12s %12s %12s %12s %12s %12s\n", "stage", "parameters", "forward", "backward", "recompute",
-            "activations", "boundary");
+    fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s\n", "stage", layers ? " layers" : "", "parameters",
+            "forward", "backward", "recompute", "activations", "boundary");
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
 
-        fprintf(out, "%-6d %12s %12s %12s %12s %12s %12s\n", s,
+        fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
+        fprintf(out, " %12s %12s %12s %12s %12s %12s\n",
                 unit_format_short(UNIT_COUNT, stage->parameters, text[0], 48),
                 unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
                 unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),

@@ -58,7 +58,7 @@ static int record_parse(const struct reading *reading, const struct field *field
 static int list_parse(const struct reading *reading, const struct field *field, const struct node *node,
                       struct list *list)
 {
-    const size_t size = field->kind == FIELD_CHOICES ? sizeof(int) : field->table->size;
+    const size_t size = field->kind == FIELD_LIST ? field->table->size : sizeof(int);
     const struct node *const *items = (const struct node *const *)node->items;
     bool lone = node->kind == NODE_MAPPING ||
                 (node->kind == NODE_SCALAR && !node_is_null(node) && field->table && field->table->shorthand);
@@ -76,6 +76,7 @@ static int list_parse(const struct reading *reading, const struct field *field, 
     for (size_t i = 0; i < list->count; i++) {
         void *item = (char *)list->items + i * size;
         int failed = field->kind == FIELD_CHOICES ? choice_parse(reading, field, items[i], item)
+                     : field->kind == FIELD_INTS  ? value_parse(reading, field, items[i], item)
                                                   : record_parse(reading, field, items[i], item);
 
         result = failed ? -1 : result;
@@ -97,6 +98,7 @@ static int field_value(const struct reading *reading, const struct field *field,
         return record_parse(reading, field, node, object);
     case FIELD_LIST:
     case FIELD_CHOICES:
+    case FIELD_INTS:
         return list_parse(reading, field, node, member);
     default:
         return value_parse(reading, field, node, member);
@@ -145,7 +147,7 @@ static int field_absent(const struct reading *reading, const struct table *table
     if (field->fallback) {
         if (field_value(reading, field, fallback_node(reading, field), member))
             BUG("the default of '%s' is refused: %s", field->key, field->fallback);
-        if (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES)
+        if (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES || field->kind == FIELD_INTS)
             ((struct list *)member)->node = NULL;
         return 0;
     }

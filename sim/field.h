@@ -16,6 +16,7 @@ enum field_kind {
     FIELD_OPTIONAL,     /* a pointer to a struct described by `table`; NULL when left out */
     FIELD_LIST,         /* struct list of structs described by `table`; with `single`, one mapping stands for [it] */
     FIELD_CHOICES,      /* struct list of int: a sequence of names from `choices` */
+    FIELD_INTS,         /* struct list of int */
 };
 
 /* A parsed sequence; items are structs of the element's type, one after another. */
@@ -38,7 +39,7 @@ struct field {
     bool required;              /* with no default: leaving it out is an error */
     bool (*dispensable)(const struct node *mapping);     /* ... unless this says so of the mapping; or NULL */
     enum unit unit;             /* QUANTITY */
-    double min, max;            /* INT and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max
+    double min, max;            /* INT, INTS and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max
                                    below min or infinite (or INT_MAX) is none, so that {.min = 1} is "1 or more" */
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */

@@ -46,6 +46,11 @@ static struct node *record_dump(struct arena *arena, const struct field *field, 
     return given || (mapping->count > 0 && complete(field->table, mapping)) ? mapping : NULL;
 }
 
+static struct node *int_dump(struct arena *arena, int value)
+{
+    return node_scalar(arena, arena_printf(arena, "%d", value), false);
+}
+
 static struct node *list_dump(struct arena *arena, const struct field *field, const struct list *list, bool given)
 {
     struct node *sequence = node_sequence(arena);
@@ -53,6 +58,8 @@ static struct node *list_dump(struct arena *arena, const struct field *field, co
     for (size_t i = 0; i < list->count; i++) {
         if (field->kind == FIELD_CHOICES)
             node_append(arena, sequence, choice_dump(arena, field, ((const int *)list->items)[i]));
+        else if (field->kind == FIELD_INTS)
+            node_append(arena, sequence, int_dump(arena, ((const int *)list->items)[i]));
         else
             node_append(arena, sequence,
                         object_dump(arena, field->table, (const char *)list->items + i * field->table->size));
@@ -80,8 +87,7 @@ static struct node *field_value_dump(struct arena *arena, const struct field *fi
         value = *(const int *)member;
         if (value == 0 && !zero_counts)
             return NULL;
-        return field->kind == FIELD_CHOICE ? choice_dump(arena, field, value)
-                                           : node_scalar(arena, arena_printf(arena, "%d", value), false);
+        return field->kind == FIELD_CHOICE ? choice_dump(arena, field, value) : int_dump(arena, value);
     case FIELD_BOOL:
         if (!*(const bool *)member && !zero_counts)
             return NULL;
@@ -97,6 +103,7 @@ static struct node *field_value_dump(struct arena *arena, const struct field *fi
         return *(void *const *)member ? object_dump(arena, field->table, *(void *const *)member) : NULL;
     case FIELD_LIST:
     case FIELD_CHOICES:
+    case FIELD_INTS:
         return list_dump(arena, field, member, given);
     }
     BUG("'%s' is of no kind", field->key);

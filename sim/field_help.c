@@ -28,6 +28,9 @@ static const char *kind_text(struct arena *arena, const struct field *field)
         return field->choice ? "a name" : arena_printf(arena, "one of %s", choices_text(arena, field));
     case FIELD_CHOICES:
         return arena_printf(arena, "a list of %s", choices_text(arena, field));
+    case FIELD_INTS:
+        bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "a list of integers, %s", bounds) : "a list of integers";
     case FIELD_LIST:
         return field->single ? "a mapping or a list of mappings" : "a list of mappings";
     case FIELD_RECORD:

@@ -43,7 +43,7 @@ static struct node *combine(struct arena *arena, const char *key, struct node *a
 
 static struct node *number_schema(struct arena *arena, const struct field *field)
 {
-    struct node *schema = typed(arena, field->kind == FIELD_INT ? "integer" : "number");
+    struct node *schema = typed(arena, field->kind == FIELD_QUANTITY ? "number" : "integer");
     double min, max;
 
     if (field_min(field, &min))
@@ -93,6 +93,7 @@ static struct node *list_schema(struct arena *arena, const struct field *field, 
     struct node *schema = typed(arena, "array");
 
     node_put(arena, schema, "items", field->kind == FIELD_CHOICES ? choice_schema(arena, field)
+                                     : field->kind == FIELD_INTS  ? number_schema(arena, field)
                                                                   : object_schema(arena, field->table, depth + 1));
     if (field->kind == FIELD_LIST && field->single)
         return combine(arena, "anyOf", schema, object_schema(arena, field->table, depth + 1));
@@ -114,6 +115,7 @@ static struct node *value_schema(struct arena *arena, const struct field *field,
         return choice_schema(arena, field);
     case FIELD_LIST:
     case FIELD_CHOICES:
+    case FIELD_INTS:
         return list_schema(arena, field, depth);
     case FIELD_RECORD:
     case FIELD_OPTIONAL:

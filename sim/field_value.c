@@ -44,12 +44,18 @@ int reading_unexpected(const struct reading *reading, const struct node *node, c
                         text_clip(node->text, shown, sizeof shown), node->quoted ? " in quotes" : "");
 }
 
+/* One integer, or each of several. */
+static bool integral(const struct field *field)
+{
+    return field->kind == FIELD_INT || field->kind == FIELD_INTS;
+}
+
 bool field_min(const struct field *field, double *min)
 {
     bool bounded = field->min != 0 || field->max != 0;
 
     *min = bounded ? field->min : 0;
-    if (field->kind == FIELD_INT)
+    if (integral(field))
         return bounded && field->min > INT_MIN;
     return isfinite(*min);
 }
@@ -57,7 +63,7 @@ bool field_min(const struct field *field, double *min)
 bool field_max(const struct field *field, double *max)
 {
     *max = field->max;
-    if (field->kind == FIELD_INT && field->max >= INT_MAX)
+    if (integral(field) && field->max >= INT_MAX)
         return false;
     /* A maximum below the minimum is one that was left out: {.min = 1}. */
     return (field->min != 0 || field->max != 0) && field->max >= field->min && isfinite(field->max);
@@ -65,7 +71,7 @@ bool field_max(const struct field *field, double *max)
 
 char *bounds_text(struct arena *arena, const struct field *field)
 {
-    enum unit unit = field->kind == FIELD_INT ? UNIT_NUMBER : field->unit;
+    enum unit unit = integral(field) ? UNIT_NUMBER : field->unit;
     double min, max;
     bool has_min = field_min(field, &min), has_max = field_max(field, &max);
     char low[48], high[48];
@@ -178,7 +184,8 @@ int choice_parse(const struct reading *reading, const struct field *field, const
 const char *value_expectation(const struct field *field)
 {
     switch (field->kind) {
-    case FIELD_INT: return "an integer";
+    case FIELD_INT:
+    case FIELD_INTS: return "an integer";
     case FIELD_BOOL: return "true or false";
     case FIELD_QUANTITY: return unit_expectation(field->unit);
     default: return "text";
@@ -193,6 +200,7 @@ int value_parse(const struct reading *reading, const struct field *field, const 
         return reading_unexpected(reading, node, field->key, value_expectation(field));
     switch (field->kind) {
     case FIELD_INT:
+    case FIELD_INTS:
         return int_parse(reading, field, node, member);
     case FIELD_BOOL:
         return bool_parse(reading, field, node, member);

@@ -28,49 +28,56 @@ static bool within_node(const struct cluster *cluster, const int *gpus, int n)
     return true;
 }
 
-static bool share_node(const struct cluster *cluster, const int *a, const int *b, int n)
+/* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
+struct member {
+    struct lowering *lowering;
+    int replica, rank, *gpus;
+    bool *marked;
+};
+
+static bool on_marked_node(const struct cluster *cluster, const struct member *member, const int *gpus, int n)
 {
     for (int i = 0; i < n; i++)
-        for (int k = 0; k < n; k++)
-            if (cluster_node_of(cluster, a[i]) == cluster_node_of(cluster, b[k]))
-                return true;
+        if (member->marked[cluster_node_of(cluster, gpus[i])])
+            return true;
     return false;
 }
 
-/* The group, and when it spans nodes the other groups of its kind on these nodes, which share NICs with it and are at
- * the same point of their work: all their GPUs in a row. Returns how many groups. */
-static int group_and_siblings(const struct scenario *scenario, struct kin kin, int t, int replica, int p, int *gpus)
+/* The rank's group, and when it spans nodes the other groups of its kind on these nodes, which share NICs with it and
+ * are at the same point of their work: all their GPUs in a row. Returns how many groups. */
+static int group_and_siblings(const struct member *member, struct kin kin, int t)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    int tensors = kin.tensor ? 1 : spec->tensor, step = kin.tensor ? 1 : kin.n, groups = 1;
+    const struct scenario *scenario = member->lowering->scenario;
+    int tensors = kin.tensor ? 1 : scenario->strategy.tensor, step = kin.tensor ? 1 : kin.n, groups = 1;
+    int *gpus = member->gpus;
 
-    group_gpus(scenario, kin, t, replica, p, gpus);
+    group_gpus(scenario, kin, t, member->replica, member->rank, gpus);
     if (within_node(&scenario->cluster, gpus, kin.n))
         return 1;
+    for (int i = 0; i < kin.n; i++)
+        member->marked[cluster_node_of(&scenario->cluster, gpus[i])] = true;
     for (int r = 0; r < scenario_replicas(scenario); r += step)
-        for (int q = 0; q < spec->pipeline; q++)
+        for (int q = 0; q < scenario->strategy.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
                 int *other = gpus + groups * kin.n;
 
                 group_gpus(scenario, kin, u, r, q, other);
-                groups += other[0] != gpus[0] && share_node(&scenario->cluster, gpus, other, kin.n);
+                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, kin.n);
             }
+    for (int i = 0; i < kin.n; i++)
+        member->marked[cluster_node_of(&scenario->cluster, gpus[i])] = false;
     return groups;
 }
-
-/* Where a rank is, with room for the GPUs of all groups. */
-struct member { struct lowering *lowering; int replica, rank, *gpus; };
 
 /* The slowest of the rank's groups: one, or where its GPUs are not alike one for each. */
 static int group_cost(const struct member *member, struct kin kin, const struct collective *collective, double bytes,
                       int channels, struct exchange_cost *cost)
 {
     struct lowering *lowering = member->lowering;
-    const struct scenario *scenario = lowering->scenario;
 
     *cost = (struct exchange_cost){0};
     for (int t = 0; t < (kin.tensor ? 1 : lowering->program->flows); t++) {
-        int groups = group_and_siblings(scenario, kin, t, member->replica, member->rank, member->gpus);
+        int groups = group_and_siblings(member, kin, t);
         struct measured measured;
 
         if (measure_collective(lowering->measure, collective, member->gpus, groups, kin.n, bytes, channels, &measured,
@@ -210,30 +217,50 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     }
 }
 
+/* What a rank exchanges for one of its chunks. Others of its expert or context group have found that out already, but
+ * for the first of them. */
+static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
+{
+    struct lowering *lowering = member->lowering;
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    struct holder *holder = holder_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
+    const int groups[EXCHANGE_COUNT] = {
+        [EXCHANGE_DISPATCH] = spec->expert, [EXCHANGE_ATTENTION] = spec->context,
+        [EXCHANGE_ATTENTION_BACKWARD] = spec->context,
+    };
+
+    if (tensor_cost(member, stage, holder) ||
+        (member->replica % spec->expert == 0 && dispatch_cost(member, stage, holder)) ||
+        (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
+        return -1;
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        if (groups[i] && member->replica % groups[i])
+            holder->exchanges[i] =
+                holder_of(lowering, program_rank(lowering, member->replica / groups[i] * groups[i], member->rank),
+                          chunk)->exchanges[i];
+    return 0;
+}
+
 int exchange_costs(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
     const struct strategy_spec *spec = &scenario->strategy;
-    int chunks = lowering->plan->chunks, rc = 0;
+    int stages = lowering->plan->stages, rc = 0;
     int most = (int)fmax(spec->tensor, fmax(spec->context, spec->expert));
     int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
+    bool *marked = xcalloc((size_t)scenario_gpus(scenario), sizeof *marked);
 
-    for (int i = 0; !rc && most > 1 && i < lowering->program->ranks * chunks; i++) {
-        struct member member = {lowering, i / chunks / lowering->plan->stages, i / chunks % lowering->plan->stages, gpus};
-        const struct stage *stage;
+    for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
+        struct member member = {lowering, i / stages, i % stages, gpus, marked};
 
-        if (i % chunks >= plan_chunks(lowering->plan, member.rank))
-            continue;
-        stage = &lowering->stages[plan_global_stage(lowering->plan, member.rank, i % chunks)];
-        rc = tensor_cost(&member, stage, &lowering->holders[i]);
-        if (!rc)
-            rc = dispatch_cost(&member, stage, &lowering->holders[i]);
-        if (!rc)
-            rc = attention_cost(&member, stage, &lowering->holders[i]);
+        for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
+            rc = chunk_costs(&member, &lowering->stages[plan_global_stage(lowering->plan, member.rank, chunk)], chunk);
     }
     for (int first = 0; !rc && lowering->coupled > 1 && first < lowering->out->replicas; first += lowering->coupled)
-        for (int i = 0; i < lowering->plan->stages * chunks; i++)
-            keep_step(lowering, first, i / chunks, i % chunks);
+        for (int rank = 0; rank < stages; rank++)
+            for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+                keep_step(lowering, first, rank, chunk);
     free(gpus);
+    free(marked);
     return rc;
 }

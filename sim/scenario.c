@@ -215,6 +215,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
 static int check_model(const struct scenario *scenario, struct error *err)
 {
     const struct model *model = &scenario->model;
+    const struct list *split = &scenario->strategy.split;
     int stages = plan_global_stages(&scenario->plan), rc = 0;
 
     if (!model_is_timed(model) && scenario->cluster.ideal)
@@ -227,6 +228,15 @@ static int check_model(const struct scenario *scenario, struct error *err)
     if (model->stages.count > 1 && (int)model->stages.count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
                        "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       stages);
+    if (split->node && model->stages.count)
+        rc = error_add(err, EXIT_INPUT, split->node->loc,
+                       "strategy: split: the model is given stage by stage, so there are no layers to divide; expected "
+                       "it with 'layers:' or a transformer");
+    else if (split->node && (int)split->count != stages)
+        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
+                       "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
                        scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
                        stages);
     if (!model->transformer && scenario->strategy.tensor > 1)

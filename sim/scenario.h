@@ -53,6 +53,7 @@ struct scenario {
         int all_reduce;                  /* index of collective_of, of the all-reduces */
         int channels;                    /* rings at once; 0: collective_channels */
         struct list placement;           /* of int, enum dimension: fastest-varying first */
+        struct list split;               /* of int: layers of every global stage; empty: evenly */
     } strategy;
     struct memory_spec {
         const struct node *node;

@@ -176,6 +176,11 @@ static const struct field strategy_spec_fields[] = {
      .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
      .brief = "which degree varies fastest over the GPUs, numbered node by node; context, where left out, after tensor"},
+    {.key = "split",
+     .kind = FIELD_INTS,
+     MEMBER(split),
+     .max = 1000000,
+     .brief = "layers of every stage (of every chunk, in model order); left out: as even as they divide"},
 };
 #undef MEMBER
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)

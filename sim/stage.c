@@ -180,9 +180,9 @@ static void reverse(struct slice *slices, size_t count)
     }
 }
 
-/* The blocks are divided evenly, the first stages getting the smaller share where they do not divide; what comes before
- * the blocks goes to the first stage, what comes after to the last. */
-static void place_layers(struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
+/* What comes before the blocks goes to the first stage, what comes after to the last. begins: the first block of every
+ * stage, and past the last stage how many blocks there are. */
+static void place_layers(struct scenario *scenario, const struct layer *layers, size_t count, const size_t *begins,
                          struct stage *stages)
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
@@ -196,15 +196,66 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         else if (layers[i].role == LAYER_LAST)
             stage = nstages - 1;
         else
-            for (stage = 0; (stage + 1) * blocks / nstages <= block; stage++)
+            for (stage = 0; begins[stage + 1] <= block; stage++)
                 ;
-        add_layer(&stages[stage], scenario, &layers[i], block == stage * blocks / nstages);
+        add_layer(&stages[stage], scenario, &layers[i], block == begins[stage]);
         block += layers[i].role == LAYER_BLOCK;
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, NULL))
             add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
-    for (size_t s = 0; s < nstages; s++)
+    for (size_t s = 0; s < nstages; s++) {
+        stages[s].layers = (int)(begins[s + 1] - begins[s]);
         reverse(stages[s].slices, stages[s].nslices);
+    }
+}
+
+/* Every stage computes something: one without blocks has what stands before or after all of them. */
+static int check_split(const struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
+                       struct error *err)
+{
+    const struct list *split = &scenario->strategy.split;
+    const int *shares = split->items;
+    size_t sum = 0;
+    int rc = 0;
+
+    for (size_t s = 0; s < split->count; s++) {
+        bool other = (s == 0 && layers[0].role == LAYER_FIRST) ||
+                     (s + 1 == split->count && layers[count - 1].role == LAYER_LAST);
+
+        sum += (size_t)shares[s];
+        if (shares[s] == 0 && !other)
+            rc = error_add(err, EXIT_INFEASIBLE, split->node->items[s]->loc,
+                           "strategy: split: stage %zu has 0 layers; expected 1 or more: only %s", s,
+                           layers[0].role == LAYER_FIRST ? "the first and the last stage may hold no more than the "
+                                                           "embedding and the output layer" :
+                                                           "a transformer has something else to compute");
+    }
+    if (sum != blocks)
+        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
+                       "strategy: split: %zu layers in all, the model has %zu", sum, blocks);
+    return rc;
+}
+
+/* As strategy.split says; else evenly, the first stages getting the smaller share where the blocks do not divide. */
+static int divide_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
+                         struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0;
+
+    for (size_t i = 0; i < count; i++)
+        blocks += layers[i].role == LAYER_BLOCK;
+    if (spec->split.count && check_split(scenario, layers, count, blocks, err))
+        return -1;
+    if (!spec->split.count && nstages > blocks)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
+                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s",
+                         nstages, blocks, scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
+    *begins = ARENA_ARRAY(&scenario->arena, size_t, nstages + 1);
+    for (size_t s = 0; s < nstages; s++)
+        (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
+                           (s + 1) * blocks / nstages;
+    return 0;
 }
 
 static int from_layers(struct scenario *scenario, struct stage *stages, struct error *err)
@@ -217,18 +268,13 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         .capacity = spec->capacity_factor,
     };
     const struct layer *layers;
-    size_t count, blocks = 0;
+    size_t count, *begins = NULL;
 
-    if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count, err))
+    if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
+                     err) ||
+        divide_blocks(scenario, layers, count, &begins, err))
         return -1;
-    for (size_t i = 0; i < count; i++)
-        blocks += layers[i].role == LAYER_BLOCK;
-    if ((size_t)plan_global_stages(&scenario->plan) > blocks)
-        return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %d stages for a model of %zu layers; expected at most one a layer%s",
-                         plan_global_stages(&scenario->plan), blocks,
-                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
-    place_layers(scenario, layers, count, blocks, stages);
+    place_layers(scenario, layers, count, begins, stages);
     return 0;
 }
 

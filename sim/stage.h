@@ -36,6 +36,7 @@ struct stage {
     struct stage_work work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
+    int layers;              /* of the model's blocks; 0 where stages are given */
     double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
     double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
                                 travel */
@@ -57,7 +58,7 @@ struct stage {
 double stage_share(const struct scenario *scenario, double parameters, double expert_parameters);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
- * than layers, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+ * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err);
 
 #endif

@@ -24,7 +24,7 @@ static const struct table sample_gpipe_table = {TABLE("gpipe", "its options", sa
 struct sample_strategy {
     int schedule, tensor, data, pipeline;
     bool flush;
-    struct list placement;
+    struct list placement, split;
     void *options;
     const struct node *node;
 };
@@ -44,6 +44,7 @@ static const struct field sample_strategy_fields[] = {
     {.key = "flush", .kind = FIELD_BOOL, MEMBER(flush), .fallback = "true", .brief = "wait at the end"},
     {.key = "placement", .kind = FIELD_CHOICES, MEMBER(placement), .choices = NAMES("tensor", "data"),
      .fallback = "[tensor]", .brief = "fastest first"},
+    {.key = "split", .kind = FIELD_INTS, MEMBER(split), .max = 99, .brief = "shares"},
 };
 #undef MEMBER
 static const struct table *sample_options(struct arena *arena, void *object, void **extra)

@@ -52,7 +52,8 @@ static void test_values(void **state)
 {
     static const char text[] =
         "name: 12\n"
-        "strategy: {schedule: gpipe, tensor: 8, flush: false, placement: [data, tensor], backward: split}\n"
+        "strategy: {schedule: gpipe, tensor: 8, flush: false, placement: [data, tensor], split: [3, 0, 4],\n"
+        "           backward: split}\n"
         "link: {bandwidth: 400 Gb/s, latency: 3 us, share: 1e-3}\n"
         "layers: [{forward: 1 ms, parameters: 38 k}, {forward: 2 ms, name: \"8\"}]\n"
         "preset: gpt\n";
@@ -69,6 +70,8 @@ static void test_values(void **state)
     assert_int_equal(s.strategy.placement.count, 2);
     assert_int_equal(((const int *)s.strategy.placement.items)[0], 1);
     assert_int_equal(((const int *)s.strategy.placement.items)[1], 0);
+    assert_int_equal(s.strategy.split.count, 3);
+    assert_int_equal(((const int *)s.strategy.split.items)[2], 4);
     assert_int_equal(((const struct sample_gpipe *)s.strategy.options)->backward, 1);
     assert_true(s.link->bandwidth == 50e9);
     assert_true(s.link->latency == 3e-6);
@@ -138,13 +141,13 @@ static void test_keys_are_refused(void **state)
     refuses("preset: x\nstrategy: {schedule: 1f1b, whatever: 2}\n",
             "s.yaml:2:28: error: strategy: unknown key 'whatever'; expected one of schedule, tensor, data, pipeline, "
             "flush, "
-            "placement\n");
+            "placement, split\n");
     refuses("preset: x\nstrategy: {schedule: gpipe, backwards: split}\n",
             "s.yaml:2:29: error: strategy: unknown key 'backwards'; did you mean 'backward'?\n");
     refuses("preset: x\nstrategy: {schedule: 1f1b, backward: split}\n",
             "s.yaml:2:28: error: strategy: unknown key 'backward'; expected one of schedule, tensor, data, pipeline, "
             "flush, "
-            "placement\n");
+            "placement, split\n");
     /* the options of a schedule that is not known are neither known nor unknown */
     refuses("preset: x\nstrategy: {schedule: gpip, backward: split, tenso: 3}\n",
             "s.yaml:2:22: error: strategy: schedule: unknown value 'gpip'; did you mean 'gpipe'?\n"
@@ -184,6 +187,13 @@ static void test_kinds_are_refused(void **state)
             "s.yaml:2:22: error: strategy: schedule: expected one of 1f1b, gpipe, none, found nothing\n"
             "s.yaml:2:36: error: strategy: placement: unknown value 'dato'; did you mean 'data'?\n"
             "s.yaml:2:42: error: strategy: placement: expected one of tensor, data, found a mapping\n");
+    refuses("preset: x\nstrategy: {schedule: 1f1b, split: [1, 100, x, -1, [2]]}\n",
+            "s.yaml:2:39: error: strategy: split: 100 is out of range; expected 0 to 99\n"
+            "s.yaml:2:44: error: strategy: split: expected an integer, found 'x'\n"
+            "s.yaml:2:47: error: strategy: split: -1 is out of range; expected 0 to 99\n"
+            "s.yaml:2:51: error: strategy: split: expected an integer, found a list\n");
+    refuses("preset: x\nstrategy: {schedule: 1f1b, split: 4}\n",
+            "s.yaml:2:35: error: strategy: split: expected a list, found '4'\n");
 }
 
 /* What is said when strategy.KEY is VALUE, without the place. */

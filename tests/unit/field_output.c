@@ -36,9 +36,9 @@ static void test_dump(void **state)
          "  placement: [tensor]\n"
          "memory: {fraction: 0.9}\n"},
         {"file: 'null'\nname: '8'\nlimit: 0\nlayers: []\nlink: {bandwidth: 24 GiB/s, share: 1e-3}\n"
-         "strategy: {schedule: gpipe, placement: [], data: 7}\nmemory: {states: 0 B}\n",
+         "strategy: {schedule: gpipe, placement: [], split: [0, 7], data: 7}\nmemory: {states: 0 B}\n",
          "name: \"8\"\nfile: \"null\"\n"
-         "strategy:\n  schedule: gpipe\n  tensor: 1\n  data: 7\n  pipeline: 1\n  flush: true\n  placement: []\n"
+         "strategy:\n  schedule: gpipe\n  tensor: 1\n  data: 7\n  pipeline: 1\n  flush: true\n  placement: []\n  split: [0, 7]\n"
          "  backward: fused\n"
          "link: {bandwidth: 24 GiB/s, latency: 1 us, share: 0.001}\nlayers: []\n"
          "memory: {fraction: 0.9, states: 0 B}\nlimit: 0 B\n"},
@@ -146,6 +146,7 @@ static void test_help(void **state)
         "  pipeline             degree (integer, 1 or more; default 1)\n"
         "  flush                wait at the end (true or false; default true)\n"
         "  placement            fastest first (a list of tensor, data; default [tensor])\n"
+        "  split                shares (a list of integers, 0 to 99)\n"
         "    bandwidth          each way (a bandwidth such as '300 GB/s' or '400 Gb/s', more than 0; required)\n"
         "    latency            one way (a time such as '1.5 us' or '2 h'; default 1 us)\n"
         "    share              of the bandwidth (a number such as '0.85', more than 0 and at most 1)\n"

@@ -1,0 +1,170 @@
+/* strategy.split: how many layers stand on which stage. */
+#include "simulated.h"
+
+enum { MODELS = 60, STAGES_MAX = 8 };
+
+/* A random number of layers for every stage, as YAML; `least` on the first and the last, else 1 or more. Returns how
+ * many layers in all. */
+static int random_split(uint64_t *seed, int stages, int least, int *split, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "[");
+    int sum = 0;
+
+    for (int s = 0; s < stages; s++) {
+        split[s] = (s == 0 || s + 1 == stages ? least : 1) + random_below(seed, 4);
+        sum += split[s];
+        at += (size_t)snprintf(text + at, size - at, "%s%d", s ? ", " : "", split[s]);
+    }
+    snprintf(text + at, size - at, "]");
+    return sum;
+}
+
+/* Identical jobs through machines of different speed: the first takes every machine once, each further one what the
+ * slowest takes (GPipe: all forwards, then all backwards the other way). */
+static void test_bottleneck(void **state)
+{
+    static const char *const engine_of[] = {"ideal", "simgrid"};
+
+    (void)state;
+    for (uint64_t i = 1; i <= MODELS; i++) {
+        uint64_t seed = i * 0x9E3779B97F4A7C15u;
+        int stages = 1 + random_below(&seed, STAGES_MAX), m = 1 + random_below(&seed, 6), split[STAGES_MAX];
+        double forward[64], backward[64], forwards = 0, backwards = 0, slow_forward = 0, slow_backward = 0;
+        char text[128], *layers = NULL;
+        size_t size;
+        FILE *out = open_memstream(&layers, &size);
+        int count = random_split(&seed, stages, 1, split, text, sizeof text);
+        struct simulated simulated;
+
+        for (int k = 0; k < count; k++) {
+            forward[k] = 1e-3 * (1 + random_below(&seed, 9));
+            backward[k] = 1e-3 * (1 + random_below(&seed, 20));
+            fprintf(out, "%s{forward: %.17g s, backward: %.17g s, parameters: %d}", k ? ", " : "", forward[k],
+                    backward[k], 1000 + k);
+        }
+        fclose(out);
+        for (int s = 0, k = 0; s < stages; s++) {
+            double f = 0, b = 0;
+
+            for (int end = k + split[s]; k < end; k++) {
+                f += forward[k];
+                b += backward[k];
+            }
+            forwards += f;
+            backwards += b;
+            slow_forward = fmax(slow_forward, f);
+            slow_backward = fmax(slow_backward, b);
+        }
+        simulate(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: %d}\n"
+                 "strategy: {schedule: gpipe, pipeline: %d, split: %s}\nsimulation: {engine: %s}\n", layers, m, stages,
+                 text, engine_of[i % 2]);
+        expect_near("iteration", simulated.run.timeline.makespan,
+                    forwards + backwards + (m - 1) * (slow_forward + slow_backward), simulated.text);
+        for (int s = 0; s < stages; s++)
+            assert_int_equal(simulated.run.stages[s].layers, split[s]);
+        simulated_release(&simulated);
+        free(layers);
+    }
+}
+
+struct whole { double parameters, flop, activation, model_flop; };
+
+static struct whole simulate_whole(const char *split, int layers, int stages, const char *more, int *alone)
+{
+    struct simulated simulated;
+    struct whole whole = {0};
+
+    simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+             "tied: false}}\ncluster: dgx-a100\nbatch: {global: 4}\nsimulation: {engine: ideal}\n"
+             "strategy: {pipeline: %d, data: 1%s%s%s}\n", layers, stages, *split ? ", split: " : "", split, more);
+    for (int s = 0; s < stages; s++) {
+        const struct stage *stage = &simulated.run.stages[s];
+
+        whole.parameters += stage->parameters;
+        whole.activation += stage->activation;
+        whole.flop += stage->work[FORWARD].flop + stage->work[BACKWARD].flop;
+        *alone += stage->layers == 0;
+    }
+    whole.model_flop = simulated.run.metrics.hardware_flop;
+    simulated_release(&simulated);
+    return whole;
+}
+
+/* No split loses or adds anything, also where a stage holds the embedding or the output layer alone. */
+static void test_conserved(void **state)
+{
+    int alone = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= MODELS; i++) {
+        uint64_t seed = i * 0xD1B54A32D192ED03u;
+        int stages = 2 + random_below(&seed, STAGES_MAX - 2), split[STAGES_MAX], unused = 0;
+        char text[128];
+        int layers = random_split(&seed, stages, 0, split, text, sizeof text);
+        struct whole one, many;
+
+        if (layers == 0)
+            continue;
+        one = simulate_whole("", layers, 1, "", &unused);
+        many = simulate_whole(text, layers, stages, "", &alone);
+        expect_near("parameters", many.parameters, one.parameters, text);
+        expect_near("activations", many.activation, one.activation, text);
+        expect_near("flop", many.flop, one.flop, text);
+        expect_near("model flop", many.model_flop, one.model_flop, text);
+    }
+    assert_true(alone > MODELS / 10);
+}
+
+/* The default, written out, is the default. */
+static void test_even(void **state)
+{
+    static const char *const head = "model: {preset: gpt2-124m}\ncluster: dgx-a100\nbatch: {global: 8}\n"
+                                    "strategy: {schedule: interleaved, chunks: 2, pipeline: 4, data: 1";
+    struct simulated left_out, written;
+
+    (void)state;
+    simulate(&left_out, "%s}\n", head);
+    simulate(&written, "%s, split: [1, 2, 1, 2, 1, 2, 1, 2]}\n", head);
+    assert_true(left_out.run.timeline.makespan == written.run.timeline.makespan);
+    assert_true(left_out.run.metrics.peak_memory == written.run.metrics.peak_memory);
+    simulated_release(&left_out);
+    simulated_release(&written);
+}
+
+/* Every schedule takes an uneven split, and stages with the embedding or the output layer alone. */
+static void test_schedules(void **state)
+{
+    (void)state;
+    for (size_t i = 0; strategy_at(i); i++) {
+        const struct strategy *strategy = strategy_at(i);
+        bool copies = strategy->placement == PLACEMENT_BIDIRECTIONAL;
+        int chunks = copies || !strategy->min_chunks ? 1 : strategy->min_chunks;
+        struct simulated simulated;
+        char split[64] = "[0, 1";
+        int layers = 1;
+
+        for (int s = 2; s < 4 * chunks - 1; s++, layers += s)
+            snprintf(split + strlen(split), sizeof split - strlen(split), ", %d", s + 1);
+        simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 16}\n"
+                 "memory: {recompute: full}\nstrategy: {schedule: %s, pipeline: 4, data: 1, split: %s, 0]}\n", layers,
+                 strategy->name, split);
+        assert_int_equal(simulated.run.stages[0].layers, 0);
+        assert_int_equal(simulated.run.stages[2].layers, 3);
+        assert_int_equal(simulated.run.stages[4 * chunks - 1].layers, 0);
+        assert_true(simulated.run.metrics.iteration_time > 0);
+        simulated_release(&simulated);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bottleneck),
+        cmocka_unit_test(test_conserved),
+        cmocka_unit_test(test_even),
+        cmocka_unit_test(test_schedules),
+    };
+
+    return cmocka_run_group_tests_name("split", tests, NULL, NULL);
+}
