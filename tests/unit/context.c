@@ -6,7 +6,7 @@ enum { H = 512, HEADS = 8, SEQUENCE = 4096, LAYERS = 2 };
 struct place { int context, data, expert, gpus_per_node, nodes; double bandwidth, latency; };
 
 static void run(struct simulated *simulated, const struct place *p, const char *attention, const char *engine,
-                const char *rest)
+                const char *more, int micro_batches)
 {
     simulate(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: 1000, positions: 0,\n"
@@ -14,9 +14,9 @@ static void run(struct simulated *simulated, const struct place *p, const char *
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb, inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
              "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: %d}}\n"
              "strategy: {context: %d, data: %d, expert: %d, context_attention: %s}\n"
-             "simulation: {engine: %s}\n%s",
+             "simulation: {engine: %s%s}\nbatch: {micro_batches: %d}\n",
              LAYERS, H, HEADS, SEQUENCE, p->nodes, p->gpus_per_node, p->bandwidth, p->latency, p->gpus_per_node, p->context,
-             p->data, p->expert, attention, engine, rest);
+             p->data, p->expert, attention, engine, more, micro_batches);
 }
 
 /* The seconds of communication in the works of one kind. */
@@ -50,7 +50,7 @@ static void exposed(void **state)
                 struct simulated simulated;
                 double block = 2.0 * H * SEQUENCE / context * 2, n = context, forward, backward;
 
-                run(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "batch: {micro_batches: 1}\n");
+                run(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "", 1);
                 double one = p.latency + block / bandwidth, both = p.latency + 2 * block / bandwidth;
                 double step[2] = {simulated.run.stages[0].attention[0] / n, simulated.run.stages[0].attention[1] / n};
                 assert_true(step[0] > 0 && step[1] > 0);
@@ -74,8 +74,8 @@ static void divides(void **state)
         struct place whole = {1, 1, 1, 8, 1, 3e11, 2e-6}, part = {context, 1, 1, 8, 1, 3e11, 2e-6};
         struct simulated a, b;
 
-        run(&a, &whole, "ring", "ideal", "batch: {micro_batches: 1}\n");
-        run(&b, &part, "ring", "ideal", "batch: {micro_batches: 1}\n");
+        run(&a, &whole, "ring", "ideal", "", 1);
+        run(&b, &part, "ring", "ideal", "", 1);
         for (int kind = FORWARD; kind <= RECOMPUTE; kind++)
             expect_near("FLOPs", b.run.stages[0].work[kind].flop, a.run.stages[0].work[kind].flop / context, b.text);
         expect_near("activations", b.run.stages[0].activation, a.run.stages[0].activation / context, b.text);
@@ -94,8 +94,8 @@ static void one_is_none(void **state)
     struct simulated a, b;
 
     (void)state;
-    run(&a, &p, "ring", "simgrid", "batch: {micro_batches: 3}\n");
-    run(&b, &p, "all-gather", "simgrid", "batch: {micro_batches: 3}\n");
+    run(&a, &p, "ring", "simgrid", "", 3);
+    run(&b, &p, "all-gather", "simgrid", "", 3);
     assert_int_equal(a.run.lowered.program.ops.count, b.run.lowered.program.ops.count);
     assert_memory_equal(a.run.timeline.end, b.run.timeline.end, a.run.lowered.program.ops.count * sizeof(double));
     simulated_release(&a);
@@ -117,8 +117,8 @@ static void engines_agree(void **state)
             const char *attention = gathers ? "all-gather" : "ring";
             struct simulated ideal, simgrid;
 
-            run(&ideal, &places[i], attention, "ideal", "batch: {micro_batches: 2}\n");
-            run(&simgrid, &places[i], attention, "simgrid", "batch: {micro_batches: 2}\n");
+            run(&ideal, &places[i], attention, "ideal", "", 2);
+            run(&simgrid, &places[i], attention, "simgrid", "", 2);
             if (places[i].nodes == 1)
                 expect_near("iteration", simgrid.run.metrics.iteration_time, ideal.run.metrics.iteration_time,
                             ideal.text);
@@ -165,6 +165,52 @@ static void keeps_step(void **state)
     simulated_release(&simulated);
 }
 
+/* Of four replicas with two expert groups, 0 and 2 hold the same experts, and 1 and 3: their sums are between these, all
+ * others around the four. */
+static void sums_experts(void **state)
+{
+    struct place p = {1, 4, 2, 8, 1, 3e11, 2e-6};
+    struct simulated simulated;
+    const struct program *program = &simulated.run.lowered.program;
+    double same = 0, all = 0, experts;
+
+    (void)state;
+    run(&simulated, &p, "ring", "ideal", "", 1);
+    assert_false(simulated.run.lowered.measured);
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (op->kind == OP_TRANSFER && op->what == WHAT_SYNC) {
+            all += op->amount;
+            same += op->src % 2 == op->dst % 2 ? op->amount : 0;
+        }
+    }
+    experts = simulated.run.stages[0].expert_parameters;
+    assert_true(experts == LAYERS * 4 * (2.0 * H * 4 * H + 4 * H + H));
+    expect_near("experts' gradients", same, 4 * 2 * 0.5 * 2 * experts, simulated.text);
+    expect_near("others' gradients", all - same, 4 * 2 * 0.75 * 2 * (simulated.run.stages[0].parameters - experts),
+                simulated.text);
+    simulated_release(&simulated);
+}
+
+/* Where groups are not spread alike over nodes no replica stands for all: of three groups of four on nodes of six the
+ * one in the middle crosses. */
+static void unlike_groups(void **state)
+{
+    static const struct place places[] = {{1, 12, 4, 6, 2, 3e11, 2e-6}, {4, 3, 1, 6, 2, 3e11, 2e-6},
+                                          {1, 12, 2, 6, 2, 3e11, 2e-6}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(places); i++) {
+        struct simulated simulated;
+
+        run(&simulated, &places[i], "ring", "ideal", ", collectives: measured", 1);
+        assert_true(simulated.run.lowered.measured);
+        assert_true(simulated.run.lowered.folded == (i == 2));
+        simulated_release(&simulated);
+    }
+}
+
 /* Where a three-entry placement does not say, context varies next after tensor. */
 static void placement(void **state)
 {
@@ -198,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
+        cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
