@@ -60,7 +60,8 @@ int placement_resolve(struct scenario *scenario, struct error *err)
         once &= seen[i] == 1 || (i == DIMENSION_CONTEXT && seen[i] == 0);
     if (!once)
         return error_add(err, EXIT_INPUT, loc_of(scenario, "placement"),
-                         "strategy: placement: expected tensor, data and pipeline, each once, and context at most once");
+                         "strategy: placement: expected tensor, data and pipeline, each once, and context at most "
+                         "once");
     for (size_t i = 0; i < list->count; i++) {
         placement[count++] = ((const int *)list->items)[i];
         if (adds && placement[count - 1] == DIMENSION_TENSOR)
@@ -105,11 +106,13 @@ static int check_expert(const struct scenario *scenario, struct error *err)
                          expert);
     if (shape->experts % expert)
         return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
-                         "strategy: expert: %d does not divide the %d experts; expected a divisor", expert, shape->experts);
+                         "strategy: expert: %d does not divide the %d experts; expected a divisor", expert,
+                         shape->experts);
     if (replicas % expert)
         return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
-                         "are to be divided over; expected a divisor of both", expert, replicas, scenario->strategy.data, scenario->strategy.context);
+                         "are to be divided over; expected a divisor of both", expert, replicas,
+                         scenario->strategy.data, scenario->strategy.context);
     return 0;
 }
 
@@ -125,8 +128,8 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
                          "strategy: capacity_factor: this model has no experts; expected 0");
     if (factor < 1)
         return error_add(err, EXIT_INPUT, loc_of(scenario, "capacity_factor"),
-                         "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or more, "
-                         "or 0 for no limit", factor);
+                         "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or "
+                         "more, or 0 for no limit", factor);
     return 0;
 }
 

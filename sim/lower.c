@@ -201,7 +201,8 @@ static void allocate(struct lowering *lowering)
         for (int t = 0; t < flows; t++)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) +
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t,
+                                    (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) +
                                                        lowering->plan->chunks * lowering->out->replicas * 2);
 }
 

@@ -78,6 +78,7 @@ struct place {
     int replica, rank, stage, direction;
     struct cell *cell;
     struct holder *holder;
+    double hidden;           /* share of its all-to-alls that runs beside other works' kernels */
 };
 
 /* Ids of what an operation waits for, beside its lane. */
@@ -139,7 +140,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
 /* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
 int exchange_costs(struct lowering *lowering);
 
-/* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for all. */
+/* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
+ * all. */
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);

@@ -133,7 +133,7 @@ struct layer {
      * group gathers and scatters what the experts get. */
     int dispatches[PHASE_COUNT], expert_all_reduces[PHASE_COUNT];
     double dispatch_bytes, expert_all_reduce_bytes;
-    double key_value_bytes;      /* of this GPU's own keys and values, which the context group passes on; 0: no attention */
+    double key_value_bytes;      /* of this GPU's own keys and values, which the context group passes on; 0: none */
 };
 
 /* The layers in order. The array and all it points to live in the arena. Errors (a degree that does not divide heads,

@@ -175,7 +175,7 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(placement),
      .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
-     .brief = "which degree varies fastest over the GPUs, numbered node by node; context, where left out, after tensor"},
+     .brief = "which degree varies fastest over the GPUs, numbered node by node; context, if left out, after tensor"},
     {.key = "split",
      .kind = FIELD_INTS,
      MEMBER(split),

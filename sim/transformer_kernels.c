@@ -26,7 +26,8 @@ static void grouped_product(struct kernels *list, const struct cut *cut, const c
     product(list, cut,
             (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = batch, .m = rows, .n = in, .k = out});
     product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = batch, .m = in, .n = out, .k = rows});
+            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = batch, .m = in, .n = out,
+                            .k = rows});
 }
 
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,

@@ -47,7 +47,7 @@ static const struct field transformer_fields[] = {
     {"flash_attention", FIELD_BOOL, AT(flash_attention), .brief = "fused attention that stores no scores",
      .fallback = "false"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention: width of the compressed keys and values (its inputs have no biases); without it: none"},
+     .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
     {"q_rank", FIELD_INT, AT(q_rank), .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention: width of the compressed queries; without it: not compressed"},
     {"rope_head_size", FIELD_INT, AT(rope_head_size), .min = 0, .max = MAX_WIDTH,
@@ -96,8 +96,8 @@ static void check_companions(const struct transformer *shape, struct error *err)
 
     for (size_t i = 0; i < COUNT(companions); i++)
         if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
-            error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key), "transformer: %s goes with '%s', which is missing",
-                      companions[i].key, companions[i].needs);
+            error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key),
+                      "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)

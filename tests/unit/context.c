@@ -11,12 +11,13 @@ static void run(struct simulated *simulated, const struct place *p, const char *
     simulate(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: 1000, positions: 0,\n"
              "        flash_attention: true, experts: 8, experts_per_token: 2}}\n"
-             "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb, inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
+             "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb,\n"
+             "          inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
              "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: %d}}\n"
              "strategy: {context: %d, data: %d, expert: %d, context_attention: %s}\n"
              "simulation: {engine: %s%s}\nbatch: {micro_batches: %d}\n",
-             LAYERS, H, HEADS, SEQUENCE, p->nodes, p->gpus_per_node, p->bandwidth, p->latency, p->gpus_per_node, p->context,
-             p->data, p->expert, attention, engine, more, micro_batches);
+             LAYERS, H, HEADS, SEQUENCE, p->nodes, p->gpus_per_node, p->bandwidth, p->latency, p->gpus_per_node,
+             p->context, p->data, p->expert, attention, engine, more, micro_batches);
 }
 
 /* The seconds of communication in the works of one kind. */
@@ -165,8 +166,8 @@ static void keeps_step(void **state)
     simulated_release(&simulated);
 }
 
-/* Of four replicas with two expert groups, 0 and 2 hold the same experts, and 1 and 3: their sums are between these, all
- * others around the four. */
+/* Of four replicas with two expert groups, 0 and 2 hold the same experts, and 1 and 3: their sums are between these,
+ * all others around the four. */
 static void sums_experts(void **state)
 {
     struct place p = {1, 4, 2, 8, 1, 3e11, 2e-6};
@@ -191,6 +192,56 @@ static void sums_experts(void **state)
     expect_near("others' gradients", all - same, 4 * 2 * 0.75 * 2 * (simulated.run.stages[0].parameters - experts),
                 simulated.text);
     simulated_release(&simulated);
+}
+
+/* A forward and a backward that DualPipe overlaps hide each other's all-to-alls, as far as their kernels last. */
+static void overlapped_all_to_alls(void **state)
+{
+    int shown = 0, hidden = 0;
+
+    (void)state;
+    for (double bandwidth = 1e8; bandwidth < 1e12; bandwidth *= 10) {
+        struct simulated simulated;
+        const struct program *program = &simulated.run.lowered.program;
+        double expected = 0, all_to_all, total = 0;
+        struct row *rows;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 1000,\n"
+                 "        positions: 0, flash_attention: true, experts: 8, experts_per_token: 2}}\n"
+                 "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb,\n"
+                 "          inside: {bandwidth: %.17g B/s, latency: 2 us}}\n"
+                 "batch: {micro_batches: 8}\n"
+                 "strategy: {schedule: dualpipe, pipeline: 2, data: 4, expert: 4, data_parallel: synchronous}\n"
+                 "simulation: {engine: ideal}\n", bandwidth);
+        all_to_all = 3 * (2e-6 + 4096.0 * 2 * 512 * 2 / 4 / bandwidth);
+        rows = rows_build(&simulated.scenario);
+        for (size_t i = 0; i < rows[0].count; i++) {
+            double kernels = 0, dispatches = 0;
+            size_t first = i;
+
+            for (bool more = true; more; i += more) {
+                struct work work = rows[0].items[i];
+                const struct stage_work *cost =
+                    &simulated.run.stages[plan_global_stage(&simulated.scenario.plan, 0, work.chunk)].work[work.kind];
+
+                kernels += cost->seconds;
+                dispatches += cost->exchanges[EXCHANGE_DISPATCH] * all_to_all;
+                more = work.with_next;
+            }
+            expected += i > first ? positive(dispatches - kernels) : dispatches;
+            shown += i > first && dispatches > kernels;
+            hidden += i > first && dispatches <= kernels;
+        }
+        rows_release(rows, simulated.scenario.plan.stages);
+        for (size_t i = 0; i < program->ops.count; i++)
+            if (program->lanes.items[program->ops.items[i].lane].rank == 0 &&
+                program->ops.items[i].what <= WHAT_RECOMPUTE)
+                total += program->ops.items[i].communication;
+        expect_near("all-to-alls", total, expected, simulated.text);
+        simulated_release(&simulated);
+    }
+    assert_true(shown > 0 && hidden > 0);
 }
 
 /* Where groups are not spread alike over nodes no replica stands for all: of three groups of four on nodes of six the
@@ -244,7 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
-        cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups),
+        cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(overlapped_all_to_alls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

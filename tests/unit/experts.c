@@ -163,7 +163,8 @@ static void traffic_and_memory(void **state)
  * the active experts needs, however it is divided. */
 static void flops(void **state)
 {
-    double attention = 2.0 * SEQUENCE * H * (2 * HEADS + 2 * KV_HEADS) * HEAD + 4.0 * SEQUENCE * SEQUENCE * HEADS * HEAD;
+    double inputs = 2.0 * SEQUENCE * H * (2 * HEADS + 2 * KV_HEADS) * HEAD;
+    double attention = inputs + 4.0 * SEQUENCE * SEQUENCE * HEADS * HEAD;
     double expert = 2.0 * SEQUENCE * (H * EXPERTS + TOP * 3 * H * EXPERT_FFN);
     double forward = LAYERS * attention + DENSE * 2.0 * SEQUENCE * 3 * H * FFN + (LAYERS - DENSE) * expert +
                      2.0 * SEQUENCE * H * VOCABULARY;
