@@ -93,26 +93,124 @@ static int report(int status, int words, const char *what, struct error *err)
                      *said ? said : "without a word");
 }
 
+/* A child that runs; pid 0: none does. */
+struct child {
+    pid_t pid;
+    int words;           /* the memory file that its standard error goes to */
+    size_t index;        /* child_each */
+};
+
+static int child_start(struct child *child, void (*body)(void *context), void *context, const char *what,
+                       struct error *err)
+{
+    struct loc nowhere = {0};
+
+    *child = (struct child){.words = memfd_create("words", MFD_CLOEXEC)};
+    if (child->words < 0)
+        return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: no memory file: %s", what, strerror(errno));
+    child->pid = fork();
+    if (child->pid == 0)
+        be_child(body, context, child->words);
+    if (child->pid > 0)
+        return 0;
+    child->pid = 0;
+    close(child->words);
+    return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot fork: %s", what, strerror(errno));
+}
+
+/* Waits for this child, or (pid -1) for any. */
+static pid_t await(pid_t pid, int *status)
+{
+    pid_t ended;
+
+    do
+        ended = waitpid(pid, status, 0);
+    while (ended < 0 && errno == EINTR);
+    return ended;
+}
+
+static int child_end(struct child *child, int status, const char *what, struct error *err)
+{
+    int rc = report(status, child->words, what, err);
+
+    close(child->words);
+    child->pid = 0;
+    return rc;
+}
+
 int child_run(void (*body)(void *context), void *context, const char *what, struct error *err)
 {
     struct loc nowhere = {0};
-    int words = memfd_create("words", MFD_CLOEXEC), status = 0, result;
-    pid_t pid, ended;
+    struct child child;
+    int status = 0;
 
-    if (words < 0)
-        return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: no memory file: %s", what, strerror(errno));
-    pid = fork();
-    if (pid == 0)
-        be_child(body, context, words);
-    if (pid < 0) {
-        result = error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot fork: %s", what, strerror(errno));
-    } else {
-        do
-            ended = waitpid(pid, &status, 0);
-        while (ended < 0 && errno == EINTR);
-        result = ended == pid ? report(status, words, what, err)
-                              : error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot wait: %s", what, strerror(errno));
+    if (child_start(&child, body, context, what, err))
+        return -1;
+    if (await(child.pid, &status) == child.pid)
+        return child_end(&child, status, what, err);
+    error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot wait: %s", what, strerror(errno));
+    close(child.words);
+    return -1;
+}
+
+struct indexed {
+    void (*body)(void *context, size_t index);
+    void *context;
+    size_t index;
+};
+
+static void run_indexed(void *context)
+{
+    struct indexed *indexed = context;
+
+    indexed->body(indexed->context, indexed->index);
+}
+
+/* The one of `jobs` children with this pid, 0 for a free place; NULL: there is none. */
+static struct child *child_find(struct child *children, size_t jobs, pid_t pid)
+{
+    for (size_t i = 0; i < jobs; i++)
+        if (children[i].pid == pid)
+            return &children[i];
+    return NULL;
+}
+
+void child_each(void (*body)(void *context, size_t index),
+                void (*ended)(void *context, size_t index, const struct error *err), void *context, size_t count,
+                size_t jobs, const char *what)
+{
+    struct child *children = xcalloc(jobs, sizeof *children), *child;
+    size_t next = 0, running = 0;
+
+    while (next < count || running > 0) {
+        struct error err = {0};
+        int status = 0;
+
+        if (next < count && running < jobs) {
+            struct indexed indexed = {body, context, next};
+
+            child = child_find(children, jobs, 0);
+            if (child_start(child, run_indexed, &indexed, what, &err)) {
+                ended(context, next, &err);
+            } else {
+                child->index = next;
+                running++;
+            }
+            next++;
+        } else {
+            pid_t pid = await(-1, &status);
+
+            if (pid < 0)
+                BUG("%s: cannot wait: %s", what, strerror(errno));
+            child = child_find(children, jobs, pid);
+            if (!child)
+                continue;
+            size_t index = child->index;
+            child_end(child, status, what, &err);
+            running--;
+            ended(context, index, &err);
+        }
+        error_release(&err);
     }
-    close(words);
-    return result;
+    free(children);
 }

@@ -13,13 +13,13 @@ struct command {
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_collective, cmd_plot, cmd_import, cmd_list, cmd_help,
-    cmd_schema;
+    cmd_schema, cmd_validate;
 const struct command *command_at(size_t index);      /* NULL past the last */
 void command_help(const struct command *command, FILE *out);
 
 /* What several commands accept. */
 struct arguments {
-    const char *positional[4];
+    const char *positional[256];
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;

@@ -2,6 +2,7 @@
 
 #include "cmd.h"
 #include "data.h"
+#include "paper.h"
 
 static void list_strategies(FILE *out)
 {
@@ -127,6 +128,11 @@ static void help_overview(void)
     puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or OPERATION (figures)");
 }
 
+/* What files may hold. */
+static const struct { const char *name; const struct table *table; } table_topics[] = {
+    {"scenario", &scenario_table}, {"paper", &paper_table},
+};
+
 static const char *topic_candidate(size_t i, const void *context)
 {
     size_t n = 0;
@@ -144,7 +150,7 @@ static const char *topic_candidate(size_t i, const void *context)
     for (size_t k = 0; collective_op_names[k]; k++)
         if (n++ == i)
             return collective_op_names[k];
-    return n == i ? "scenario" : NULL;
+    return i < n || i - n >= COUNT(table_topics) ? NULL : table_topics[i - n].name;
 }
 
 /* Schedules and collectives may share a name, and one is also that of an operation: all of them are shown. */
@@ -179,13 +185,15 @@ static int help_topic(const struct command *command, const char *topic)
         }
     if (help_names(topic))
         return EXIT_OK;
-    if (!strcmp(topic, "scenario")) {
-        field_help(&scenario_table, 0, stdout);
-        return EXIT_OK;
-    }
+    for (size_t i = 0; i < COUNT(table_topics); i++)
+        if (!strcmp(topic, table_topics[i].name)) {
+            field_help(table_topics[i].table, 0, stdout);
+            return EXIT_OK;
+        }
     meant = nearest(topic, topic_candidate, NULL);
     return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected a command, 'scenario', a schedule, a collective or its operation");
+                       meant ? "'?" : "; expected a command, 'scenario', 'paper', a schedule, a collective or its "
+                                      "operation");
 }
 
 static int help_main(const struct command *command, int argc, char **argv)
@@ -203,7 +211,7 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | scenario | SCHEDULE | COLLECTIVE | OPERATION]",
+    .usage = "[COMMAND | scenario | paper | SCHEDULE | COLLECTIVE | OPERATION]",
     .brief = "Explains a command, the scenario's keys, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help gpipe\n  dtsim help all_gather\n",
     .main = help_main,

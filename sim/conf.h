@@ -35,6 +35,8 @@ int conf_parse(struct arena *arena, const char *name, const char *text, size_t l
 struct node *node_get(const struct node *mapping, const char *key);
 /* The same along a dotted path: "strategy.tensor". */
 struct node *node_at(const struct node *root, const char *path);
+/* Whether the value is null, ~ or nothing. */
+bool node_is_null(const struct node *node);
 /* Where the key's value stands, or, when it was left out, where the mapping begins. */
 struct loc node_loc(const struct node *mapping, const char *key);
 
@@ -50,6 +52,10 @@ void node_put(struct arena *arena, struct node *mapping, const char *key, struct
  * the way is an error; list items are named by number ("model.layers.0.forward"). Aliased parts are changed for this
  * path alone. Messages name the place "--set PATH=VALUE". Error code: EXIT_USAGE when there is no '=' or path. */
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err);
+
+/* The same with a value that is a node: `path` stands at `loc`, which messages name. Its parts must not be empty. */
+int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,
+             struct error *err);
 
 /* The tree as YAML, block style; short mappings and sequences of scalars in flow style. Reads back to the same tree. */
 void node_print(const struct node *root, FILE *out);

@@ -32,6 +32,11 @@ struct node *node_mapping(struct arena *arena)
     return node_new(arena, NODE_MAPPING);
 }
 
+bool node_is_null(const struct node *node)
+{
+    return node->kind == NODE_SCALAR && !node->quoted && text_is_null(node->text);
+}
+
 /* Arrays of its own with room for `capacity`, so that a copy of a node can change without the original. */
 static void node_reserve(struct arena *arena, struct node *node, size_t capacity)
 {

@@ -110,7 +110,7 @@ static int value_put(struct arena *arena, struct node *root, const struct path *
             *child = value;
             return 0;
         }
-        if (!*child || ((*child)->kind == NODE_SCALAR && !(*child)->quoted && text_is_null((*child)->text))) {
+        if (!*child || node_is_null(*child)) {
             *child = node_mapping(arena);
             (*child)->loc = loc;
         } else if ((*child)->kind == NODE_SCALAR) {
@@ -126,11 +126,37 @@ static int value_put(struct arena *arena, struct node *root, const struct path *
     }
 }
 
+/* Changes a copy of what is on the way, so that a failure changes nothing. */
+static int change(struct arena *arena, struct node *root, const struct path *path, struct node *value, struct loc loc,
+                  struct error *err)
+{
+    struct node *changed;
+
+    if (path->count + height(value) > CONF_MAX_DEPTH)
+        return error_add(err, EXIT_INPUT, loc, "nested more than %d deep", CONF_MAX_DEPTH);
+    if (root->kind == NODE_SCALAR)
+        return error_add(err, EXIT_INPUT, loc, "the file holds no mapping to change");
+    changed = node_copy(arena, root);
+    if (value_put(arena, changed, path, value, loc, err))
+        return -1;
+    *root = *changed;
+    return 0;
+}
+
+int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,
+             struct error *err)
+{
+    struct path parts;
+
+    return path_split(arena, path, strlen(path), loc, &parts, err) || change(arena, root, &parts, value, loc, err) ? -1
+                                                                                                                  : 0;
+}
+
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err)
 {
     struct loc loc = {arena_printf(arena, "--set %s", assignment), 0, 0};
     const char *equals = strchr(assignment, '=');
-    struct node *value, *changed;
+    struct node *value;
     struct path path;
 
     if (conf_check_text(loc.file, assignment, strlen(assignment), true, err))
@@ -144,13 +170,5 @@ int conf_set(struct arena *arena, struct node *root, const char *assignment, str
     else if (conf_read(arena, loc.file, equals + 1, strlen(equals + 1), true, &value, err))
         return -1;
     value->loc = loc;
-    if (path.count + height(value) > CONF_MAX_DEPTH)
-        return error_add(err, EXIT_INPUT, loc, "nested more than %d deep", CONF_MAX_DEPTH);
-    if (root->kind == NODE_SCALAR)
-        return error_add(err, EXIT_INPUT, loc, "the file holds no mapping to change");
-    changed = node_copy(arena, root);
-    if (value_put(arena, changed, &path, value, loc, err))
-        return -1;
-    *root = *changed;
-    return 0;
+    return change(arena, root, &path, value, loc, err);
 }

@@ -174,3 +174,10 @@ const char *data_resolve(struct arena *arena, const char *folder, const char *wh
     }
     return path;
 }
+
+const char *data_stem(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}

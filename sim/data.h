@@ -13,6 +13,8 @@ const char **data_names(struct arena *arena, const char *folder);
  * (loc.file), else a name in `folder`. Reports "unknown ...; did you mean ...?" with EXIT_INPUT; NULL then. */
 const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
                          struct error *err);
+/* "scenarios/tour/01-gpipe.yaml" is called 01-gpipe. */
+const char *data_stem(struct arena *arena, const char *path);
 /* `path` as seen from the folder of `file`, unless absolute. */
 const char *data_beside(struct arena *arena, const char *file, const char *path);
 

@@ -26,11 +26,6 @@ int reading_fail(const struct reading *reading, struct loc loc, const char *key,
     return -1;
 }
 
-bool node_is_null(const struct node *node)
-{
-    return node->kind == NODE_SCALAR && !node->quoted && text_is_null(node->text);
-}
-
 int reading_unexpected(const struct reading *reading, const struct node *node, const char *key, const char *expected)
 {
     char shown[CLIP_SIZE];

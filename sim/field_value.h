@@ -29,7 +29,6 @@ const char *choice_at(const struct field *field, size_t i);
 char *choices_text(struct arena *arena, const struct field *field);
 /* What an INT, BOOL, QUANTITY or STRING is called where something else is found: "an integer". */
 const char *value_expectation(const struct field *field);
-bool node_is_null(const struct node *node);
 
 /* The bounds that hold: true and the bound where there is one. An integer's outermost bounds are those of int. */
 bool field_min(const struct field *field, double *min);

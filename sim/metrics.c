@@ -87,6 +87,25 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     free(reached);
 }
 
+/* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
+static void mean_works(struct metrics *metrics, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double forwards = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        double seconds = timeline->end[i] - timeline->start[i];
+
+        if (program->lanes.items[op->lane].kind != LANE_COMPUTE || op->what == WHAT_UPDATE)
+            continue;
+        forwards += op->what == WHAT_FORWARD && !op->continues;
+        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += seconds;
+    }
+    metrics->forward /= forwards;
+    metrics->backward /= forwards;
+}
+
 /* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
  * last forward. Too few of them: everything, which says that it is not steady. */
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
@@ -246,6 +265,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
+    mean_works(metrics, timeline);
     read_memory(metrics, &lowered->program);
     peak_memory(metrics, scenario, stages);
     averages(metrics);

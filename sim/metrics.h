@@ -46,6 +46,8 @@ struct metrics {
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
     double bubble;                   /* s, mean */
+    double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
+                                        backward is all but the forward and the update: recomputation too */
     struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
@@ -54,6 +56,17 @@ struct metrics {
 void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
                   const struct lowered *lowered, const struct timeline *timeline);
 void metrics_release(struct metrics *metrics);
+
+/* The metrics by name, as result.json has them. */
+struct metric {
+    const char *name;
+    size_t offset;                   /* of the double in struct metrics */
+    double unit;                     /* of what is printed, in SI units */
+    enum { METRIC_TIME, METRIC_RATE, METRIC_SHARE, METRIC_BYTES } kind;    /* RATE: work per iteration time */
+};
+const struct metric *metric_at(size_t index);                 /* NULL past the last */
+const struct metric *metric_find(const char *name);           /* NULL: there is none */
+double metric_value(const struct metrics *metrics, const struct metric *metric);    /* in its unit; NaN: undefined */
 
 /* Bytes of parameters, gradients and optimizer states on each GPU of a rank of the program; ZeRO's shares as in Rajbhandari
  * et al. 2020, section 5: stage 1 divides the optimizer states by the replicas, 2 also the gradients, 3 also the

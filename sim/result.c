@@ -77,27 +77,11 @@ json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
     struct scenario *scenario = run->scenario;
-    const struct { const char *key; double value; } numbers[] = {
-        {"iteration_time_s", m->iteration_time},
-        {"makespan_s", m->makespan},
-        {"samples_per_s", m->samples_per_s},
-        {"tokens_per_s", m->tokens_per_s},
-        {"model_tflops_per_gpu", m->model_flops_per_gpu / 1e12},
-        {"hardware_tflops_per_gpu", m->hardware_flops_per_gpu / 1e12},
-        {"mfu", m->mfu},
-        {"hfu", m->hfu},
-        {"bubble_fraction", m->bubble_fraction},
-        {"bubble_overhead", m->bubble_overhead},
-        {"utilization", m->utilization},
-        {"exposed_communication_s", m->exposed_communication},
-        {"communication_bytes_per_gpu", m->communication_bytes_per_gpu},
-        {"peak_memory_bytes", m->peak_memory},
-        {"energy_j", NAN},
-    };
     json_t *json = json_object();
 
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        json_object_set_new(json, numbers[i].key, number(numbers[i].value));
+    for (size_t i = 0; metric_at(i); i++)
+        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_object_set_new(json, "energy_j", json_null());
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :

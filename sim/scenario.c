@@ -295,14 +295,6 @@ static int resolve(struct scenario *scenario, struct error *err)
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 
-/* "scenarios/tour/01-gpipe.yaml" is called 01-gpipe. */
-static const char *stem(struct arena *arena, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
-
-    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
-}
-
 int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
                   struct error *err)
 {
@@ -313,7 +305,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
     scenario->arena = *arena;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
-        scenario->name = strcmp(name, "-") ? stem(&scenario->arena, name) : "stdin";
+        scenario->name = strcmp(name, "-") ? data_stem(&scenario->arena, name) : "stdin";
     return rc ? rc : resolve(scenario, err);
 }
 

@@ -74,6 +74,46 @@ static void test_failures(void **state)
     expect_failure(call_exit, &zero, "it failed with exit status 1: without a word");
 }
 
+enum { EACH = 7 };
+struct each { int *shared, failed, heard; };
+
+/* Its square into its place; number 3 dies. */
+static void square(void *context, size_t index)
+{
+    struct each *each = context;
+
+    each->shared[index] = (int)(index * index);
+    if (index == 3)
+        say_and_abort(NULL);
+}
+
+static void hear(void *context, size_t index, const struct error *err)
+{
+    struct each *each = context;
+
+    each->heard |= 1 << index;
+    each->failed += err->count > 0;
+    if (err->count > 0) {
+        assert_int_equal(index, 3);
+        assert_string_equal(err->messages[0].text, "it died of signal 6 (Aborted): first last words");
+    }
+}
+
+static void test_each(void **state)
+{
+    (void)state;
+    for (size_t jobs = 1; jobs <= 9; jobs += 2) {
+        struct each each = {.shared = child_share(EACH * sizeof(int))};
+
+        child_each(square, hear, &each, EACH, jobs, "it");
+        for (int i = 0; i < EACH; i++)
+            assert_int_equal(each.shared[i], i * i);
+        assert_int_equal(each.heard, (1 << EACH) - 1);
+        assert_int_equal(each.failed, 1);
+        child_unshare(each.shared, EACH * sizeof(int));
+    }
+}
+
 static void test_buffers_are_written_once(void **state)
 {
     FILE *file = tmpfile();
@@ -121,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_each),
         cmocka_unit_test(test_buffers_are_written_once),
         cmocka_unit_test(test_leaves_nothing_behind),
     };

@@ -68,7 +68,7 @@ static void platforms_are_sane(void **state)
         assert_string_equal(cluster.platform, names[count]);
         assert_non_null(cluster.title);
         assert_int_equal(cluster.nodes, 0);
-        assert_int_equal(cluster.gpus_per_node, 8);
+        assert_int_equal(cluster.gpus_per_node, strcmp(names[count], "dgx-2") ? 8 : 16);
         assert_false(cluster.ideal);
         assert_string_equal(cluster.gpu.name, cluster.gpu_name);
         assert_true(cluster.inside.bandwidth >= 10e9 && cluster.inside.bandwidth <= 1e12);
@@ -80,7 +80,7 @@ static void platforms_are_sane(void **state)
         assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
         assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     }
-    assert_int_equal(count, 6);
+    assert_int_equal(count, 7);
 }
 
 static void platform_constants(void **state)
@@ -129,8 +129,8 @@ static void data_of_ones_own(void **state)
     write_file("platforms/README", "");
     assert_int_equal(setenv("DTSIM_DATA", folder, 1), 0);
     const char **names = data_names(&arena, "platforms");
-    static const char *const expected[] = {"dgx-1-v100", "dgx-a100", "dgx-h100", "hgx-h200", "mine", "pcie-10gbe",
-                                           "pcie-25gbe"};
+    static const char *const expected[] = {"dgx-1-v100", "dgx-2", "dgx-a100", "dgx-h100", "hgx-h200", "mine",
+                                           "pcie-10gbe", "pcie-25gbe"};
     for (size_t i = 0; i < COUNT(expected); i++)
         assert_string_equal(names[i], expected[i]);
     assert_null(names[COUNT(expected)]);

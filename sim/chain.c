@@ -1,0 +1,253 @@
+#include "chain_internal.h"
+
+#include <string.h>
+
+/* A plan as it is put together. */
+struct draft {
+    struct chain_plan plan;
+    double peak, largest;        /* B: most in use in the backward phase; the largest part that was offloaded */
+    double duration;             /* s */
+};
+static void step(struct draft *draft, bool backward, int layer)
+{
+    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){backward, (size_t)layer};
+}
+
+static void use(struct draft *draft, double bytes)
+{
+    draft->peak = fmax(draft->peak, bytes);
+}
+
+/* Computes a segment again, and its backward; `used` is what is held already, its input included. */
+static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
+{
+    const struct chain_layer *layer = &planner->layers[s];
+    int how = planner->how[chain_at(planner, s, t, m)], next = how == SAVE_ALL ? s + 1 : how;
+    double input = next < t ? planner->layers[next].input : 0;
+    int left = m - (next < t ? planner->input[next] : 0);
+
+    if (how == SAVE_ALL) {
+        used += rest_of(layer);
+        left -= planner->rest[s];
+    }
+    use(draft, used + input);
+    for (int l = s; l < next; l++) {
+        step(draft, false, l);
+        draft->plan.recompute += planner->layers[l].forward;
+    }
+    if (next < t)
+        write_segment(planner, next, t, left, used + input, draft);
+    if (how == SAVE_ALL)
+        step(draft, true, s);
+    else
+        write_segment(planner, s, next, m, used, draft);
+}
+
+static void leave(struct draft *draft, double bytes, bool offloaded)
+{
+    *(offloaded ? &draft->plan.offloaded : &draft->plan.held) += bytes;
+    if (offloaded)
+        draft->largest = fmax(draft->largest, bytes);
+}
+
+/* The first pass from layer s, whose input is held, and the backward phase down to it. What was offloaded is there
+ * again when its backward begins. */
+static void write_first(const struct planner *planner, int s, int budget, double used, struct draft *draft)
+{
+    struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
+    double rest = way.saves ? rest_of(&planner->layers[s]) : 0;
+    double input = way.next < planner->n ? planner->layers[way.next].input : 0;
+    int left = budget - (way.saves && !way.offloads_rest ? planner->rest[s] : 0) -
+               (way.next < planner->n && !way.offloads_input ? planner->input[way.next] : 0);
+
+    draft->plan.kept[s].rest = way.saves;
+    draft->plan.kept[s].rest_offloaded = way.offloads_rest;
+    leave(draft, rest, way.offloads_rest);
+    if (way.next < planner->n) {
+        draft->plan.kept[way.next].input = true;
+        draft->plan.kept[way.next].input_offloaded = way.offloads_input;
+        leave(draft, input, way.offloads_input);
+        write_first(planner, way.next, left,
+                    used + (way.offloads_rest ? 0 : rest) + (way.offloads_input ? 0 : input), draft);
+    }
+    use(draft, used + rest);
+    if (way.saves)
+        step(draft, true, s);
+    else
+        write_segment(planner, s, way.next, budget + planner->spare, used, draft);
+}
+
+/* Seconds of a micro-batch, transfers to the host and back beside the kernels. */
+static double duration(const struct planner *planner, const struct chain_plan *plan)
+{
+    double backward = plan->recompute, moving = 0;
+
+    for (int l = 0; l < planner->n; l++)
+        backward += planner->layers[l].backward;
+    if (plan->offloaded > 0)
+        moving = plan->offloaded / planner->host_bandwidth;
+    return fmax(planner->sum[planner->n], moving) + fmax(backward, moving);
+}
+
+static void draft_init(struct draft *draft, struct arena *arena, size_t n)
+{
+    *draft = (struct draft){.duration = INFINITY};
+    draft->plan.kept = ARENA_ARRAY(arena, struct chain_kept, n);
+    /* at each level of the recursion a layer is computed once, and there are at most n levels */
+    draft->plan.steps = ARENA_ARRAY(arena, struct chain_step, n * (n + 2));
+}
+
+/* The plan with `in_flight` micro-batches that keep at most `budget` slots each, as fill_first has found it. */
+static void write_plan(const struct planner *planner, double memory, int in_flight, int budget, struct draft *draft)
+{
+    bool offloads = planner->offloaded > 0;
+    double input = planner->layers[0].input;
+    int left = budget - (offloads ? 0 : planner->input[0]);
+    struct chain_plan *plan = &draft->plan;
+
+    *draft = (struct draft){.plan = {.kept = plan->kept, .steps = plan->steps}, .duration = INFINITY};
+    if (left < 0 || isinf(planner->first[left]))
+        return;
+    memset(plan->kept, 0, (size_t)planner->n * sizeof *plan->kept);
+    plan->kept[0] = (struct chain_kept){.input = true, .input_offloaded = offloads && input > 0};
+    leave(draft, input, plan->kept[0].input_offloaded);
+    write_first(planner, 0, left, input, draft);
+    plan->working = fmax(draft->peak - plan->held, 0) + draft->largest;
+    if (in_flight * plan->held + plan->working <= memory)
+        draft->duration = duration(planner, plan);
+}
+
+static void consider(struct draft *best, struct draft *trial)
+{
+    struct draft worse = *best;
+
+    if (trial->duration >= best->duration)
+        return;
+    *best = *trial;
+    *trial = worse;
+}
+
+/* One micro-batch has all the memory: a little more than there is, then less, because sizes were rounded. */
+static void plan_alone(struct planner *planner, double memory, struct draft *best, struct draft *trial)
+{
+    int most = (int)floor(memory / planner->slot + 0.5) + planner->rounding;
+
+    chain_first(planner, 0, most);
+    for (int budget = most; budget >= 0 && budget > most - 4 * planner->rounding; budget--) {
+        write_plan(planner, memory, 1, budget, trial);
+        if (isfinite(trial->duration)) {
+            consider(best, trial);
+            break;
+        }
+    }
+}
+
+/* Several share it: what each may keep, against what one needs at work, is tried out. */
+static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
+{
+    enum { TRIES = 16 };
+    int slots = (int)floor(memory / planner->slot + 0.5), most = slots / in_flight + 2;
+
+    for (int i = 0, tried = most + 1; i < TRIES && most >= 0; i++) {
+        int budget = most - (i < 4 ? i : most * (i - 3) / (TRIES - 3));
+
+        if (budget >= tried)
+            continue;
+        tried = budget;
+        chain_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
+        write_plan(planner, memory, in_flight, budget, trial);
+        consider(best, trial);
+    }
+}
+
+static void plan_memory(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
+{
+    if (memory < 0)
+        return;
+    if (in_flight == 1)
+        plan_alone(planner, memory, best, trial);
+    else
+        plan_shared(planner, memory, in_flight, best, trial);
+}
+/* What is on its way to the host or back takes room too: two of the largest parts. */
+static double moving_room(const struct planner *planner)
+{
+    double largest = 0;
+
+    for (int l = 0; l < planner->n; l++)
+        largest = fmax(largest, fmax(planner->layers[l].input, rest_of(&planner->layers[l])));
+    return 2 * largest;
+}
+
+/* What is kept longest, that of the first layers, goes to the host first: tries how many of them, a byte for nearly
+ * nothing, so that memory is all that counts, or for part of what its transfer takes. */
+static void plan_offloads(struct planner *planner, const struct chain_limit *limit, struct draft *best,
+                          struct draft *trial)
+{
+    static const double prices[] = {0.02, 0.4};
+    enum { TRIES = 8 };
+    int tries = planner->n < TRIES ? planner->n : TRIES;
+
+    for (size_t p = 0; p < COUNT(prices); p++)
+        for (int i = 1; i <= tries; i++) {
+            planner->offloaded = (planner->n * i + tries - 1) / tries;
+            planner->price = prices[p] / limit->host_bandwidth;
+            plan_memory(planner, limit->memory - moving_room(planner), limit->in_flight, best, trial);
+        }
+}
+
+static bool all_fits(const struct chain_layer *layers, size_t count, const struct chain_limit *limit)
+{
+    double saved = 0;
+
+    for (size_t l = 0; l < count; l++)
+        saved += layers[l].input + rest_of(&layers[l]);
+    return saved * limit->in_flight <= limit->memory;
+}
+
+static void keep_all(struct arena *arena, const struct chain_layer *layers, size_t count, struct chain_plan *plan)
+{
+    *plan = (struct chain_plan){
+        .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, count),
+    };
+    for (size_t l = count; l-- > 0;) {
+        plan->kept[l] = (struct chain_kept){.input = true, .rest = true};
+        plan->steps[plan->nsteps++] = (struct chain_step){true, l};
+        plan->held += layers[l].input + rest_of(&layers[l]);
+    }
+}
+
+int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
+               struct chain_plan *plan)
+{
+    struct planner planner = {
+        .layers = layers, .n = (int)count, .recompute = limit->recompute,
+        .host_bandwidth = limit->host_bandwidth,
+    };
+    struct arena scratch = {0};
+    struct draft best, trial;
+    int rc;
+
+    if (all_fits(layers, count, limit)) {
+        keep_all(arena, layers, count, plan);
+        return 0;
+    }
+    if (limit->memory <= 0)
+        return -1;
+    chain_tables(&planner, &scratch, limit->memory);
+    draft_init(&best, &scratch, count);
+    draft_init(&trial, &scratch, count);
+    plan_memory(&planner, limit->memory, limit->in_flight, &best, &trial);
+    if (limit->host_bandwidth > 0)
+        plan_offloads(&planner, limit, &best, &trial);
+    rc = isinf(best.duration) ? -1 : 0;
+    if (!rc) {
+        *plan = best.plan;
+        plan->kept = ARENA_ARRAY(arena, struct chain_kept, count);
+        plan->steps = ARENA_ARRAY(arena, struct chain_step, plan->nsteps);
+        memcpy(plan->kept, best.plan.kept, count * sizeof *plan->kept);
+        memcpy(plan->steps, best.plan.steps, plan->nsteps * sizeof *plan->steps);
+    }
+    arena_release(&scratch);
+    return rc;
+}

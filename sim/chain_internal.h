@@ -1,0 +1,49 @@
+/* What the files of chain share: the tables of the dynamic programme, and its reading. */
+#ifndef DTSIM_CHAIN_INTERNAL_H
+#define DTSIM_CHAIN_INTERNAL_H
+
+#include "chain.h"
+
+#include <math.h>
+
+/* How a segment s..t-1 goes on: by saving all of s, or by running forward to j and coming back. */
+enum { SAVE_ALL = -1 };
+
+/* One way of the first pass on from a layer. */
+struct way {
+    int next;                    /* the layer that it reaches, whose input it keeps; 0: none is possible */
+    bool saves;                  /* all of the layer; else layers s..next-1 are computed again */
+    bool offloads_rest, offloads_input;  /* of what is saved of the layer; of layer `next` */
+};
+
+struct planner {
+    const struct chain_layer *layers;
+    int n, slots;
+    int rounding;                /* slots by which rounded sizes may be off, in all */
+    double slot;                 /* B */
+    double host_bandwidth;
+    bool recompute;
+    int *input, *rest;           /* slots of a layer's input, and of what else its backward needs */
+    double *sum;                 /* [s]: s of the forwards before layer s */
+    double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
+    int *how;                    /* [segment][m] */
+    double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
+    struct way *ways;            /* [s][budget] */
+    int offloaded;               /* what the first so many layers leave may be offloaded */
+    double price;                /* s for a byte offloaded */
+    int spare;                   /* slots that working memory has beyond the budget of the first pass */
+};
+
+/* Sizes become slots, and the table of segments is filled; everything lives in the arena. */
+void chain_tables(struct planner *planner, struct arena *arena, double memory);
+/* Fills the table of the first pass up to `budget` slots; working memory has `spare` slots more. */
+void chain_first(struct planner *planner, int spare, int budget);
+/* Where the table of segments tells of s..t-1 in m slots. */
+size_t chain_at(const struct planner *planner, int s, int t, int m);
+
+static inline double rest_of(const struct chain_layer *layer)
+{
+    return fmax(layer->saved - layer->input, 0);
+}
+
+#endif

@@ -1,0 +1,338 @@
+/* chain: plans of recomputation and offloading, against liveness counted from their steps, an exhaustive search over
+ * every schedule of short chains, and closed forms. */
+#include "chain.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MOST = 10 };
+
+static double uniform(uint64_t *seed)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*seed >> 40) / (double)(1 << 24);
+}
+
+static size_t random_chain(uint64_t *seed, struct chain_layer *layers, size_t most)
+{
+    size_t n = 1 + (size_t)(uniform(seed) * (double)most);
+
+    for (size_t l = 0; l < n; l++) {
+        layers[l] = (struct chain_layer){
+            .forward = 1 + floor(4 * uniform(seed)), .input = 1 + floor(3 * uniform(seed)),
+        };
+        layers[l].backward = 2 * layers[l].forward;
+        layers[l].saved = layers[l].input + floor(6 * uniform(seed));
+    }
+    return n;
+}
+
+static double total_saved(const struct chain_layer *layers, size_t n)
+{
+    double sum = 0;
+
+    for (size_t l = 0; l < n; l++)
+        sum += layers[l].saved;
+    return sum;
+}
+
+/* Where each value (the inputs, then the rests) is made and last used, counted backwards over the steps; the most
+ * that is alive at once. Offloaded values count from their first use in the backward phase on. */
+static double most_alive(const struct chain_layer *layers, size_t n, const struct chain_plan *plan, double *recompute)
+{
+    bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false};
+    double most = 0;
+
+    *recompute = 0;
+    for (size_t i = plan->nsteps; i-- > 0;) {
+        size_t l = plan->steps[i].layer;
+        double alive = 0;
+
+        assert_true(l < n);
+        if (plan->steps[i].backward) {
+            assert_false(backwarded[l]);
+            for (size_t k = 0; k < l; k++)          /* walking from the end: earlier layers' are later steps */
+                assert_true(backwarded[k]);
+            backwarded[l] = input[l] = rest[l] = true;
+        } else {
+            *recompute += layers[l].forward;
+            assert_false(layers[l].keep);
+            rest[l] = false;
+            if (l + 1 < n)
+                input[l + 1] = false;
+            input[l] = true;
+        }
+        for (size_t k = 0; k < n; k++)
+            alive += (input[k] ? layers[k].input : 0) + (rest[k] ? layers[k].saved - layers[k].input : 0);
+        most = fmax(most, alive);
+    }
+    for (size_t k = 0; k < n; k++) {
+        assert_true(backwarded[k]);
+        /* what is alive before the first step is what the first forward has left */
+        assert_true(!rest[k] || plan->kept[k].rest);
+        assert_true(!input[k] || plan->kept[k].input);
+    }
+    return most;
+}
+
+static void check_plan(const struct chain_layer *layers, size_t n, const struct chain_limit *limit,
+                       const struct chain_plan *plan)
+{
+    double held = 0, offloaded = 0, largest = 0, recompute, alive = most_alive(layers, n, plan, &recompute);
+
+    for (size_t l = 0; l < n; l++) {
+        const struct chain_kept *kept = &plan->kept[l];
+        double rest = kept->rest ? layers[l].saved - layers[l].input : 0, input = kept->input ? layers[l].input : 0;
+
+        *(kept->rest_offloaded ? &offloaded : &held) += rest;
+        *(kept->input_offloaded ? &offloaded : &held) += input;
+        largest = fmax(largest, fmax(kept->rest_offloaded ? rest : 0, kept->input_offloaded ? input : 0));
+    }
+    assert_true(fabs(held - plan->held) < 1e-9);
+    assert_true(fabs(offloaded - plan->offloaded) < 1e-9);
+    assert_true(fabs(recompute - plan->recompute) < 1e-9);
+    assert_true(limit->host_bandwidth > 0 || offloaded == 0);
+    assert_true(limit->recompute || recompute == 0);
+    if (offloaded == 0)
+        assert_true(alive <= plan->held + plan->working + 1e-9);
+    assert_true(limit->in_flight * plan->held + plan->working <= limit->memory * (1 + 1e-9));
+}
+
+static void test_valid(void **state)
+{
+    uint64_t seed = 1;
+    int fitting = 0, offloading = 0;
+
+    (void)state;
+    for (int i = 0; i < 150; i++) {
+        struct chain_layer layers[MOST];
+        size_t n = random_chain(&seed, layers, MOST);
+        struct arena arena = {0};
+        struct chain_plan plan;
+        struct chain_limit limit = {
+            .in_flight = 1 + (int)(4 * uniform(&seed)), .host_bandwidth = i % 2 ? 4 * uniform(&seed) : 0,
+            .recompute = i % 3 != 0,
+        };
+
+        limit.memory = (0.2 + uniform(&seed)) * total_saved(layers, n) * limit.in_flight;
+        layers[0].keep = i % 5 == 0;
+        layers[n - 1].keep = i % 7 == 0;
+        if (!chain_plan(&arena, layers, n, &limit, &plan)) {
+            check_plan(layers, n, &limit, &plan);
+            fitting++;
+            offloading += plan.offloaded > 0;
+        }
+        arena_release(&arena);
+    }
+    assert_true(fitting > 80 && offloading > 20);
+}
+
+/* Every schedule of a short chain: a state is which backwards are done, what is stored, and which input is at hand. */
+enum { SHORT = 4, STATES = (SHORT + 1) * (1 << SHORT) * (1 << SHORT) * (SHORT + 1) };
+struct search {
+    const struct chain_layer *layers;
+    int n;
+    double memory;
+    double least[STATES];
+    bool settled[STATES];
+};
+
+static int state_of(int todo, int inputs, int rests, int at_hand)
+{
+    return ((todo * (1 << SHORT) + inputs) * (1 << SHORT) + rests) * (SHORT + 1) + at_hand;
+}
+
+static void reach(struct search *search, int todo, int inputs, int rests, int at_hand, double time)
+{
+    double stored = 0;
+    int index = state_of(todo, inputs, rests, at_hand);
+
+    for (int l = 0; l < search->n; l++)
+        stored += (inputs >> l & 1 ? search->layers[l].input : 0) +
+                  (rests >> l & 1 ? search->layers[l].saved - search->layers[l].input : 0);
+    if (stored <= search->memory && time < search->least[index])
+        search->least[index] = time;
+}
+
+static void spread(struct search *search, int index)
+{
+    int at_hand = index % (SHORT + 1), rests = index / (SHORT + 1) % (1 << SHORT);
+    int inputs = index / (SHORT + 1) / (1 << SHORT) % (1 << SHORT), todo = index / (SHORT + 1) / (1 << SHORT) / (1 << SHORT);
+    double time = search->least[index];
+    int last = todo - 1;
+
+    for (int l = 0; l < search->n; l++) {
+        const struct chain_layer *layer = &search->layers[l];
+
+        if (l >= todo || !(inputs >> l & 1 || at_hand == l))
+            continue;
+        for (int choice = 0; choice < 4; choice++) {
+            int store = choice & 1 && l + 1 < search->n ? inputs | 1 << (l + 1) : inputs;
+
+            if (choice & 2 && !(inputs >> l & 1))
+                continue;
+            reach(search, todo, store, choice & 2 ? rests | 1 << l : rests, l + 1, time + layer->forward);
+        }
+    }
+    if (todo > 0 && inputs >> last & 1 && rests >> last & 1)
+        reach(search, last, inputs & ~(last ? 1 << last : 0), rests & ~(1 << last), 0,
+              time + search->layers[last].backward);
+}
+
+static double exhaustive(const struct chain_layer *layers, size_t n, double memory)
+{
+    static struct search search;
+    double best = INFINITY;
+
+    search = (struct search){.layers = layers, .n = (int)n, .memory = memory};
+    for (int i = 0; i < STATES; i++)
+        search.least[i] = INFINITY;
+    reach(&search, (int)n, 1, 0, 0, 0);
+    for (;;) {
+        int next = -1;
+
+        for (int i = 0; i < STATES; i++)
+            if (!search.settled[i] && isfinite(search.least[i]) && (next < 0 || search.least[i] < search.least[next]))
+                next = i;
+        if (next < 0)
+            break;
+        search.settled[next] = true;
+        if (next / (SHORT + 1) / (1 << SHORT) / (1 << SHORT) == 0)
+            best = fmin(best, search.least[next]);
+        spread(&search, next);
+    }
+    return best;
+}
+
+static double planned(const struct chain_layer *layers, size_t n, struct chain_limit limit)
+{
+    struct arena arena = {0};
+    struct chain_plan plan;
+    double time = INFINITY;
+
+    if (!chain_plan(&arena, layers, n, &limit, &plan)) {
+        time = plan.recompute;
+        for (size_t l = 0; l < n; l++)
+            time += layers[l].forward + layers[l].backward;
+    }
+    arena_release(&arena);
+    return time;
+}
+
+/* Persistent schedules (what is stored stays until its backward) are what the programme searches: never better than
+ * every schedule, and nearly always as good. A memory of a whole number of slots loses nothing to rounding. */
+static void test_optimal(void **state)
+{
+    uint64_t seed = 7;
+    int same = 0, both = 0;
+
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        struct chain_layer layers[SHORT];
+        size_t n = random_chain(&seed, layers, SHORT);
+        double memory = floor(total_saved(layers, n) * (0.5 + 0.5 * uniform(&seed)));
+        double least = exhaustive(layers, n, memory);
+        double time = planned(layers, n, (struct chain_limit){.memory = memory, .in_flight = 1, .recompute = true});
+
+        assert_true(time >= least - 1e-9);
+        if (isinf(time))
+            continue;
+        both++;
+        same += time < least * (1 + 1e-9);
+    }
+    assert_true(both > 25);
+    assert_true(same >= both * 9 / 10);
+}
+
+static void alike(struct chain_layer *layers, size_t n)
+{
+    for (size_t l = 0; l < n; l++)
+        layers[l] = (struct chain_layer){.forward = 1, .backward = 2, .input = 1, .saved = 10};
+}
+
+/* One input a layer and room for one layer's rest: Megatron's full recomputation. Alone, the last layer's backward
+ * follows its forward; with others in flight it is computed again too. */
+static void test_full_recomputation(void **state)
+{
+    struct chain_layer layers[MOST];
+
+    (void)state;
+    alike(layers, MOST);
+    assert_true(planned(layers, MOST, (struct chain_limit){MOST + 9, 1, 0, true}) == 3 * MOST + MOST - 1);
+    assert_true(planned(layers, MOST, (struct chain_limit){4 * MOST + 9.5, 4, 0, true}) == 3 * MOST + MOST);
+    assert_true(planned(layers, MOST, (struct chain_limit){4 * MOST * 10, 4, 0, true}) == 3 * MOST);
+    assert_true(isinf(planned(layers, MOST, (struct chain_limit){11.5, 1, 0, true})) == 0);
+    assert_true(isinf(planned(layers, MOST, (struct chain_limit){9.5, 1, 0, true})));
+    assert_true(isinf(planned(layers, MOST, (struct chain_limit){99, 1, 0, false})));
+}
+
+/* More memory never makes it slower, but for what rounding to slots costs. */
+static void test_memory_helps(void **state)
+{
+    struct chain_layer layers[MOST];
+    double before = INFINITY;
+
+    (void)state;
+    alike(layers, MOST);
+    for (double memory = 11; memory <= 101; memory += 2) {
+        double time = planned(layers, MOST, (struct chain_limit){memory, 1, 0, true});
+
+        assert_true(time <= before);
+        before = time;
+    }
+    assert_true(before == 3 * MOST);
+}
+
+static double both_ways(const struct chain_layer *layers, double memory, double bandwidth, bool recompute)
+{
+    struct arena arena = {0};
+    struct chain_plan plan;
+    double time = INFINITY, moving;
+
+    if (!chain_plan(&arena, layers, MOST, &(struct chain_limit){memory, 2, bandwidth, recompute}, &plan)) {
+        moving = plan.offloaded > 0 ? plan.offloaded / bandwidth : 0;
+        time = fmax(MOST, moving) + fmax(2 * MOST + plan.recompute, moving);
+    }
+    arena_release(&arena);
+    return time;
+}
+
+/* Both together are never slower than either alone, and faster where neither alone suffices. */
+static void test_combined(void **state)
+{
+    struct chain_layer layers[MOST];
+    int faster = 0;
+
+    (void)state;
+    alike(layers, MOST);
+    for (double memory = 50; memory <= 200; memory += 20)
+        for (double bandwidth = 1; bandwidth <= 8; bandwidth *= 2) {
+            double together = both_ways(layers, memory, bandwidth, true);
+            double again = both_ways(layers, memory, 0, true), away = both_ways(layers, memory, bandwidth, false);
+
+            assert_true(together <= fmin(again, away) * (1 + 1e-9));
+            faster += together < fmin(again, away) * 0.99;
+        }
+    assert_true(faster >= 3);
+    assert_true(both_ways(layers, 90, 1e9, false) < 3 * MOST * (1 + 1e-6));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_optimal),
+        cmocka_unit_test(test_full_recomputation),
+        cmocka_unit_test(test_memory_helps),
+        cmocka_unit_test(test_combined),
+    };
+
+    return cmocka_run_group_tests_name("chain", tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/* Errors, ratios, ranks, memory and bars, on a table whose predictions are closed forms: GPipe on a free network takes
+ * (M + P - 1) (F + B). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char base[] = "base:\n"
+                           "  model: {stages: {forward: 1 s, backward: 2 s, activation: 1 GB}}\n"
+                           "  cluster: ideal\n"
+                           "  batch: {micro_batches: 4}\n"
+                           "  strategy: {schedule: gpipe}\n"
+                           "  memory: {limit: 6 GB}\n";
+
+/* The paper of this text, in a file of its own; returns what paper_load says. */
+static int load(struct paper *paper, const char *text, struct error *err)
+{
+    char path[] = "/tmp/dtsim-paper-XXXXXX";
+    int file = mkstemp(path), rc;
+
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    assert_int_equal(write(file, base, strlen(base)), (ssize_t)strlen(base));
+    close(file);
+    rc = paper_load(path, paper, err);
+    unlink(path);
+    return rc;
+}
+
+static void run(struct paper *paper, struct validation *validation, const char *text, const char *rows)
+{
+    struct validation_options options = {.rows = rows, .jobs = 2};
+    struct error err = {0};
+
+    if (load(paper, text, &err) || validation_init(validation, paper, &options, &err) || err.count)
+        error_print(&err, stderr);
+    assert_int_equal(err.count, 0);
+}
+
+static void release(struct paper *paper, struct validation *validation)
+{
+    validation_release(validation);
+    paper_release(paper);
+}
+
+/* Predicted: 12, 15, 21 and 39 s; 1/3 samples... a stage's activations: 4 GB, of the last row 10 GB. */
+static const char table[] =
+    "source: a closed form\n"
+    "bars: {mean: 30, max: 49, bias: 5, rank: 1, memory: 0}\n"
+    "columns: [id, group, strategy.pipeline, batch.micro_batches, expect, measured.iteration_time_s,\n"
+    "          measured.samples_per_s, measured.utilization, relative_to]\n"
+    "rows:\n"
+    "  - [a, g, 1,  4, fits, 10, 0.5,   1,   ~]\n"
+    "  - [b, g, 2,  4, ~,    15, ~,   0.7,   a]\n"
+    "  - [c, g, 4,  4, oom,  42, ~,     ~,   a]\n"
+    "  - [d, h, 4, 10, oom,   ~, ~,     ~,   ~]\n";
+
+static void close_to(double found, double expected)
+{
+    if (isnan(expected) ? !isnan(found) : !(fabs(found - expected) < 1e-9))
+        fail_msg("found %.17g, expected %.17g", found, expected);
+}
+
+static void test_errors(void **state)
+{
+    struct validation validation;
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, table, NULL);
+    close_to(validation_error(&validation, 0, 5), 0.2);
+    close_to(validation_error(&validation, 1, 5), 0);
+    close_to(validation_error(&validation, 2, 5), -0.5);
+    close_to(validation_error(&validation, 3, 5), NAN);
+    /* A rate's error is that of the time behind it: 4 samples in 12 s, measured 2 s a sample. */
+    close_to(validation_error(&validation, 0, 6), 0.5);
+    close_to(validation_error(&validation, 1, 7), 0.1);
+    close_to(validation_relative_error(&validation, 0), NAN);
+    close_to(validation_relative_error(&validation, 1), 1 / 1.2 - 1);
+    close_to(validation_relative_error(&validation, 2), 0.5 / 1.2 - 1);
+    release(&paper, &validation);
+}
+
+static void test_summary(void **state)
+{
+    struct validation validation;
+    struct bar_result bars[BARS];
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, table, NULL);
+    const struct summary *summary = &validation.summaries[validation.first];
+    assert_int_equal(validation.first, 5);
+    assert_int_equal(summary->count, 3);
+    close_to(summary->mean, 0.7 / 3);
+    close_to(summary->bias, -0.3 / 3);
+    close_to(summary->max, -0.5);
+    assert_int_equal(summary->worst, 2);
+    close_to(summary->rank, 1);
+    assert_int_equal(summary->groups, 1);
+    assert_int_equal(validation.memory[0][0], 2);
+    assert_int_equal(validation.memory[0][1], 0);
+    assert_int_equal(validation.memory[1][0], 1);
+    assert_int_equal(validation.memory[1][1], 1);
+    assert_int_equal(validation_bars(&validation, bars), BARS);
+    for (int i = 0; i < BARS; i++)
+        assert_int_equal(bars[i].passed, !strcmp(bars[i].name, "mean") || !strcmp(bars[i].name, "rank"));
+    release(&paper, &validation);
+}
+
+static void test_rank(void **state)
+{
+    static const char swapped[] = "source: an order\n"
+                                  "columns: [id, group, strategy.pipeline, measured.iteration_time_s]\n"
+                                  "rows: [[a, g, 1, 1], [b, g, 2, 3], [c, g, 3, 2], [d, g, 4, 4],\n"
+                                  "       [e, h, 1, 3], [f, h, 2, 2], [g, h, 3, 1], [h, i, 1, 1], [i, i, 2, 2]]\n";
+    struct validation validation;
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, swapped, NULL);
+    /* Spearman: 1 - 6 sum d^2 / (n (n^2 - 1)) = 1 - 12/60 in g, -1 in h; i is no order. */
+    close_to(validation.summaries[3].rank, (0.8 - 1) / 2);
+    assert_int_equal(validation.summaries[3].groups, 2);
+    release(&paper, &validation);
+}
+
+static void test_selection(void **state)
+{
+    struct validation validation;
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, table, "b,d");
+    assert_false(validation.outcomes[0].selected);
+    assert_true(validation.outcomes[1].simulated);
+    assert_int_equal(validation.summaries[5].count, 1);
+    assert_int_equal(validation.memory[1][1], 1);
+    close_to(validation_relative_error(&validation, 1), NAN);
+    release(&paper, &validation);
+}
+
+/* What does not run is counted; the others are there. */
+static void test_failures(void **state)
+{
+    static const char failing[] = "source: one that fails\n"
+                                  "columns: [id, strategy.schedule, measured.iteration_time_s]\n"
+                                  "rows: [[a, gpipe, 12], [b, '1f2b', 12]]\n";
+    struct validation_options options = {.jobs = 2};
+    struct validation validation;
+    struct error err = {0};
+    struct paper paper;
+
+    (void)state;
+    assert_int_equal(load(&paper, failing, &err), 0);
+    assert_int_equal(validation_init(&validation, &paper, &options, &err), 0);
+    assert_int_equal(validation.failed, 1);
+    assert_int_equal(err.count, 1);
+    assert_int_equal(err.messages[0].loc.line, 3);
+    close_to(validation_error(&validation, 0, 2), 0);
+    error_release(&err);
+    release(&paper, &validation);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors),    cmocka_unit_test(test_summary),  cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_selection), cmocka_unit_test(test_failures),
+    };
+
+    return cmocka_run_group_tests_name("validation", tests, NULL, NULL);
+}
