@@ -48,6 +48,9 @@ static void print_run(const struct run *run, FILE *out)
             scenario_strategy(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
+    if (scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
+                scenario->simulation.seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,

@@ -143,6 +143,10 @@ static int show_main(const struct command *command, int argc, char **argv)
         show_platform(&scenario);
     else if (!rc)
         show_stages(&scenario, stages, stdout);
+    if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
+        plan_opportunistic(scenario_strategy(&scenario), &scenario.plan))
+        fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
+              stderr);
     code = report(&err);
     scenario_release(&scenario);
     return code;

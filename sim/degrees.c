@@ -133,12 +133,18 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
-/* One server would hold the experts of all others. */
-static int check_server(const struct scenario *scenario, struct error *err)
+/* One server would hold the experts of all others; and GPUs that meet in every layer cannot each choose their order. */
+static int check_companions(const struct scenario *scenario, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
-    if (spec->data_parallel != DATA_PARALLEL_SERVER || spec->context * spec->expert == 1)
+    if (spec->context * spec->expert == 1)
+        return 0;
+    if (plan_opportunistic(scenario_strategy(scenario), &scenario->plan))
+        return error_add(err, EXIT_INPUT, loc_of(scenario, spec->context > 1 ? "context" : "expert"),
+                         "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; expected "
+                         "1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
+    if (spec->data_parallel != DATA_PARALLEL_SERVER)
         return 0;
     return error_add(err, EXIT_INPUT, loc_of(scenario, spec->context > 1 ? "context" : "expert"),
                      "strategy: %s: does not go with a parameter server; expected 1, or 'data_parallel: ddp'",
@@ -148,5 +154,5 @@ static int check_server(const struct scenario *scenario, struct error *err)
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
     return check_context(scenario, err) | check_expert(scenario, err) | check_capacity(scenario, err) |
-           check_server(scenario, err);
+           check_companions(scenario, err);
 }

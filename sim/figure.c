@@ -160,13 +160,24 @@ static int check_slots(const struct scenario *scenario, const struct replayed *r
     return 0;
 }
 
+/* "S2" is the second rank; where ranks share stages, the second stage, and "S2.1" the first rank of it. */
+static int row_label(const struct plan *plan, int rank, char *buffer, size_t size)
+{
+    int stage = plan_global_stage(plan, rank, 0);
+
+    if (plan_sharers(plan, stage) > 1)
+        return snprintf(buffer, size, "S%d.%d", stage + 1, rank - plan_rank(plan, 0, stage, 0, NULL) + 1);
+    return snprintf(buffer, size, "S%d", (plan_shares(plan) ? stage : rank) + 1);
+}
+
 static void grid_row(const struct scenario *scenario, const struct replayed *replayed, int rank, int slots, FILE *out)
 {
     int next = 0, from, to;
     const struct row *row = &replayed->rows[rank];
     char cell[96];
 
-    fprintf(out, "S%d", rank + 1);
+    row_label(&scenario->plan, rank, cell, sizeof cell);
+    fputs(cell, out);
     for (size_t i = 0; i < row->count; i += action_length(row, i)) {
         int unused;
 
@@ -292,6 +303,11 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         return -1;
     slots = (int)lround(replayed.timeline.makespan / replayed.slot);
     label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
+    for (int rank = 0; rank < scenario->plan.stages; rank++) {
+        int length = row_label(&scenario->plan, rank, time, sizeof time);
+
+        label = length > label ? length : label;
+    }
     width = widest_cell(&replayed);
     cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
     error_release(&ignored);
@@ -300,7 +316,8 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
         size_t size = 0;
         FILE *memory = open_memstream(&line, &size);
 
-        fprintf(memory, "S%-*d ", label - 1, rank + 1);
+        row_label(&scenario->plan, rank, time, sizeof time);
+        fprintf(memory, "%-*s ", label, time);
         if (cells)
             draw_cells(&replayed, rank, slots, width, memory);
         else

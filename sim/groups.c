@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "sharers.h"
+
 /* The GPUs of replicas, `count` of them from `first` on and `step` apart. */
 static void print_replicas(const struct scenario *scenario, int t, int p, int first, int count, int step, FILE *out)
 {
@@ -101,4 +103,5 @@ void groups_print(const struct scenario *scenario, FILE *out)
         }
     print_replica_groups(scenario, out);
     print_places(scenario, out);
+    sharers_print(scenario, out);
 }

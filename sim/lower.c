@@ -90,27 +90,28 @@ static void make_lanes(struct lowering *lowering)
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int n = scenario_replicas(scenario), *gpus = xcalloc((size_t)n, sizeof *gpus), channels = spec->channels;
-    double buckets = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
+    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
+    double messages = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
         updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
-    for (int d = 0; d < n; d++)
+    for (int d = 0; d < data; d++)
         gpus[d] = scenario_gpu(scenario, 0, d, 0);
     if (!channels)
-        channels = collective_channels(&scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+        channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
-        double tensors = 0;
+        double tensors = 0, n = data * plan_sharers(&scenario->plan, s), buckets;
 
         for (size_t i = 0; i < stages[s].nslices; i++)
             tensors += (double)stages[s].slices[i].ntensors;
-        buckets += spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
+        buckets = spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
+        messages += 2 * n * (n - 1) * buckets / plan_sharers(&scenario->plan, s);
     }
     free(gpus);
     if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
         updates = scenario->plan.micro_batches;
-    return 2.0 * n * (n - 1) * channels * flows * buckets * updates;
+    return messages * channels * flows * updates;
 }
 
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
@@ -126,12 +127,12 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     int mode = scenario->simulation.collectives;
 
     lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
-    if (what == LOWER_COMPUTE || replicas * plan_directions(plan) == 1)
+    if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      plan_directions(plan) == 1;
+                      scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1;
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -144,7 +145,7 @@ static int check_operations(const struct scenario *scenario, double messages, co
     double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
                   scenario->plan.batches;
 
-    if (lowered->measured || lowered->replicas == 1)
+    if (lowered->measured)
         messages = 0;
     if (work + messages <= MOST)
         return 0;
@@ -203,7 +204,8 @@ static void allocate(struct lowering *lowering)
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
                                     (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) +
-                                                       lowering->plan->chunks * lowering->out->replicas * 2);
+                                        lowering->plan->chunks * lowering->out->replicas *
+                                            plan_most_holders(lowering->plan));
 }
 
 static void lowering_release(struct lowering *lowering)
@@ -225,8 +227,10 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     };
     double messages;
 
+    if (lowering.whole)      /* figures and orders show what was computed beforehand */
+        lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
-    messages = count_messages(scenario, stages, lowered->program.flows);
+    messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
     choose_mode(scenario, messages, what, lowered);
     if (check_operations(scenario, messages, lowered, err))
         return -1;

@@ -29,18 +29,19 @@ static int by_gpu(const void *a, const void *b)
 static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan), all = scenario_replicas(scenario) * directions;
+    int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
+    int all = scenario_replicas(scenario) * holders;
 
     *copies = xcalloc((size_t)all, sizeof **copies);
     for (int i = 0; i < all; i++) {
         struct copy_of *copy = &(*copies)[i];
 
-        copy->replica = i / directions;
-        copy->rank = plan_rank(lowering->plan, i % directions, stage, &copy->chunk);
+        copy->replica = i / holders;
+        copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
         copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
         copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
     }
-    if (directions > 1)      /* replicas alone are in order, and the first of them may stand for all */
+    if (holders > 1)         /* replicas alone are in order, and the first of them may stand for all */
         qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
     return all;
 }
@@ -82,7 +83,7 @@ void sync_init(struct sync *sync, struct lowering *lowering, int stage, bool exp
 
     *sync = (struct sync){.lowering = lowering, .stage = stage, .all = (int)all,
                           .groups = experts ? scenario->strategy.expert : 1,
-                          .here = lowering->out->replicas * plan_directions(lowering->plan)};
+                          .here = lowering->out->replicas * plan_holders(lowering->plan, stage)};
     if (sync->groups > 1)
         group_by_experts(copies, sync->all, sync->groups);
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);

@@ -70,6 +70,7 @@ struct lowering {
     uint32_t *collective_lane;       /* a program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
     bool whole;                      /* the iteration, not the compute alone */
+    int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
     bool failed;
 };
 
@@ -94,8 +95,8 @@ struct place lowering_place(const struct lowering *lowering, int replica, int ra
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
-/* The sync of one global stage: its holders are a rank in every replica, and in both directions. Those that hold the
- * same experts are a group, the holders of a group next to each other; or all are one group. */
+/* The sync of one global stage: its holders are a rank in every replica, or those that share it, in both directions.
+ * Holders of the same experts are a group, next to each other; or all are one group. */
 struct sync {
     struct lowering *lowering;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
@@ -129,6 +130,9 @@ void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Where the compute alone is lowered: ranks that share a stage wait at an update until all of them have done their
+ * backwards, as there is a sum to be made. */
+bool lower_meeting(struct lowering *lowering, int rank);
 /* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 

@@ -3,19 +3,21 @@
 
 #include <stdlib.h>
 
-/* Replicas that hold the same experts; or the same everything else. */
-static int sharers(const struct lowering *lowering, bool experts)
+/* How many hold the stage: all of it but its experts, or the same experts. */
+static int count_holders(const struct lowering *lowering, int stage, bool experts)
 {
     const struct scenario *scenario = lowering->scenario;
 
-    return scenario_replicas(scenario) * plan_directions(lowering->plan) / (experts ? scenario->strategy.expert : 1);
+    return scenario_replicas(scenario) * plan_holders(lowering->plan, stage) /
+           (experts ? scenario->strategy.expert : 1);
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
  * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
  * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM). */
-static void stage_buckets(const struct lowering *lowering, const struct stage *stage, struct buckets *buckets)
+static void stage_buckets(const struct lowering *lowering, int index, struct buckets *buckets)
 {
+    const struct stage *stage = &lowering->stages[index];
     const struct strategy_spec *spec = &lowering->scenario->strategy;
     double each = scenario_parameter_bytes(lowering->scenario).gradients, bytes[2] = {0};
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
@@ -27,7 +29,7 @@ static void stage_buckets(const struct lowering *lowering, const struct stage *s
             bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
             double *open = &bytes[experts];
 
-            *open += sharers(lowering, experts) > 1 ? slice->tensors[k] * each : 0;
+            *open += count_holders(lowering, index, experts) > 1 ? slice->tensors[k] * each : 0;
             if (!ddp || *open == 0 || *open < (buckets->count ? spec->bucket : spec->first_bucket))
                 continue;
             *GROW(buckets) = (struct bucket){.bytes = *open, .slice = i, .experts = experts};
@@ -44,13 +46,11 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
-    if (sharers(lowering, false) == 1)
-        return;
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        stage_buckets(lowering, &lowering->stages[s], &lowering->buckets[s]);
+        stage_buckets(lowering, s, &lowering->buckets[s]);
         any |= lowering->buckets[s].count > 0;
     }
-    if (any || scenario->strategy.zero == 3)
+    if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
         make_collective_lanes(lowering);
 }
 
@@ -97,7 +97,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
     int last = plan_global_stages(lowering->plan) - 1, flows = lowering->program->flows, chunk[2];
-    int rank[2] = {plan_rank(lowering->plan, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, &chunk[1])};
+    int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
                    (scenario->strategy.zero ? scenario_replicas(scenario) : 1);
@@ -143,7 +143,7 @@ static bool tied_rank(const struct lowering *lowering, int rank)
 
     return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
            !scenario_strategy(lowering->scenario)->asynchronous &&
-           (plan_rank(lowering->plan, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, NULL) == rank);
+           (plan_rank(lowering->plan, 0, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, 0, NULL) == rank);
 }
 
 /* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
@@ -183,7 +183,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
                 deps[ndeps++] = holder->tied[t];
         }
         /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
-        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_directions(lowering->plan); i++)
+        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_holders(lowering->plan, stage);
+             i++)
             deps[ndeps++] = lowering->summed[stage][i];
     }
     for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
@@ -191,11 +192,31 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
-            .mb = -1, .stage = rank,
+            .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
     ++*updates;
+    return true;
+}
+
+bool lower_meeting(struct lowering *lowering, int rank)
+{
+    const struct plan *plan = lowering->plan;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+
+    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
+        for (int i = 0; i < sharers; i++)
+            if (holder_of(lowering, first + i, 0)->completed < count)
+                return false;
+        if (!lowering->summed[stage])
+            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sharers);
+        for (int i = 0; i < sharers; i++)
+            lowering->summed[stage][i] = holder_of(lowering, first + i, 0)->complete;
+        lowering->syncs[stage] = count;
+    }
+    lowering->updates[rank] = count;
     return true;
 }
 
@@ -246,7 +267,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     if (ndeps > 0)
         program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-            .stage = rank,
+            .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     return true;
 }

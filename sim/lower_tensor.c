@@ -40,9 +40,11 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
     }
     for (int direction = 0; direction < plan_directions(plan); direction++)
         for (int stage = 0; stage + 1 < plan_global_stages(plan); stage++)
-            if (!flows_alike(scenario, d, plan_rank(plan, direction, stage, NULL),
-                             plan_rank(plan, direction, stage + 1, NULL)))
-                return false;
+            for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
+                if (!flows_alike(scenario, d,
+                                 plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
+                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL)))
+                    return false;
     return true;
 }
 

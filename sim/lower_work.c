@@ -32,7 +32,7 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
 static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int dst = plan_rank(lowering->plan, from.direction, to, NULL), flows = lowering->program->flows;
+    int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
     int sender = program_rank(lowering, from.replica, from.rank);
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
@@ -156,7 +156,7 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
     bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
                     from < plan_global_stages(lowering->plan) &&
-                    plan_rank(lowering->plan, here.direction, from, NULL) != here.rank;
+                    plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
@@ -205,7 +205,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     } else if (work.kind == RECOMPUTE) {
         own = here.cell->forwarded;
         wanted = rule != RECOMPUTE_EARLY && !last;
-        if (rule == RECOMPUTE_WITH_GRADIENT)
+        if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
             arrival = here.cell->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
             arrival = (struct arrival){.first = here.cell->due, .count = 1};
@@ -218,10 +218,26 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
-    if (arrival.first == NO_OP)
+    if (arrival.first == NO_OP || (work.kind == RECOMPUTE && lowering->opportunistic))
         return true;
     wait_for(waits, arrival);
     return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work, waits);
+}
+
+/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
+ * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                                   const struct waits *waits)
+{
+    struct stage_work cost = lowering->stages[here.stage].work[work.kind];
+    struct arrival gradient = here.cell->gradient;
+    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+
+    op.advances = work.kind == FORWARD;
+    id = lower_compute(lowering, here, work, cost, op, waits);
+    if (work.kind == RECOMPUTE && gradient.first != NO_OP)
+        program_choose(lowering->program, (struct choice){id, gradient.first, gradient.count, most});
+    return id;
 }
 
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,
@@ -229,7 +245,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
 {
     const struct stage *costs = &lowering->stages[here.stage];
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
-    bool in_time = work.kind == BACKWARD && here.stage > 0 &&
+    bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
@@ -247,6 +263,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)
         return timed_backward(lowering, here, work, op, waits);
+    if (lowering->opportunistic)
+        return opportunistic_work(lowering, here, work, op, waits);
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
@@ -288,6 +306,15 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
     return dispatches > kernels ? kernels / dispatches : dispatches > 0;
 }
 
+/* After a meeting of those that share the rank's stage: what each had computed. */
+static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
+{
+    int stage = plan_global_stage(lowering->plan, rank, 0);
+
+    for (int i = 0; lowering->summed[stage] && i < plan_sharers(lowering->plan, stage); i++)
+        wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
+}
+
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
 bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
@@ -298,8 +325,10 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     double hidden;
 
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
-        if (lowering->whole &&
-            !(row->items[first].kind == UPDATE ? lower_update : lower_gather)(lowering, replica, rank))
+        bool updates = row->items[first].kind == UPDATE;
+
+        if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
+                            : updates && !lower_meeting(lowering, rank))
             return false;
         ++*cursor;
         return true;
@@ -309,6 +338,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
+    if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
+        wait_for_sharers(lowering, rank, &waits);
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);

@@ -62,14 +62,16 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     const struct program *program = timeline->program;
     const struct window *window = &metrics->window;
     double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
 
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && start <= window->to)
+        if (start >= window->from && (start < window->to || !window->steady))
             rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
         if (lane->kind != LANE_COMPUTE)
             continue;
@@ -84,6 +86,7 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     }
     for (int r = 0; r < program->ranks; r++)
         metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+    free(order);
     free(reached);
 }
 
@@ -137,20 +140,23 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane is in order, so one walk
- * tells. */
-static void read_memory(struct metrics *metrics, const struct program *program)
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
+ * walk tells. */
+static void read_memory(struct metrics *metrics, const struct timeline *timeline)
 {
+    const struct program *program = timeline->program;
     double *held = xcalloc((size_t)program->ranks, sizeof *held);
+    uint32_t *order = timeline_order(timeline);
 
     for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[i];
+        const struct op *op = &program->ops.items[order[i]];
         int rank = program->lanes.items[op->lane].rank;
 
         held[rank] += op->takes;
         metrics->ranks[rank].peak_activation = later(metrics->ranks[rank].peak_activation, held[rank]);
         held[rank] -= op->frees;
     }
+    free(order);
     free(held);
 }
 
@@ -266,7 +272,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, &lowered->program);
+    read_memory(metrics, timeline);
     peak_memory(metrics, scenario, stages);
     averages(metrics);
     count_flop(metrics, scenario, stages);
@@ -304,7 +310,7 @@ int metrics_check_memory(const struct metrics *metrics, const struct scenario *s
                      "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
                      "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
                      "anyway",
-                     metrics->peak_rank % scenario->plan.stages,
+                     plan_global_stage(&scenario->plan, metrics->peak_rank % scenario->plan.stages, 0),
                      unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
                      unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
                      scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");

@@ -65,7 +65,10 @@ static struct stage_table *place_stages(struct arena *arena, struct order *order
         stage[rank[i] * order->chunks + chunk[i]] = i % order->stages;
         direction[rank[i] * order->chunks + chunk[i]] = i / order->stages;
     }
-    *table = (struct stage_table){order->stages, order->directions, rank, chunk, stage, direction, chunks};
+    *table = (struct stage_table){
+        .stages = order->stages, .directions = order->directions, .rank = rank, .chunk = chunk, .stage = stage,
+        .direction = direction, .chunks = chunks,
+    };
     return table;
 }
 

@@ -36,8 +36,30 @@ uint32_t program_add(struct program *program, struct op op, const uint32_t *deps
     return id;
 }
 
+void program_choose(struct program *program, struct choice choice)
+{
+    BUG_IF(choice.op + 1 != program->ops.count || choice.first + choice.count > choice.op);
+    *GROW(&program->choices) = choice;
+}
+
+static int by_operation(const void *a, const void *b)
+{
+    const struct choice *x = a, *y = b;
+
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+const struct choice *program_choice(const struct program *program, uint32_t id)
+{
+    const struct choices *choices = &program->choices;
+
+    return choices->count ? bsearch(&(struct choice){.op = id}, choices->items, choices->count, sizeof *choices->items,
+                                    by_operation) : NULL;
+}
+
 void program_release(struct program *program)
 {
+    free(program->choices.items);
     free(program->ops.items);
     free(program->deps.items);
     free(program->lanes.items);
@@ -52,6 +74,30 @@ void timeline_init(struct timeline *timeline, const struct program *program)
     timeline->start = xcalloc(count, sizeof *timeline->start);
     timeline->end = xcalloc(count, sizeof *timeline->end);
     timeline->makespan = 0;
+}
+
+static int by_start(const void *a, const void *b, void *context)
+{
+    const struct timeline *timeline = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    if (timeline->start[x] != timeline->start[y])
+        return timeline->start[x] < timeline->start[y] ? -1 : 1;
+    if (timeline->end[x] != timeline->end[y])
+        return timeline->end[x] < timeline->end[y] ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+uint32_t *timeline_order(const struct timeline *timeline)
+{
+    size_t count = timeline->program->ops.count;
+    uint32_t *order = xcalloc(count + 1, sizeof *order);
+
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i;
+    if (timeline->program->choices.count)
+        qsort_r(order, count, sizeof *order, by_start, (void *)timeline);
+    return order;
 }
 
 void timeline_release(struct timeline *timeline)

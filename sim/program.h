@@ -1,6 +1,6 @@
 /* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run
- * in the order they were added. An operation also waits for its dependencies, which are earlier operations only; so the
- * order of ids is a topological order of everything. */
+ * in the order they were added, unless the lane has choices. An operation also waits for its dependencies, which are
+ * earlier operations only; so the order of ids is a topological order of everything. */
 #ifndef DTSIM_PROGRAM_H
 #define DTSIM_PROGRAM_H
 
@@ -25,6 +25,7 @@ struct op {
     uint8_t kind;            /* enum op_kind */
     uint8_t what;            /* enum op_what */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
+    bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
     uint32_t lane;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
     double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
@@ -43,6 +44,12 @@ struct lane {
     int index;               /* which of the rank's lanes of that kind: flow of the tensor group, channel */
 };
 
+/* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations
+ * from `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done
+ * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. Whatever a choice runs
+ * early may wait for nothing that comes after the choice in its own lane, or the program would stand still. */
+struct choice { uint32_t op, first, count, most; };
+
 /* Zero-initialise; program_release when done. Ids are indices. */
 struct program {
     int ranks;
@@ -50,11 +57,16 @@ struct program {
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
+    struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
 };
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */
 /* Appends the operation; the dependencies are copied, each an earlier operation. Returns its id. */
 uint32_t program_add(struct program *program, struct op op, const uint32_t *deps, size_t ndeps);
+/* A choice before the operation added last. */
+void program_choose(struct program *program, struct choice choice);
+/* The operation's choice, or NULL. */
+const struct choice *program_choice(const struct program *program, uint32_t id);
 void program_release(struct program *program);
 
 /* When every operation of a program started and ended, in seconds from 0. */
@@ -64,6 +76,9 @@ struct timeline {
     double makespan;         /* the latest end; 0 for an empty program */
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
+/* All ids, those of each lane in the order in which they ran: the order of ids, where no choices changed it. The caller
+ * frees it. */
+uint32_t *timeline_order(const struct timeline *timeline);
 void timeline_release(struct timeline *timeline);
 
 #endif

@@ -13,7 +13,8 @@ extern const char *const engine_names[];         /* NULL-terminated */
 int replay(enum engine engine, const struct program *program, const struct cluster *cluster,
            struct timeline *timeline, struct error *err);
 
-/* No contention: every transfer takes latency + bytes / bandwidth of its route. One pass, longest path; the oracle. */
+/* No contention: every transfer takes latency + bytes / bandwidth of its route. One pass, longest path; the oracle.
+ * (A program with choices is followed event by event.) */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
 /* SimGrid's flow-level network model on the cluster's links. SimGrid's engine is a singleton, one simulation a process:

@@ -1,3 +1,4 @@
+#include "agenda.h"
 #include "replay.h"
 
 #include <math.h>
@@ -11,11 +12,54 @@ static double duration(const struct op *op, const struct cluster *cluster)
     return route.latency + (isinf(route.bandwidth) ? 0 : op->amount / route.bandwidth);
 }
 
-/* Ids are in topological order and a lane keeps the order of ids, so one pass knows all that an operation waits for. */
+/* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
+ * later, as all that could end earlier has been settled. */
+static uint32_t take_earliest(struct agenda_known *open, const double *start)
+{
+    size_t earliest = 0;
+
+    BUG_IF(open->count == 0);
+    for (size_t i = 1; i < open->count; i++)
+        if (start[open->items[i]] < start[open->items[earliest]])
+            earliest = i;
+    uint32_t id = open->items[earliest];
+    open->items[earliest] = open->items[--open->count];
+    return id;
+}
+
+static void replay_choices(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    struct agenda agenda = {0};
+    struct agenda_known open = {0};
+    uint32_t id;
+
+    agenda_init(&agenda, program, cluster, timeline->start, timeline->end);
+    while (agenda.left) {
+        if (!agenda_take(&agenda, &id))
+            agenda_choose(&agenda, take_earliest(&open, timeline->start));
+        else if (program->ops.items[id].kind == OP_TRANSFER)
+            agenda_end(&agenda, id, timeline->start[id] + duration(&program->ops.items[id], cluster));
+        else
+            *GROW(&open) = id;
+    }
+    timeline->makespan = 0;
+    for (size_t i = 0; i < program->ops.count; i++)
+        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+    agenda_release(&agenda);
+    free(open.items);
+}
+
+/* Ids are in topological order and a lane without choices keeps the order of ids, so one pass knows all that an
+ * operation waits for. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
-    double *lane_free = xcalloc(program->lanes.count + 1, sizeof *lane_free);
+    double *lane_free;
 
+    if (program->choices.count) {
+        replay_choices(program, cluster, timeline);
+        return;
+    }
+    lane_free = xcalloc(program->lanes.count + 1, sizeof *lane_free);
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];

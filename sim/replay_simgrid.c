@@ -154,7 +154,15 @@ static void transfer(uint32_t id)
     agenda_end(&simulation.agenda, id, simgrid_get_clock());
 }
 
-static void work(int argc, char **argv);
+/* A lane's choice hangs on a transfer under way: it is made when its time has come. */
+static void choose(uint32_t id)
+{
+    double sleep = agenda_choice_time(&simulation.agenda, id) - simgrid_get_clock();
+
+    if (sleep > simulation.precision)
+        sg_actor_sleep_for(sleep);
+    agenda_choose(&simulation.agenda, id);
+}
 
 static void work(int argc, char **argv);
 
@@ -186,13 +194,24 @@ static void work(int argc, char **argv)
         simulation.promised--;
         do {
             share_work();
-            transfer(id);
+            if (simulation.program->ops.items[id].kind == OP_TRANSFER)
+                transfer(id);
+            else
+                choose(id);
             if (simulation.agenda.left == 0)
                 child_done();
         } while (agenda_ready(&simulation.agenda) > simulation.promised && agenda_take(&simulation.agenda, &id));
         simulation.idle++;
         sg_sem_acquire(simulation.work);
     }
+}
+
+static bool moves_bytes(const struct program *program, const struct cluster *cluster)
+{
+    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
+        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
+            return true;
+    return false;
 }
 
 /* Which GPUs transfers of bytes use: no other host is built, as loading many is slow. */
@@ -258,17 +277,21 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
                    struct error *err)
 {
     size_t count = program->ops.count, bytes = count * sizeof *timeline->start;
-    double *times = child_share(2 * bytes);
-    int result = 0;
+    double *times;
+    int result;
 
+    if (!moves_bytes(program, cluster)) {        /* then nothing can contend */
+        replay_ideal(program, cluster, timeline);
+        return 0;
+    }
+    times = child_share(2 * bytes);
     if (!times)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
     memset(&simulation, 0, sizeof simulation);
     simulation.program = program;
     simulation.cluster = cluster;
     agenda_init(&simulation.agenda, program, cluster, times, times + count);
-    if (simulation.agenda.left)
-        result = child_run(simulate, NULL, "the simgrid engine", err);
+    result = child_run(simulate, NULL, "the simgrid engine", err);
     agenda_release(&simulation.agenda);
     if (result == 0) {
         memcpy(timeline->start, times, bytes);

@@ -94,6 +94,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
+    json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
     json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
                                                    cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));

@@ -1,3 +1,4 @@
+#include "jitter.h"
 #include "result.h"
 
 #include <string.h>
@@ -13,6 +14,7 @@ int run_init(struct run *run, struct scenario *scenario, struct error *err)
     measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
     rc = lower(scenario, run->stages, LOWER_ITERATION, &measure, &run->lowered, err);
     if (!rc) {
+        jitter_apply(&run->lowered.program, scenario->simulation.jitter, scenario->simulation.seed);
         timeline_init(&run->timeline, &run->lowered.program);
         rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster,
                     &run->timeline, err);

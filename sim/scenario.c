@@ -5,6 +5,7 @@
 
 #include "data.h"
 #include "degrees.h"
+#include "sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -72,6 +73,18 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 #define STRATEGY_LOC(scenario, key)                                                                                    \
     node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
+
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
+}
 
 /* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
@@ -264,7 +277,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (placement_resolve(scenario, err) | resolve_order(scenario, err))
+    if (placement_resolve(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -275,7 +288,9 @@ static int resolve(struct scenario *scenario, struct error *err)
         .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
-    if (check_sharing(scenario, err) | check_model(scenario, err) | degrees_check(scenario, err) |
+    sharers_place(scenario);
+    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
+        degrees_check(scenario, err) |
         resolve_batch(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
@@ -286,7 +301,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
-    if (check_size(scenario, err))
+    if (check_size(scenario, err) | sharers_check(scenario, err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),

@@ -68,6 +68,7 @@ struct scenario {
     struct simulation_spec {
         const struct node *node;
         int engine, collectives, fold;
+        double jitter;                   /* standard deviation of a work's time, as a share of it */
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */

@@ -185,7 +185,31 @@ int plan_chunks(const struct plan *plan, int rank)
     return plan->placement == PLACEMENT_TABLE ? plan->table->chunks[rank] : plan->chunks;
 }
 
-int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk)
+int plan_sharers(const struct plan *plan, int global_stage)
+{
+    return plan->placement == PLACEMENT_TABLE && plan->table->sharers ? plan->table->sharers[global_stage] : 1;
+}
+
+bool plan_shares(const struct plan *plan)
+{
+    return plan_most_holders(plan) > plan_directions(plan);
+}
+
+int plan_holders(const struct plan *plan, int global_stage)
+{
+    return plan_directions(plan) * plan_sharers(plan, global_stage);
+}
+
+int plan_most_holders(const struct plan *plan)
+{
+    int most = 0;
+
+    for (int stage = 0; stage < plan_global_stages(plan); stage++)
+        most = plan_holders(plan, stage) > most ? plan_holders(plan, stage) : most;
+    return most;
+}
+
+int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk)
 {
     int turn = global_stage / plan->stages;
 
@@ -194,7 +218,7 @@ int plan_rank(const struct plan *plan, int direction, int global_stage, int *chu
 
         if (chunk)
             *chunk = plan->table->chunk[at];
-        return plan->table->rank[at];
+        return plan->table->rank[at] + mb % plan_sharers(plan, global_stage);
     }
     if (plan->placement == PLACEMENT_BIDIRECTIONAL)
         turn = direction;
@@ -225,6 +249,11 @@ char *work_format(const struct plan *plan, int rank, struct work work, char *buf
     return buffer;
 }
 
+int plan_opportunistic(const struct strategy *strategy, const struct plan *plan)
+{
+    return strategy->opportunistic ? strategy->opportunistic(plan) : 0;
+}
+
 int rows_updates(const struct row *rows)
 {
     int updates = 0;
@@ -249,22 +278,25 @@ static void versions_found(const struct row *row, int *found)
 int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank)
 {
     bool vertical = strategy->vertical_sync && strategy->vertical_sync(plan);
-    int total = plan_micro_batches(plan), newest = 0, done = 0, most = 1;
-    int *used = xcalloc((size_t)total, sizeof *used);
+    const struct row *row = &rows[rank];
+    int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1;
+    size_t oldest = 0;       /* the forward whose backward comes next, as backwards come in the same order */
 
     if (!strategy->asynchronous) {
         free(used);
         return 1;
     }
-    versions_found(&rows[vertical ? 0 : rank], used);
-    for (size_t i = 0; i < rows[rank].count; i++) {
-        struct work work = rows[rank].items[i];
-
-        /* the oldest that is still needed is that of the oldest micro-batch whose backward is to come */
-        if (work.kind == FORWARD && newest - used[done] + 1 > most)
-            most = newest - used[done] + 1;
-        newest += work.kind == UPDATE;
-        done += work.kind == BACKWARD && done + 1 < total;
+    if (!vertical)
+        versions_found(row, used);
+    for (int sharer = 0; vertical && sharer < plan_sharers(plan, 0); sharer++)
+        versions_found(&rows[plan_rank(plan, 0, 0, sharer, NULL)], used);
+    for (size_t i = 0; i < row->count; i++) {
+        while (oldest < i && row->items[oldest].kind != FORWARD)
+            oldest++;
+        if (row->items[i].kind == FORWARD && newest - used[row->items[oldest].mb] + 1 > most)
+            most = newest - used[row->items[oldest].mb] + 1;
+        newest += row->items[i].kind == UPDATE;
+        oldest += row->items[i].kind == BACKWARD;
     }
     free(used);
     return most;

@@ -34,15 +34,17 @@ enum placement {
     PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
     PLACEMENT_V,             /* two chunks: rank r holds r and 2P - 1 - r */
     PLACEMENT_BIDIRECTIONAL, /* two chunks, each of another copy of the whole model (a direction): r and P - 1 - r */
-    PLACEMENT_TABLE,         /* as plan.table says: of an order that somebody wrote */
+    PLACEMENT_TABLE,         /* as plan.table says: of an order that somebody wrote, or of stages that ranks share */
 };
 
-/* Any assignment of global stages to ranks. A rank's chunks are in the order of directions, then of stages. */
+/* Any assignment of global stages to ranks. A rank's chunks are in the order of directions, then of stages. Ranks in a
+ * row may share a stage: they hold it each, and take turns at the micro-batches. */
 struct stage_table {
     int stages, directions;
     const int *rank, *chunk;     /* [direction * stages + stage] */
     const int *stage, *direction;/* [rank * plan.chunks + chunk] */
     const int *chunks;           /* [rank]: how many it has, at most plan.chunks */
+    const int *sharers;          /* [stage]: on so many ranks from `rank` on; NULL: on one each */
 };
 
 /* The degrees that a schedule sees. */
@@ -82,7 +84,13 @@ struct strategy {
     bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
     int batches;             /* how many batches the rows hold when batch.count does not say; 0: always one */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
+    /* The rows are what was computed beforehand; at run time a rank whose recomputation comes before its gradient does
+     * its next forward instead, while that leaves at most so many micro-batches in flight on it (INT_MAX: always). 0 or
+     * NULL: it keeps to its row. */
+    int (*opportunistic)(const struct plan *plan);
     enum placement placement;
+    /* Of the options: how many ranks share each stage (of int; empty: one each). NULL: one each. */
+    const struct list *(*sharers)(const void *options);
     int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
     /* What the schedule cannot do, as errors at `loc`; or NULL. */
     int (*check)(const struct plan *plan, struct loc loc, struct error *err);
@@ -104,6 +112,9 @@ void rows_release(struct row *rows, int count);
 /* Whether the rows wait for each other forever, however fast they are. */
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
 
+/* strategy.opportunistic of the plan. */
+int plan_opportunistic(const struct strategy *strategy, const struct plan *plan);
+
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
 /* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and
@@ -122,8 +133,14 @@ int plan_global_stage(const struct plan *plan, int rank, int chunk);
 int plan_direction(const struct plan *plan, int rank, int chunk);
 /* How many chunks a rank has: plan.chunks, unless a table says otherwise. */
 int plan_chunks(const struct plan *plan, int rank);
-/* Where a global stage of a direction is: its rank and, if `chunk` is not NULL, the rank's chunk. */
-int plan_rank(const struct plan *plan, int direction, int global_stage, int *chunk);
+/* Where a micro-batch meets a global stage of a direction: the rank and, if `chunk` is not NULL, the rank's chunk. */
+int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk);
+/* How many ranks share the stage: micro-batches 0, 1, ... less than that meet it on them, one each. */
+int plan_sharers(const struct plan *plan, int global_stage);
+bool plan_shares(const struct plan *plan);           /* whether any ranks share a stage */
+/* How many ranks of a replica hold the stage's weights: its sharers, in both directions. */
+int plan_holders(const struct plan *plan, int global_stage);
+int plan_most_holders(const struct plan *plan);      /* of any stage */
 /* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 

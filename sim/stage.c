@@ -186,7 +186,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                          struct stage *stages)
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
-    int first_rank = plan_rank(&scenario->plan, 0, 0, NULL);
+    int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
 
     for (size_t s = 0; s < nstages; s++)
         stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
@@ -200,7 +200,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
                 ;
         add_layer(&stages[stage], scenario, &layers[i], block == begins[stage]);
         block += layers[i].role == LAYER_BLOCK;
-        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, NULL))
+        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
             add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
     }
     for (size_t s = 0; s < nstages; s++) {
@@ -338,7 +338,7 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
 
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
         stages[s].versions =
-            rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, NULL)) : 1;
+            rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, 0, NULL)) : 1;
     if (rows)
         rows_release(rows, scenario->plan.stages);
 }

@@ -71,6 +71,7 @@ void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
     double *held = xcalloc((size_t)program->ranks, sizeof *held);
+    uint32_t *order = timeline_order(&run->timeline);
 
     fputs("rank\tt\tbytes\n", out);
     for (int r = 0; r < program->ranks; r++) {
@@ -79,7 +80,8 @@ void memory_write(const struct run *run, FILE *out)
         held[r] = states.parameters + states.gradients + states.optimizer;
         fprintf(out, "%d\t0\t%.17g\n", r, held[r]);
     }
-    for (size_t i = 0; i < program->ops.count; i++) {
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         int rank = program->lanes.items[op->lane].rank;
 
@@ -90,6 +92,7 @@ void memory_write(const struct run *run, FILE *out)
         if (op->frees > 0)
             fprintf(out, "%d\t%.12g\t%.17g\n", rank, run->timeline.end[i], held[rank]);
     }
+    free(order);
     free(held);
 }
 

@@ -6,38 +6,78 @@
  *     S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .
  *     S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .
  *     S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~
- */
+ *
+ * Ranks may share a stage (1F1B-RR): they take turns at the minibatches, a minibatch's backward going to the rank of
+ * its forward, and sum their gradients at every update, after a minibatch each (DDP in runtime.py). That keeps them in
+ * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
+ * slowest stage may then wait. Between two shared stages that runtime turns a place further every round
+ * (communication.py, send): the same number of minibatches each, other ones. */
 #include "schedule.h"
+
+#include <math.h>
 
 struct pipedream_options {
     const struct node *node;
     bool vertical_sync;
+    struct list stage_replicas;
 };
 
 static const struct field fields[] = {
     {.key = "vertical_sync", .kind = FIELD_BOOL, .offset = offsetof(struct pipedream_options, vertical_sync),
      .fallback = "false", .brief = "every stage uses the version of the weights that the input stage used"},
+    {.key = "stage_replicas", .kind = FIELD_INTS, .offset = offsetof(struct pipedream_options, stage_replicas),
+     .min = 1, .max = 65536, .brief = "how many ranks share each stage, taking turns at the minibatches (1F1B-RR): "
+                                      "[3, 1] are two stages on four ranks; left out: one each"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of pipedream", .fields = fields, .count = COUNT(fields),
     .size = sizeof(struct pipedream_options), .node_offset = offsetof(struct pipedream_options, node),
 };
 
+/* Forwards before the first backward on the rank: what the ranks of its own and later stages have in flight between
+ * them, but one, is divided among those that share the stage (runtime.py, num_warmup_minibatches). */
+static int warm_up(const struct plan *plan, int rank)
+{
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int warm = (plan->stages - 1 - plan_rank(plan, 0, stage, 0, NULL)) / sharers, total = plan->micro_batches / sharers;
+
+    return warm < total ? warm : total;
+}
+
 static void row(struct row *row, const struct plan *plan, int rank)
 {
-    int behind = plan->stages - 1 - rank, total = plan->micro_batches;
-    int warm = behind < total ? behind : total;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int ahead = warm_up(plan, rank) * sharers, first = rank - plan_rank(plan, 0, stage, 0, NULL);
 
-    for (int mb = 0; mb < warm; mb++)
+    for (int mb = first; mb < ahead; mb += sharers)
         forward(row, 0, mb);
-    for (int mb = 0; mb < total; mb++) {
-        if (warm + mb < total)
-            forward(row, 0, warm + mb);
+    for (int mb = first; mb < plan->micro_batches; mb += sharers) {
+        if (ahead + mb < plan->micro_batches)
+            forward(row, 0, ahead + mb);
         if (plan->recompute)
             recompute(row, 0, mb);
         backward(row, 0, mb);
         update(row);
     }
+}
+
+static const struct list *sharers(const void *chosen)
+{
+    return chosen ? &((const struct pipedream_options *)chosen)->stage_replicas : NULL;
+}
+
+/* Stages that are updated at different rates have no versions in common. */
+static int check(const struct plan *plan, struct loc loc, struct error *err)
+{
+    const struct pipedream_options *chosen = plan->options;
+
+    for (int s = 1; chosen->vertical_sync && s < plan_global_stages(plan); s++)
+        if (plan_sharers(plan, s) != plan_sharers(plan, 0))
+            return error_add(err, EXIT_INPUT, loc,
+                             "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage "
+                             "0 on %d; expected as many ranks for all stages in stage_replicas", s, plan_sharers(plan, s),
+                             plan_sharers(plan, 0));
+    return 0;
 }
 
 static bool one_version(const struct plan *plan)
@@ -47,14 +87,16 @@ static bool one_version(const struct plan *plan)
 
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
+    if (plan_most_holders(plan) > 1)
+        return NAN;
     return (plan->micro_batches + plan->stages - 1) * (f + b + (plan->recompute ? r : 0));
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
-    int limit = plan->stages - rank;
+    int total = plan->micro_batches / plan_sharers(plan, plan_global_stage(plan, rank, 0)), warm = warm_up(plan, rank);
 
-    return limit < plan->micro_batches ? limit : plan->micro_batches;
+    return warm < total ? warm + 1 : total;
 }
 
 const struct strategy strategy_pipedream = {
@@ -67,11 +109,14 @@ const struct strategy strategy_pipedream = {
               "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .\n"
               "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .\n"
               "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~\n",
-    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions",
+    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; on a "
+               "stage of r ranks (F + B) / r at best, ceil(ranks from this stage on / r) in flight on each",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .asynchronous = true,
     .vertical_sync = one_version,
+    .sharers = sharers,
+    .check = check,
     .row = row,
     .ideal_makespan = ideal_makespan,
     .ideal_in_flight = ideal_in_flight,

@@ -6,22 +6,30 @@
  *     S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .
  *     S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .
  *     S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~
- */
+ *
+ * This table was computed beforehand, for a recomputation half as long as a backward and a free network. Varuna's run
+ * time (varuna/pipeline.py) does not know when the next stage's backward will end: coming to a recomputation, it looks
+ * whether the gradient has arrived, and if not does its next forward first. */
 #include "schedule.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
-enum { STATIC };
+enum { STATIC, OPPORTUNISTIC };
 
 struct varuna_options {
     const struct node *node;
-    int runtime;
+    int runtime, in_flight;
 };
 
 static const struct field fields[] = {
     {.key = "runtime", .kind = FIELD_CHOICE, .offset = offsetof(struct varuna_options, runtime),
-     .fallback = "static", .choices = (const char *const[]){"static", NULL},
-     .brief = "static: every rank keeps to the order that was computed beforehand"},
+     .fallback = "static", .choices = (const char *const[]){"static", "opportunistic", NULL},
+     .brief = "static: every rank keeps to the order that was computed beforehand; opportunistic: as Varuna runs it, a "
+              "rank whose next gradient is late does its next forward first"},
+    {.key = "in_flight", .kind = FIELD_INT, .offset = offsetof(struct varuna_options, in_flight), .min = 1,
+     .max = 1000000, .brief = "opportunistic: a forward goes first only while at most so many micro-batches are then "
+                              "between forward and backward on the rank; left out: always"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of varuna", .fields = fields, .count = COUNT(fields),
@@ -87,6 +95,15 @@ static void rows(struct row *rows, const struct plan *plan)
     free(stations);
 }
 
+static int opportunistic(const struct plan *plan)
+{
+    const struct varuna_options *chosen = plan->options;
+
+    if (!chosen || chosen->runtime == STATIC)
+        return 0;
+    return chosen->in_flight ? chosen->in_flight : INT_MAX;
+}
+
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     int behind = plan->stages - 1 - rank, limit = behind ? 3 * behind : 1;
@@ -109,6 +126,7 @@ const struct strategy strategy_varuna = {
                "rank; recomputed activations of one",
     .options = &options,
     .recompute = RECOMPUTE_JUST_IN_TIME,
+    .opportunistic = opportunistic,
     .rows = rows,
     .ideal_in_flight = ideal_in_flight,
 };

@@ -13,6 +13,10 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/conf.c ", NULL, " yaml.h "},
     {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
+    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h reference.h "
+     "sample.h statistics.h ", NULL},
+    {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective.h fold.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
     {"plots/", NULL, " base.h chart.h gantt.h plot.h tsv.h ", NULL},
@@ -30,7 +34,7 @@ static const struct rule rules[] = {
     {"sim/conf", NULL, " base.h conf.h conf_node.h conf_text.h units.h ", NULL},
 };
 
-static const char *const folders[] = {"sim", "plots", "strategies", "strategies/collectives"};
+static const char *const folders[] = {"sim", "plots", "strategies", "strategies/collectives", "calibration"};
 
 /* Whether one of the words between spaces is `name`, or (whole false) is how it begins. */
 static bool listed(const char *words, const char *name, bool whole)

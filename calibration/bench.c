@@ -1,0 +1,240 @@
+/* dtsim-bench: measures the kernels of training on the GPU of this machine; README.md says how. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base.h"
+#include "bench_options.h"
+#include "device.h"
+#include "sample.h"
+
+/* The most that operands may take: one product of the largest models in fp32 and some room for the sets. */
+#define MEMORY 32e9
+/* What one case may take of the time: less makes medians shaky, more shows nothing new. */
+#define CASE_SECONDS_MIN 0.01
+#define CASE_SECONDS_MAX 0.25
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static const char *built(char *text, size_t size)
+{
+    snprintf(text, size, "%s, %s, %s", matmul_built(), flash_built(), peers_built());
+    return text;
+}
+
+static struct bench_limits limits_of(const struct device *device, const struct bench_options *options)
+{
+    int version = 10 * device->major + device->minor, count = 1;
+
+    (void)cudaGetDeviceCount(&count);
+    return (struct bench_limits){
+        .memory = 0.5 * (double)device->space, .fp8 = version >= 89, .bf16 = version >= 80, .tf32 = version >= 80,
+        .flash = version >= 80 && flash_is_built(), .ranks = count < 16 ? count : 16, .collectives = peers_are_built(),
+        .quick = options->quick, .wanted = options->wanted,
+    };
+}
+
+/* The kernel module's own version where it can be read; the runtime knows only which CUDA it is made for. */
+static void write_driver(FILE *out)
+{
+    char line[256] = "", version[64] = "";
+    FILE *in = fopen("/proc/driver/nvidia/version", "r");
+    const char *at = in && fgets(line, sizeof line, in) ? strstr(line, "Module") : NULL;
+    int cuda = 0;
+
+    if (at)
+        for (at += strcspn(at, "0123456789"); at && *at && !*version; )
+            if (sscanf(at, "%63[0-9.]", version) != 1)
+                break;
+    if (in)
+        fclose(in);
+    (void)cudaDriverGetVersion(&cuda);
+    sample_comment(out, "driver", "%s%sfor CUDA %d.%d", version, *version ? ", " : "", cuda / 1000, cuda % 1000 / 10);
+}
+
+static double hertz(const struct device *device, enum cudaDeviceAttr which)
+{
+    int kilohertz = 0;
+
+    return cudaDeviceGetAttribute(&kilohertz, which, device->index) == cudaSuccess ? 1e3 * kilohertz : 0;
+}
+
+static void write_header(FILE *out, struct device *device, const struct bench_options *options)
+{
+    char text[256], date[64];
+    time_t seconds = time(NULL);
+    struct tm utc;
+    int runtime = 0;
+
+    (void)cudaRuntimeGetVersion(&runtime);
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    sample_comment(out, "gpu", "%s", device->name);
+    write_driver(out);
+    sample_comment(out, "cuda", "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    sample_comment(out, "date", "%s", date);
+    sample_comment(out, "sms", "%d", device->sms);
+    sample_comment(out, "clock_mhz", "%.0f", hertz(device, cudaDevAttrClockRate) / 1e6);
+    sample_comment(out, "memory_clock_mhz", "%.0f", hertz(device, cudaDevAttrMemoryClockRate) / 1e6);
+    sample_comment(out, "source", "dtsim-bench %s, seed %llu, %s", DTSIM_VERSION, (unsigned long long)options->seed,
+                   built(text, sizeof text));
+    sample_comment(out, "clock_under_load_mhz", "%.0f", device_clock(device) / 1e6);
+    sample_comment(out, "attention", "%s", flash_is_built() ? "fused, and as products and softmax"
+                                                           : "as products and softmax");
+    sample_comment(out, "data", "%s", "normally distributed; operands are not in the cache");
+    fprintf(out, "%s\n", SAMPLE_COLUMNS);
+    fflush(out);
+}
+
+/* Progress on stderr: on a terminal a line that is written over, else one every half minute. */
+struct progress {
+    double begin, last;
+    size_t measured, failed;
+    char why[320];               /* the first that failed */
+};
+
+static void show(struct progress *progress, size_t all)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    double time = now();
+
+    if (time - progress->last < (terminal ? 0.5 : 30))
+        return;
+    progress->last = time;
+    fprintf(stderr, "%s%zu of %zu shapes, %.0f s%s", terminal ? "\r" : "", progress->measured + progress->failed, all,
+            time - progress->begin, terminal ? "   " : "\n");
+}
+
+/* Measures one case and writes its row. -1: the GPU itself failed, nothing more can be measured. */
+static int measure(struct device *device, const struct bench_case *one, double seconds, FILE *out,
+                   struct progress *progress)
+{
+    struct series times = {0};
+    struct job job;
+
+    if (!job_open(&job, device, one) && !job_measure(&job, seconds, &times)) {
+        sample_row(out, one, series_summary(&times));
+        fflush(out);
+        progress->measured++;
+    } else if (progress->failed++ == 0) {
+        snprintf(progress->why, sizeof progress->why, "%s %s: %s", bench_kernel_names[one->kernel],
+                 bench_dtype_names[one->dtype], job.why);
+    }
+    job_close(&job);
+    free(times.items);
+    (void)cudaGetLastError();            /* what a case could not do is no fault of the next one */
+    return cudaStreamSynchronize(device->stream) == cudaSuccess ? 0 : -1;
+}
+
+static int measure_all(struct device *device, const struct bench_options *options, FILE *out)
+{
+    struct bench_limits limits = limits_of(device, options);
+    struct bench_cases cases = {0};
+    struct progress progress = {.begin = now()};
+    int rc = 0;
+
+    bench_cases_list(&cases, &limits, options->seed);
+    for (size_t i = 0; i < cases.count && !rc && !ferror(out); i++) {
+        double left = progress.begin + options->seconds - now();
+
+        if (left <= 0)
+            break;
+        rc = measure(device, &cases.items[i],
+                     fmin(CASE_SECONDS_MAX, fmax(CASE_SECONDS_MIN, 0.5 * left / (double)(cases.count - i))), out,
+                     &progress);
+        show(&progress, cases.count);
+    }
+    fprintf(stderr, "%s%zu of %zu shapes measured in %.0f s", isatty(STDERR_FILENO) ? "\r" : "", progress.measured,
+            cases.count, now() - progress.begin);
+    if (progress.failed)
+        fprintf(stderr, "; %zu could not be, the first: %s", progress.failed, progress.why);
+    fputc('\n', stderr);
+    free(cases.items);
+    if (rc)
+        fputs("dtsim-bench: the GPU failed; what was measured before is kept\n", stderr);
+    return rc ? EXIT_UNEXPECTED : EXIT_OK;
+}
+
+static int run(struct device *device, const struct bench_options *options)
+{
+    FILE *out = options->output ? fopen(options->output, "w") : stdout;
+    int code;
+
+    if (!out) {
+        fprintf(stderr, "dtsim-bench: cannot write '%s'\n", options->output);
+        return EXIT_UNEXPECTED;
+    }
+    write_header(out, device, options);
+    code = measure_all(device, options, out);
+    if (fflush(out) || ferror(out) || (out != stdout && fclose(out))) {
+        fputs("dtsim-bench: cannot write the samples\n", stderr);
+        return EXIT_UNEXPECTED;
+    }
+    return code;
+}
+
+static int run_checks(struct device *device, const struct bench_options *options)
+{
+    struct bench_limits limits = limits_of(device, options);
+    int wrong = check_all(device, &limits, stdout);
+
+    puts(wrong ? "some kernels are wrong or cannot be run: trust no sample of theirs" : "all kernels are right");
+    return wrong ? EXIT_UNEXPECTED : EXIT_OK;
+}
+
+/* The shapes for this GPU; without one, those for a GPU with every format, a peer and the room that is asked for. */
+static int list(const struct bench_options *options)
+{
+    struct bench_limits limits = {.memory = 0.5 * MEMORY, .fp8 = true, .bf16 = true, .tf32 = true,
+                                  .flash = flash_is_built(), .ranks = 1, .quick = options->quick,
+                                  .wanted = options->wanted};
+    struct bench_cases cases = {0};
+    struct device device;
+    char why[256];
+
+    if (!device_open(&device, options->device, MEMORY, options->seed, why, sizeof why)) {
+        limits = limits_of(&device, options);
+        device_close(&device);
+    }
+    bench_cases_list(&cases, &limits, options->seed);
+    for (size_t i = 0; i < cases.count; i++) {
+        const struct bench_case *one = &cases.items[i];
+
+        printf("%s,%s,%lld,%lld,%lld,%lld,%s,%lld\n", bench_kernel_names[one->kernel], bench_dtype_names[one->dtype],
+               (long long)one->batch, (long long)one->m, (long long)one->n, (long long)one->k,
+               bench_layout_names[one->layout], (long long)one->bytes);
+    }
+    free(cases.items);
+    return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options options;
+    struct device device;
+    char text[256];
+    int code = bench_options_parse(&options, argc, argv);
+
+    if (code)
+        return code;
+    if (options.help)
+        return bench_options_help(stdout, built(text, sizeof text)), EXIT_OK;
+    if (options.version)
+        return puts("dtsim-bench " DTSIM_VERSION), EXIT_OK;
+    if (options.list)
+        return list(&options);
+    if (device_open(&device, options.device, MEMORY, options.seed, text, sizeof text)) {
+        fprintf(stderr, "dtsim-bench: %s\n", text);
+        return EXIT_NO_TOOL;
+    }
+    code = options.check ? run_checks(&device, &options) : run(&device, &options);
+    device_close(&device);
+    return code;
+}

@@ -1,0 +1,153 @@
+#include "bench_options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECONDS 300
+#define SECONDS_QUICK 60
+
+static const struct option table[] = {
+    {"seconds", required_argument, NULL, 's'}, {"only", required_argument, NULL, 'O'},
+    {"seed", required_argument, NULL, 'S'}, {"output", required_argument, NULL, 'o'},
+    {"device", required_argument, NULL, 'd'}, {"quick", no_argument, NULL, 'q'}, {"check", no_argument, NULL, 'c'},
+    {"list", no_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static int usage(const char *format, const char *what)
+{
+    fputs("dtsim-bench: ", stderr);
+    fprintf(stderr, format, what);
+    fputs("; see 'dtsim-bench --help'\n", stderr);
+    return EXIT_USAGE;
+}
+
+/* How several names begin, and so what stands for all of them. */
+static const char *const families[] = {
+    "attention", "softmax", "layernorm", "rmsnorm", "gelu", "swiglu", "dropout-residual", "embedding", "cross-entropy",
+    "copy", "copy-host-to-device", "copy-device-to-host",
+};
+
+static const char *kernel_candidate(size_t i, const void *context)
+{
+    (void)context;
+    if (i < COUNT(families))
+        return families[i];
+    return i - COUNT(families) < BENCH_KERNELS ? bench_kernel_names[i - COUNT(families)] : NULL;
+}
+
+/* A name, or how some begin ("softmax", "copy"): what comes before a '-' of the whole. */
+static bool is_meant(const char *name, const char *word, size_t length)
+{
+    return !strncmp(name, word, length) && (name[length] == '\0' || name[length] == '-');
+}
+
+static int parse_only(struct bench_options *options, const char *list)
+{
+    for (const char *word = list; *word; word += strcspn(word, ",") + (word[strcspn(word, ",")] == ',')) {
+        size_t length = strcspn(word, ",");
+        char name[CLIP_SIZE], message[256];
+        const char *meant;
+        bool found = false;
+
+        for (int i = 0; i < BENCH_KERNELS; i++)
+            if (is_meant(bench_kernel_names[i], word, length))
+                options->wanted[i] = found = true;
+        if (found)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)length, word);
+        meant = nearest(name, kernel_candidate, NULL);
+        snprintf(message, sizeof message, meant ? "--only: unknown kernel '%s'; did you mean '%s'?"
+                                                : "--only: unknown kernel '%s'; the help lists them", name, meant);
+        return usage("%s", message);
+    }
+    return *list ? 0 : usage("--only%s: expected names with commas between", "");
+}
+
+static int parse_number(const char *option, const char *text, double low, double high, double *value)
+{
+    char *end, message[256];
+
+    errno = 0;
+    *value = strtod(text, &end);
+    if (end != text && !*end && !errno && isfinite(*value) && *value >= low && *value <= high)
+        return 0;
+    snprintf(message, sizeof message, "%s: expected a number from %g to %g, not '%.60s'", option, low, high, text);
+    return usage("%s", message);
+}
+
+static int take(struct bench_options *options, int letter, const char *value)
+{
+    double number = 0;
+    int rc = 0;
+
+    switch (letter) {
+    case 's': rc = parse_number("--seconds", value, 1, 86400, &options->seconds); break;
+    case 'S':
+        rc = parse_number("--seed", value, 0, 9007199254740992, &number);
+        options->seed = (uint64_t)number;
+        break;
+    case 'd':
+        rc = parse_number("--device", value, 0, 255, &number);
+        options->device = (int)number;
+        break;
+    case 'O': rc = parse_only(options, value); break;
+    case 'o': options->output = value; break;
+    case 'q': options->quick = true; break;
+    case 'c': options->check = true; break;
+    case 'l': options->list = true; break;
+    case 'h': options->help = true; break;
+    case 'V': options->version = true; break;
+    default: rc = EXIT_USAGE; break;             /* getopt has said why */
+    }
+    return rc;
+}
+
+int bench_options_parse(struct bench_options *options, int argc, char **argv)
+{
+    bool any = false;
+    int letter;
+
+    *options = (struct bench_options){.seed = 1};
+    optind = 1;
+    while ((letter = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
+        int rc = take(options, letter, optarg);
+
+        if (rc)
+            return rc;
+    }
+    if (optind < argc)
+        return usage("unexpected '%s'", argv[optind]);
+    for (int i = 0; i < BENCH_KERNELS; i++)
+        any = any || options->wanted[i];
+    for (int i = 0; i < BENCH_KERNELS && !any; i++)
+        options->wanted[i] = true;
+    if (options->seconds == 0)
+        options->seconds = options->quick ? SECONDS_QUICK : SECONDS;
+    return 0;
+}
+
+void bench_options_help(FILE *out, const char *built)
+{
+    fputs("dtsim-bench measures the kernels of training on the GPU of this machine and writes one CSV file of\n"
+          "samples, from which `dtsim calibrate fit` makes the GPU's profile.\n\n"
+          "  dtsim-bench --check                             are the kernels right? first of all\n"
+          "  dtsim-bench -o calibration/samples/h200.csv     a whole run\n"
+          "  dtsim-bench --quick --only matmul,launch        a tenth of the shapes of some kernels\n\n"
+          "  -o, --output FILE  where the samples go; standard output without it. Rows are written as they are\n"
+          "                     measured, in an order that makes a run that was stopped useful too\n"
+          "  --seconds N        stop after about N seconds (default 300, with --quick 60)\n"
+          "  --quick            a tenth of the shapes\n"
+          "  --only LIST        these kernels alone, by name or by how names begin (softmax, copy), commas between\n"
+          "  --seed N           another order, other random data (default 1)\n"
+          "  --device N         which GPU (default 0)\n"
+          "  --check            compare every kernel's result with one that the CPU computed, measure nothing\n"
+          "  --list             print the shapes that would be measured here, or on a large GPU where there is none\n"
+          "  --version          print the version\n\n", out);
+    fprintf(out, "built with: %s\n\nkernels:\n", built);
+    for (int i = 0; i < BENCH_KERNELS; i++)
+        fprintf(out, "  %-30s %s\n", bench_kernel_names[i], bench_kernel_texts[i]);
+}

@@ -1,0 +1,85 @@
+/* device: the GPU that is measured, and how one case is made ready, called and timed on it. */
+#ifndef DTSIM_DEVICE_H
+#define DTSIM_DEVICE_H
+
+#include <cuda_runtime_api.h>
+
+#include "base.h"
+#include "case.h"
+#include "statistics.h"
+
+struct device {
+    int index, sms, major, minor;
+    char name[256];
+    size_t cache;                /* bytes of the second-level cache */
+    size_t space;                /* bytes at `arena`, for operands */
+    char *arena;
+    void *workspace;             /* of cuBLASLt and cuDNN */
+    size_t workspace_size;
+    cudaStream_t stream, beside; /* where kernels run; what overlaps them */
+    cudaEvent_t start, stop;
+    uint64_t seed;
+    struct matmul *matmul;       /* these three belong to their files; NULL until needed */
+    struct flash *flash;
+    struct peers *peers;
+};
+
+/* One case made ready: its operands lie on the device, `sets` times, so that calls that take them in turn find nothing
+ * in the cache. Zero-initialise; job_close when done. */
+struct job {
+    struct device *device;
+    const struct bench_case *one;
+    int sets, noperands;
+    struct operand operands[OPERANDS_MAX];
+    size_t offsets[OPERANDS_MAX], set_bytes;
+    /* Enqueues one call on device->stream. Required. */
+    int (*call)(struct job *job, int set);
+    /* Keeps the streams busy for so long, so that what is enqueued meanwhile runs without gaps. Not required: a kernel
+     * on device->stream does. */
+    int (*hold)(struct job *job, uint64_t nanoseconds);
+    /* Not required. */
+    void (*close)(struct job *job);
+    bool host_bound;             /* the host takes part in a call: nothing can be enqueued ahead */
+    bool overlapped;             /* a call enqueues on device->beside too */
+    void *state;                 /* of the file that opened the job */
+    char why[256];               /* what failed */
+};
+
+/* The GPU, or -1 with a line in `why`. `memory`: the most bytes that operands may take. */
+int device_open(struct device *device, int index, double memory, uint64_t seed, char *why, size_t size);
+void device_close(struct device *device);
+/* The clock of the multiprocessors while products run, in Hz; 0 if it cannot be told. */
+double device_clock(struct device *device);
+
+/* -1 with job->why: this case cannot be run here. */
+int job_open(struct job *job, struct device *device, const struct bench_case *one);
+void job_close(struct job *job);
+void *job_operand(const struct job *job, int set, int operand);
+/* Each kind of job, tried by job_open; they fill call, hold, close and state. */
+int matmul_open(struct job *job);
+int flash_open(struct job *job);
+int kernels_open(struct job *job);
+int transfer_open(struct job *job);
+int peers_open(struct job *job);
+/* What a file keeps of a device between jobs; NULL is fine. */
+void matmul_free(struct matmul *matmul);
+void flash_free(struct flash *flash);
+void peers_free(struct peers *peers);
+/* For messages, the help and the header: "cuBLASLt 13.0.2" and so on, or "no cuDNN (...)". */
+const char *matmul_built(void);
+const char *flash_built(void);
+const char *peers_built(void);
+bool flash_is_built(void);
+bool peers_are_built(void);
+
+/* Calls the job over and over for about so many seconds (but at least a few times) and appends the seconds of a call,
+ * as the stream took it: several calls between two events where they are short. 0, or -1 with job->why. */
+int job_measure(struct job *job, double seconds, struct series *times);
+
+/* -1 and job->why unless the runtime succeeded. */
+int job_check(struct job *job, cudaError_t error, const char *what);
+
+/* Compares what kernels compute with reference_run on small shapes, a line each on `out`; how many differ. */
+int check_all(struct device *device, const struct bench_limits *limits, FILE *out);
+
+#endif
