@@ -14,18 +14,19 @@ static const struct {
     [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
     [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff"},
     [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000"},
+    [TONE_PACK] = {"0xb39ddb", "0x000000"},
     [TONE_UPDATE] = {"0x666666", "0xffffff"},
     [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
 };
 
 const char *const tone_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "update", "communication", NULL,
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update", "communication", NULL,
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 
 int tone_of(const char *kind)
 {
-    static const char *const moves[] = {"activation", "gradient", "sync"};
+    static const char *const moves[] = {"activation", "gradient", "sync", "weights"};
 
     for (int i = 0; i < TONE_COMMUNICATION; i++)
         if (strcmp(kind, tone_names[i]) == 0)

@@ -31,7 +31,7 @@ int utilization_draw(struct chart *chart);
 
 /* The kinds of work that charts tell apart, in the legend's order. */
 enum tone {
-    TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_UPDATE,
+    TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_PACK, TONE_UPDATE,
     TONE_COMMUNICATION,      /* activations, gradients and collectives alike */
     TONE_COUNT
 };

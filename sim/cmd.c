@@ -4,7 +4,7 @@
 #include <string.h>
 
 static const struct command *const commands[] = {
-    &cmd_run, &cmd_show, &cmd_check, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
+    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
     &cmd_list, &cmd_schema, &cmd_help,
 };
 

@@ -12,14 +12,15 @@ struct command {
     const char *options;             /* the rest of the help */
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
 };
-extern const struct command cmd_run, cmd_show, cmd_check, cmd_collective, cmd_plot, cmd_import, cmd_list, cmd_help,
-    cmd_schema, cmd_validate;
+extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import, cmd_list,
+    cmd_help, cmd_schema, cmd_validate;
 const struct command *command_at(size_t index);      /* NULL past the last */
 void command_help(const struct command *command, FILE *out);
 
 /* What several commands accept. */
+enum { ARGS_MAX = 256 };
 struct arguments {
-    const char *positional[256];
+    const char *positional[ARGS_MAX];
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;

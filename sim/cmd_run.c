@@ -56,6 +56,9 @@ static void print_run(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
                 unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
+    else if (scenario->strategy.local_steps > 1)
+        fprintf(out, "  mean of %d local steps and one average of the weights\n",
+                scenario->strategy.local_steps);
     else if (scenario_strategy(scenario)->asynchronous)
         fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
     rate(out, "samples/s", m->samples_per_s);

@@ -20,6 +20,7 @@ struct kernel {
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k */
     double bytes;                /* read and written in device memory */
     int launches;                /* how many kernels of this kind and size one after another */
+    bool loss;                   /* of the loss, not of the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
 };
 

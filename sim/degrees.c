@@ -1,9 +1,6 @@
 #include "degrees.h"
 
-static struct loc loc_of(const struct scenario *scenario, const char *key)
-{
-    return node_loc(scenario->strategy.node ? scenario->strategy.node : scenario->node, key);
-}
+#include "data_parallel.h"
 
 int scenario_gpus(const struct scenario *scenario)
 {
@@ -59,7 +56,7 @@ int placement_resolve(struct scenario *scenario, struct error *err)
     for (int i = 0; i < DIMENSION_COUNT; i++)
         once &= seen[i] == 1 || (i == DIMENSION_CONTEXT && seen[i] == 0);
     if (!once)
-        return error_add(err, EXIT_INPUT, loc_of(scenario, "placement"),
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
                          "strategy: placement: expected tensor, data and pipeline, each once, and context at most "
                          "once");
     for (size_t i = 0; i < list->count; i++) {
@@ -80,14 +77,14 @@ static int check_context(const struct scenario *scenario, struct error *err)
     if (context == 1)
         return 0;
     if (!shape)
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "context"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
                          "strategy: context: %d needs a transformer; this model has no tokens to divide", context);
     if (shape->causal && shape->sequence % (2 * context))
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "context"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
                          "strategy: context: %d GPUs with two pieces each do not divide the %d tokens of a sample; "
                          "expected a degree whose double divides them", context, shape->sequence);
     if (shape->sequence % context)
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "context"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
                          "strategy: context: %d does not divide the %d tokens of a sample; expected a divisor",
                          context, shape->sequence);
     return 0;
@@ -101,15 +98,15 @@ static int check_expert(const struct scenario *scenario, struct error *err)
     if (expert == 1)
         return 0;
     if (!shape || !shape->experts)
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d needs a model with experts; expected 1, or 'experts' in the transformer",
                          expert);
     if (shape->experts % expert)
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d experts; expected a divisor", expert,
                          shape->experts);
     if (replicas % expert)
-        return error_add(err, EXIT_INFEASIBLE, loc_of(scenario, "expert"),
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
                          "are to be divided over; expected a divisor of both", expert, replicas,
                          scenario->strategy.data, scenario->strategy.context);
@@ -124,10 +121,10 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
     if (factor == 0)
         return 0;
     if (!shape || !shape->experts)
-        return error_add(err, EXIT_INPUT, loc_of(scenario, "capacity_factor"),
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
                          "strategy: capacity_factor: this model has no experts; expected 0");
     if (factor < 1)
-        return error_add(err, EXIT_INPUT, loc_of(scenario, "capacity_factor"),
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
                          "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or "
                          "more, or 0 for no limit", factor);
     return 0;
@@ -141,12 +138,12 @@ static int check_companions(const struct scenario *scenario, struct error *err)
     if (spec->context * spec->expert == 1)
         return 0;
     if (plan_opportunistic(scenario_strategy(scenario), &scenario->plan))
-        return error_add(err, EXIT_INPUT, loc_of(scenario, spec->context > 1 ? "context" : "expert"),
-                         "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; expected "
-                         "1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
+                         "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; "
+                         "expected 1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
     if (spec->data_parallel != DATA_PARALLEL_SERVER)
         return 0;
-    return error_add(err, EXIT_INPUT, loc_of(scenario, spec->context > 1 ? "context" : "expert"),
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
                      "strategy: %s: does not go with a parameter server; expected 1, or 'data_parallel: ddp'",
                      spec->context > 1 ? "context" : "expert");
 }

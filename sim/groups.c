@@ -49,6 +49,10 @@ static void print_replica_groups(const struct scenario *scenario, FILE *out)
         print_kind(scenario, "same-experts", replicas / spec->expert, spec->expert, out);
     }
     print_kind(scenario, "data", replicas, 1, out);
+    if (scenario_hybrid(scenario)) {
+        print_kind(scenario, "shard", spec->shard, 1, out);
+        print_kind(scenario, "same-share", replicas / spec->shard, spec->shard, out);
+    }
 }
 
 static void print_places(const struct scenario *scenario, FILE *out)

@@ -49,6 +49,22 @@ static void scan_row(struct lowering *lowering, int rank)
     }
 }
 
+/* The cells of one iteration again for every further local step, an update before each. */
+static void repeat_row(const struct lowering *lowering, struct row *row)
+{
+    size_t once = row->count;
+
+    for (int step = 1; step < lowering->steps; step++) {
+        update(row);
+        for (size_t i = 0; i < once; i++) {
+            struct work work = row->items[i];
+
+            work.mb += step * plan_micro_batches(lowering->plan);
+            *GROW(row) = work;
+        }
+    }
+}
+
 /* Walks the rows of all replicas together: each as far as the others let it, until all are done. */
 static void lower_rows(struct lowering *lowering)
 {
@@ -85,6 +101,15 @@ static void make_lanes(struct lowering *lowering)
     }
 }
 
+static double tensors_of(const struct stage *stage)
+{
+    double tensors = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        tensors += (double)stage->slices[i].ntensors;
+    return tensors;
+}
+
 /* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
  * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
@@ -100,15 +125,19 @@ static double count_messages(const struct scenario *scenario, const struct stage
     if (!channels)
         channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
-        double tensors = 0, n = data * plan_sharers(&scenario->plan, s), buckets;
+        double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
+        double steps = scenario_hybrid(scenario) ? spec->shard - 1 + n / spec->shard - 1 : n - 1;
 
-        for (size_t i = 0; i < stages[s].nslices; i++)
-            tensors += (double)stages[s].slices[i].ntensors;
         buckets = spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
                    fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
-        messages += 2 * n * (n - 1) * buckets / plan_sharers(&scenario->plan, s);
+        messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
     }
     free(gpus);
+    if (spec->data_parallel == DATA_PARALLEL_REPLICATED)     /* weights and gradients in pieces of 512 KiB */
+        return 2.0 * scenario->plan.micro_batches * (data - 1) *
+               (tensors_of(stages) + stages[0].parameters * each / 524288);
+    if (spec->compression.method != COMPRESSION_NONE)
+        messages *= LEGS_MAX + 1;
     if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
         updates = scenario->plan.micro_batches;
     return messages * channels * flows * updates;
@@ -122,7 +151,8 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
     int replicas = scenario_replicas(scenario);
-    double work = 4.0 * replicas * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches;
+    double work = 4.0 * replicas * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches *
+                  spec->local_steps;
     bool few = work <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
@@ -132,7 +162,8 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1;
+                      scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1 &&
+                      spec->data_parallel != DATA_PARALLEL_REPLICATED;
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -143,7 +174,7 @@ static int check_operations(const struct scenario *scenario, double messages, co
 {
     enum { MOST = 1 << 26 };
     double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
-                  scenario->plan.batches;
+                  scenario->plan.batches * scenario->strategy.local_steps;
 
     if (lowered->measured)
         messages = 0;
@@ -174,7 +205,8 @@ static void allocate(struct lowering *lowering)
     struct arena *arena = &lowering->arena;
     int ranks = lowering->program->ranks, holders = ranks * lowering->plan->chunks, flows = lowering->program->flows;
     size_t cells = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
-                   (size_t)plan_global_stages(lowering->plan) * (size_t)plan_micro_batches(lowering->plan);
+                   (size_t)plan_global_stages(lowering->plan) *
+                   (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
@@ -203,7 +235,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) +
+                                    (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }
@@ -224,6 +256,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     struct lowering lowering = {
         .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
         .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
+        .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
     };
     double messages;
 
@@ -238,6 +271,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     lowering.coupled = coupled_replicas(&lowering);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
+        repeat_row(&lowering, &lowering.rows[rank]);
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
         if (scenario_hands_out_weights(scenario))

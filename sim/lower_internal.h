@@ -2,13 +2,14 @@
 #ifndef DTSIM_LOWER_INTERNAL_H
 #define DTSIM_LOWER_INTERNAL_H
 
+#include "compression.h"
 #include "lower.h"
 
 #define NO_OP UINT32_MAX
 
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
-    double bytes;
+    struct compressed sum;   /* the exchanges that sum them */
     size_t slice;            /* of the stage's backward that completes it */
     bool experts;            /* gradients of experts, which fewer replicas share */
 };
@@ -40,6 +41,8 @@ struct holder {
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
     uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
     uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
+    uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
+    int nawaited;
 };
 
 struct lowering {
@@ -61,14 +64,17 @@ struct lowering {
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */
+    size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     int channels;                    /* of gradient all-reduces */
     int coupled;                     /* replicas, one after another, that exchange within their works */
-    uint32_t *collective_lane;       /* a program rank, flow and channel */
+    int streams;                     /* of collectives: 2 where those with the same share have one of their own */
+    uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
+    int steps;                       /* local, one after another: the rows hold so many batches */
     bool whole;                      /* the iteration, not the compute alone */
     int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
     bool failed;
@@ -89,41 +95,56 @@ struct waits { uint32_t *ids; size_t count; };
 /* The operation of one cell, or of one piece of it, on the compute lane. */
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
                        struct op op, const struct waits *waits);
+/* Kernels that prepare what is exchanged, or take it apart, on a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, const struct waits *waits);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
 bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
-/* The sync of one global stage: its holders are a rank in every replica, or those that share it, in both directions.
- * Holders of the same experts are a group, next to each other; or all are one group. */
+/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
+ * directions; where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
+ * same share of them; and where experts are divided, those that hold the same experts. */
+enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE, CIRCLE_SAME_EXPERTS, CIRCLE_COUNT };
+/* The circle that sums a stage's gradients and gathers its weights: of its experts, or of all else. */
+enum circle circle_of(const struct scenario *scenario, bool experts);
+/* How many of the parameters that is; experts that are not divided are among all else. */
+double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters);
+/* The holders of one global stage, in groups of equal size, those of a group next to each other. */
 struct sync {
     struct lowering *lowering;
+    enum circle circle;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
-    int groups;
+    int group;               /* holders of each group */
     int channels;
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
     uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    uint32_t *ready, *begin; /* scratch, a holder */
-    uint32_t *done;          /* scratch, a holder */
+    uint32_t *ready;         /* [flow * all + holder] */
+    uint32_t *begin, *done;  /* scratch, a holder */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, int stage, bool experts);
+void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage);
 void sync_release(struct sync *sync);
 struct holder *sync_holder(const struct sync *sync, int i);
+/* Holder i, with all its flows, takes part after that operation. */
+void sync_ready(struct sync *sync, int i, uint32_t id);
 /* What ends where, of each holder and flow, goes to where the slot of the holder points. */
 typedef uint32_t *holder_slot(struct holder *holder);
 uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders of each group, after their `ready`; nothing where a group is one. */
-int exchange(struct sync *sync, const struct collective *collective, double bytes, holder_slot *slot);
+/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. Nothing
+ * where a group is one. */
+int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
+             holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used);
 void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, int program_rank, int flow, int channel);
-/* What a collective over all holders of a stage (or of its experts) costs, measured alone. */
-int stage_collective(struct lowering *lowering, int stage, bool experts, const struct collective *collective,
-                     double bytes, struct measured *measured);
+uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
+/* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
+ * where the group is one. */
+int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+                     const struct collective *collective, double bytes, struct measured *measured);
 
 /* lower_sync.c */
 void buckets_build(struct lowering *lowering);
@@ -138,8 +159,16 @@ bool lower_gather(struct lowering *lowering, int replica, int rank);
 
 /* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
 bool zero_applies(const struct lowering *lowering);
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits);
+
+/* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
+ * has not come to it. */
+bool replicates(const struct lowering *lowering);
+bool replicate_before(struct lowering *lowering, int replica);
+/* What a cell costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
+struct stage_work replicated_work(const struct lowering *lowering, struct work work);
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
 /* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
 int exchange_costs(struct lowering *lowering);

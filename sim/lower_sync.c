@@ -12,33 +12,45 @@ static int count_holders(const struct lowering *lowering, int stage, bool expert
            (experts ? scenario->strategy.expert : 1);
 }
 
+/* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
+static void close_bucket(struct lowering *lowering, int stage, bool experts, struct pile *pile, size_t slice)
+{
+    if (pile->values > 0)
+        *GROW(&lowering->buckets[stage]) = (struct bucket){
+            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)), .slice = slice,
+            .experts = experts,
+        };
+    *pile = (struct pile){0};
+}
+
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
  * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
- * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM). */
-static void stage_buckets(const struct lowering *lowering, int index, struct buckets *buckets)
+ * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM); what one holds alone, none. */
+static void stage_buckets(struct lowering *lowering, int index)
 {
+    const struct scenario *scenario = lowering->scenario;
     const struct stage *stage = &lowering->stages[index];
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
-    double each = scenario_parameter_bytes(lowering->scenario).gradients, bytes[2] = {0};
+    const struct strategy_spec *spec = &scenario->strategy;
+    double each = scenario_parameter_bytes(scenario).gradients;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
+    struct pile piles[2] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
             bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
-            double *open = &bytes[experts];
+            struct pile *pile = &piles[experts];
 
-            *open += count_holders(lowering, index, experts) > 1 ? slice->tensors[k] * each : 0;
-            if (!ddp || *open == 0 || *open < (buckets->count ? spec->bucket : spec->first_bucket))
+            if (count_holders(lowering, index, experts) == 1)
                 continue;
-            *GROW(buckets) = (struct bucket){.bytes = *open, .slice = i, .experts = experts};
-            *open = 0;
+            pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            if (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket))
+                close_bucket(lowering, index, experts, pile, i);
         }
     }
     for (int experts = 0; experts < 2; experts++)
-        if (bytes[experts] > 0)
-            *GROW(buckets) = (struct bucket){.bytes = bytes[experts], .slice = stage->nslices - 1, .experts = experts};
+        close_bucket(lowering, index, experts, &piles[experts], stage->nslices - 1);
 }
 
 void buckets_build(struct lowering *lowering)
@@ -46,48 +58,124 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
+    if (scenario_replicas(scenario) > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
+        make_collective_lanes(lowering);     /* no sums of gradients */
+        return;
+    }
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        stage_buckets(lowering, s, &lowering->buckets[s]);
+        stage_buckets(lowering, s);
         any |= lowering->buckets[s].count > 0;
     }
     if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
         make_collective_lanes(lowering);
 }
 
-/* The sum of one bucket's gradients, the `at`-th that its holders are ready for. */
-static void sync_bucket(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at)
+static int exchange_leg(struct sync *sync, const struct leg *leg)
 {
-    struct sync sync;
-
-    sync_init(&sync, lowering, stage, bucket->experts);
-    for (int i = 0; i < sync.here; i++)
-        sync.ready[i] = sync_holder(&sync, i)->ready.items[at];
-    lowering->failed = exchange(&sync, scenario_sync(lowering->scenario), bucket->bytes, slot_synced) != 0;
-    sync_release(&sync);
+    if (leg->plain > 0 &&
+        exchange(sync, scenario_all_reduce(sync->lowering->scenario), WHAT_SYNC, leg->plain, slot_synced))
+        return -1;
+    return leg->bytes > 0 ? exchange(sync, leg->collective, WHAT_SYNC, leg->bytes, slot_synced) : 0;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs. */
-static bool sync_stage(struct lowering *lowering, int stage, int count)
+/* Kernels on every holder, after what it exchanged last; it then takes part in the next exchange. */
+static void pack_holders(struct sync *sync, double seconds)
+{
+    struct lowering *lowering = sync->lowering;
+
+    for (int i = 0; i < sync->here; i++)
+        sync_ready(sync, i, lower_pack(lowering, sync->ranks[i], sync->stage, seconds, &(struct waits){
+            sync_holder(sync, i)->synced, (size_t)lowering->program->flows,
+        }));
+}
+
+/* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
+ * and, once an iteration, of every share between those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient
+ * synchronization). */
+static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool hybrid = scenario_hybrid(scenario);
+    struct sync sync;
+    int rc;
+
+    sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
+    for (int i = 0; i < sync.here; i++)
+        sync_ready(&sync, i, sync_holder(&sync, i)->ready.items[at]);
+    rc = exchange_leg(&sync, &bucket->sum.legs[0]);
+    sync_release(&sync);
+    if (rc || !hybrid || !last)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_SAME_SHARE, stage);
+    for (int t = 0; t < lowering->program->flows; t++)
+        for (int i = 0; i < sync.here; i++)
+            sync.ready[t * sync.all + i] = sync_holder(&sync, i)->synced[t];
+    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
+                  bucket->sum.legs[0].bytes / scenario->strategy.shard, slot_synced);
+    sync_release(&sync);
+    return rc;
+}
+
+/* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
+ * between exchanges and after the last, in the buckets' order. */
+static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool last)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
+    struct sync sync;
+    int rc = 0;
+
+    for (size_t b = 0; !rc && b < buckets->count; b++)
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+    if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int leg = 1; leg < LEGS_MAX; leg++)
+        for (size_t b = 0; !rc && b < buckets->count; b++) {
+            if (buckets->items[b].sum.legs[leg].bytes == 0)
+                continue;
+            pack_holders(&sync, buckets->items[b].sum.legs[leg].seconds);
+            rc = exchange_leg(&sync, &buckets->items[b].sum.legs[leg]);
+        }
+    for (size_t b = 0; !rc && b < buckets->count; b++)
+        pack_holders(&sync, buckets->items[b].sum.seconds);
+    sync_release(&sync);
+    return rc;
+}
+
+/* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
+static int sums(const struct lowering *lowering, int updates)
+{
+    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
+}
+
+static bool at_update(const struct lowering *lowering, int program_rank)
+{
+    const struct row *row = &lowering->rows[program_rank % lowering->plan->stages];
+
+    return row->items[lowering->cursor[program_rank]].kind == UPDATE;
+}
+
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; with
+ * compression, whose kernels come after them on the ranks' lanes, all before their updates. */
+static bool sync_stage(struct lowering *lowering, int stage, int count)
+{
+    bool compressed = lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
     struct sync sync;
     bool complete = true;
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
-    sync_init(&sync, lowering, stage, false);
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
-        complete &= sync_holder(&sync, i)->completed >= count;
-    if (complete) {
-        if (!lowering->summed[stage])
-            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
-        for (int i = 0; i < sync.here; i++)
-            lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
-    }
-    for (; complete && lowering->syncs[stage] < count; lowering->syncs[stage]++)
-        for (size_t b = 0; !lowering->failed && b < buckets->count; b++)
-            sync_bucket(lowering, stage, &buckets->items[b], (size_t)lowering->syncs[stage] * buckets->count + b);
+        complete &= sync_holder(&sync, i)->completed >= count && (!compressed || at_update(lowering, sync.ranks[i]));
+    if (complete && !lowering->summed[stage])
+        lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
+    for (int i = 0; complete && i < sync.here; i++)
+        lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
     sync_release(&sync);
+    for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
+        lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
+                                       (lowering->syncs[stage] + 1) % sums(lowering, 1) == 0) != 0;
     return complete && !lowering->failed;
 }
 
@@ -100,7 +188,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
-                   (scenario->strategy.zero ? scenario_replicas(scenario) : 1);
+                   (scenario->strategy.zero ? scenario->strategy.shard : 1);
 
     if (lowering->ties[replica] >= count)
         return true;
@@ -120,7 +208,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
 
             gpus[i] = scenario_gpu(scenario, t, replica, rank[i]);
             lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
-                                    flows * lowering->channels + lowering->ties[replica] * flows + t);
+                                    flows * (lowering->channels * lowering->streams + lowering->ties[replica]) + t);
             ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
             lowering->untied[replica][i] = holder->complete;
         }
@@ -146,18 +234,13 @@ static bool tied_rank(const struct lowering *lowering, int rank)
            (plan_rank(lowering->plan, 0, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, 0, NULL) == rank);
 }
 
-/* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
-static int sums(const struct lowering *lowering, int updates)
-{
-    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
-}
-
 bool lower_update(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
         *updates = &lowering->updates[prank];
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
-    bool updates_here = replica == 0 || lowering->scenario->strategy.data_parallel != DATA_PARALLEL_SERVER;
+    int form = lowering->scenario->strategy.data_parallel;
+    bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -223,51 +306,62 @@ bool lower_meeting(struct lowering *lowering, int rank)
 /* Hands out a stage's updated weights, once all its holders have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
+    const struct scenario *scenario = lowering->scenario;
     const struct stage *costs = &lowering->stages[stage];
-    double each = scenario_parameter_bytes(lowering->scenario).weights;
-    bool apart = lowering->scenario->strategy.expert > 1, complete = true;
+    double each = scenario_parameter_bytes(scenario).weights;
+    bool complete = true;
 
     if (lowering->gathers[stage] >= count)
         return true;
-    for (int experts = 0; experts < (apart ? 2 : 1) && complete && !lowering->failed; experts++) {
-        double parameters = !apart    ? costs->parameters
-                            : experts ? costs->expert_parameters
-                                      : costs->parameters - costs->expert_parameters;
+    for (int experts = 0; experts < 2 && complete && !lowering->failed; experts++) {
+        double parameters = circle_parameters(scenario, experts, costs->parameters, costs->expert_parameters);
         struct sync sync;
 
-        sync_init(&sync, lowering, stage, experts);
+        sync_init(&sync, lowering, circle_of(scenario, experts), stage);
         for (int i = 0; i < sync.here; i++) {
             complete &= lowering->updates[sync.ranks[i]] >= count;
-            sync.ready[i] = sync_holder(&sync, i)->updated;
+            sync_ready(&sync, i, sync_holder(&sync, i)->updated);
         }
         if (complete && parameters > 0)
-            lowering->failed =
-                exchange(&sync, scenario_hand_out(lowering->scenario), parameters * each, slot_published) != 0;
+            lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, parameters * each,
+                                        slot_published) != 0;
         sync_release(&sync);
     }
     lowering->gathers[stage] = complete ? count : lowering->gathers[stage];
     return complete && !lowering->failed;
 }
 
+/* Whether others hold the stage too, and there is something to hold. */
+static bool shared(const struct lowering *lowering, int stage)
+{
+    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
+           lowering->stages[stage].parameters > 0;
+}
+
 bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
+    double seconds = 0;
     uint32_t *deps = lowering->scratch;
     size_t ndeps = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
-        if (lowering->buckets[stage].count && !gather_stage(lowering, stage, lowering->updates[prank]))
+        if (!shared(lowering, stage))
+            continue;
+        if (!gather_stage(lowering, stage, lowering->updates[prank]))
             return false;
-        for (int t = 0; lowering->buckets[stage].count && t < lowering->program->flows; t++)
+        for (int t = 0; t < lowering->program->flows; t++)
             deps[ndeps++] = holder_of(lowering, prank, chunk)->published[t];
+        if (lowering->scenario->strategy.local_steps > 1)
+            seconds += lowering->stages[stage].averaging;
     }
     /* the update is over when the rank has all weights again */
     if (ndeps > 0)
         program_add(lowering->program, (struct op){
-            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
-            .stage = plan_global_stage(lowering->plan, rank, 0),
+            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+            .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
     return true;
 }

@@ -95,7 +95,8 @@ bool replicas_alike(const struct scenario *scenario)
     const struct strategy_spec *spec = &scenario->strategy;
 
     if (!private_links(&scenario->cluster) || !groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
-        !neighbours_alike(scenario, spec->expert))
+        !neighbours_alike(scenario, spec->expert) ||
+        !neighbours_alike(scenario, scenario_hybrid(scenario) ? spec->shard : 1))
         return false;
     for (int d = 1; d < scenario_replicas(scenario); d++)
         if (!boundaries_alike(scenario, d))

@@ -7,7 +7,7 @@ struct cell *lowering_cell(const struct lowering *lowering, int replica, int dir
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
     at = at * (size_t)plan_global_stages(plan) + (size_t)stage;
-    return lowering->cells + at * (size_t)plan_micro_batches(plan) + (size_t)mb;
+    return lowering->cells + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
@@ -76,10 +76,22 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
         op.sent += cost.exchanges[i] * here.holder->exchanges[i].bytes_sent;
     }
     op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
+    /* on the way back keys and values go round once more, and as many gradients of them */
+    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent +
+                     cost.exchanges[EXCHANGE_ATTENTION_BACKWARD] *
+                         here.holder->exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
     return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
+}
+
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, const struct waits *waits)
+{
+    return lowering->latest[prank] = program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
+        .stage = stage,
+    }, waits->ids, waits->count);
 }
 
 /* Seconds from the start of a backward until the stage before has to recompute, to end together. */
@@ -127,8 +139,15 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         id = lower_compute(lowering, here, work, piece, op, &first);
         op = (struct op){.continues = true};
         first.count = 0;
-        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++)
-            *GROW(&here.holder->ready) = id;
+        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
+            double seconds = buckets->items[bucket].sum.legs[0].seconds;
+
+            if (seconds > 0)
+                op.continues = false;
+            *GROW(&here.holder->ready) =
+                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
+                                         &first) : id;
+        }
         piece = (struct stage_work){0};
     }
     return id;
@@ -218,6 +237,8 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         return false;
     if (own != NO_OP)
         wait_for(waits, (struct arrival){own, 1});
+    for (; here.holder->nawaited > 0; here.holder->nawaited--)
+        wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
     if (arrival.first == NO_OP || (work.kind == RECOMPUTE && lowering->opportunistic))
         return true;
     wait_for(waits, arrival);
@@ -257,8 +278,12 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (replicates(lowering)) {
+        replicated_memory(lowering, here, work, &op);
+        return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);
+    }
     if (zero_applies(lowering))
-        return zero_work(lowering, here, work, op, waits);
+        return zero_work(lowering, here, work, completes, op, waits);
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op, waits);
     if (in_time)
@@ -324,6 +349,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     uint32_t id = NO_OP;
     double hidden;
 
+    if (replicates(lowering) && !replicate_before(lowering, replica))
+        return false;
     if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
         bool updates = row->items[first].kind == UPDATE;
 

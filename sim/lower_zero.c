@@ -10,26 +10,25 @@ bool zero_applies(const struct lowering *lowering)
     return lowering->whole && lowering->scenario->strategy.zero == 3 && scenario_replicas(lowering->scenario) > 1;
 }
 
-/* A measured collective over a layer's parameters, at `each` bytes, on the rank's stream: over all replicas, and then
- * over those that hold the same experts. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum collective_op op, const struct slice *layer,
-                       double each, uint32_t after)
+/* A measured collective in the replica's group, on its stream. */
+static uint32_t stream(struct lowering *lowering, struct place here, enum circle circle,
+                       const struct collective *collective, double bytes, uint32_t after)
 {
-    double bytes[2] = {(layer->parameters - layer->expert_parameters) * each, layer->expert_parameters * each};
     int prank = program_rank(lowering, here.replica, here.rank);
-    struct measured measured[2] = {0};
+    struct measured measured;
 
-    for (int experts = 0; experts < 2 && !lowering->failed; experts++)
-        if (bytes[experts] > 0)
-            lowering->failed |= stage_collective(lowering, here.stage, experts, collective_find(op, "ring"),
-                                                 bytes[experts], &measured[experts]) != 0;
-    if (layer->parameters == 0 || lowering->failed)
+    if (bytes == 0 || lowering->failed ||
+        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured)) {
+        lowering->failed |= bytes > 0;
         return NO_OP;
-    double seconds = measured[0].seconds + measured[1].seconds;
+    }
+    if (collective->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured.used);
     return program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = collective_lane(lowering, prank, 0, 0),
-        .amount = seconds, .communication = seconds, .sent = measured[0].bytes_sent + measured[1].bytes_sent,
-        .mb = -1, .stage = here.stage,
+        .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
+        .lane = collective_lane(lowering, circle, prank, 0, 0),
+        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
+        .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);
 }
 
@@ -71,11 +70,44 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     return id;
 }
 
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+static uint32_t gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
+{
+    double each = scenario_parameter_bytes(lowering->scenario).weights;
+    uint32_t last = NO_OP;
+
+    for (int experts = 0; experts < 2; experts++) {
+        double parameters = circle_parameters(lowering->scenario, experts, layer->parameters, layer->expert_parameters);
+        uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
+                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), parameters * each, after);
+
+        last = id != NO_OP ? id : last;
+    }
+    return last;
+}
+
+/* A layer's gradients; with the iteration's last ones each share of their sum is summed on over those that hold it. */
+static void scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last, uint32_t after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    double each = scenario_parameter_bytes(scenario).gradients;
+
+    for (int experts = 0; experts < 2; experts++) {
+        double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
+        uint32_t id = stream(lowering, here, circle_of(scenario, experts),
+                             collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+
+        if (scenario_hybrid(scenario) && last && id != NO_OP)
+            id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),
+                        bytes / scenario->strategy.shard, id);
+        for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
+            here.holder->synced[t] = id;
+    }
+}
+
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits)
 {
     const struct stage *stage = &lowering->stages[here.stage];
-    struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     uint32_t id = lowering->latest[program_rank(lowering, here.replica, here.rank)], next = NO_OP, ids[2];
     struct waits first = *waits;
@@ -85,25 +117,20 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers)
-        next = stream(lowering, here, COLLECTIVE_ALL_GATHER, layer_of(stage, work.kind, 0), each.weights, id);
+        next = gather(lowering, here, layer_of(stage, work.kind, 0), id);
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
         if (gathers && k + 1 < stage->nslices)
-            next = stream(lowering, here, COLLECTIVE_ALL_GATHER, layer_of(stage, work.kind, k + 1), each.weights,
-                          k ? id : NO_OP);
+            next = gather(lowering, here, layer_of(stage, work.kind, k + 1), k ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = k + 1 == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
-        if (scatters) {
-            uint32_t scattered = stream(lowering, here, COLLECTIVE_REDUCE_SCATTER, layer, each.gradients, id);
-
-            for (int t = 0; scattered != NO_OP && t < lowering->program->flows; t++)
-                here.holder->synced[t] = scattered;
-        }
+        if (scatters)
+            scatter(lowering, here, layer, completes, id);
     }
     return id;
 }

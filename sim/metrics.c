@@ -33,18 +33,16 @@ static double ended(const struct timeline *timeline, const struct op *op)
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; of an update, since the last of those whose gradients are summed had computed them. A wait for a
- * collective inside a work (ZeRO 3) is that all along. */
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
     const struct op *awaited = latest(timeline, op, false);
 
     if (!awaited)
         return start;
-    if (op->what == WHAT_UPDATE)
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    if (timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return 0;
     return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
 }
 
@@ -71,8 +69,11 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && (start < window->to || !window->steady))
-            rank->sent += (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent) / window->updates;
+        if (start >= window->from && (start < window->to || !window->steady)) {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+        }
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
@@ -114,7 +115,7 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = 1};
+    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -164,26 +165,28 @@ struct memory_breakdown rank_states(const struct scenario *scenario, const struc
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     int pipeline_rank = program_rank % scenario->plan.stages;
-    bool served = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER && program_rank >= scenario->plan.stages;
-    int zero = scenario->strategy.zero;
-    double parameters = 0, weights = 0, gathered = 0, share = 0, weight_share = 0;
+    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    double parameters = 0, weights = 0, gathered = 0, share = 0, weight_share = 0, compression = 0;
 
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return (struct memory_breakdown){0};
     for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
-
         double kept = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
         parameters += stage->parameters;
         share += kept;
         weights += stage->parameters * stage->versions;
         weight_share += kept * stage->versions;
+        compression += stage->compression;
         gathered = later(gathered, stage->gathered);
     }
     return (struct memory_breakdown){
         .parameters = zero < 3 || scenario_replicas(scenario) == 1 ? weights * each.weights
                                                                    : weight_share * each.weights + gathered,
-        .gradients = (zero >= 2 ? share : parameters) * each.gradients,
-        .optimizer = served ? 0 : (zero >= 1 ? share : parameters) * each.optimizer,
+        .gradients = (zero >= 2 ? share : parameters) * each.gradients + compression,
+        .optimizer = served ? 0 : share * each.optimizer,
     };
 }
 
@@ -214,7 +217,10 @@ static void averages(struct metrics *metrics)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
         metrics->bubble += rank->bubble / n;
-        metrics->communication_bytes_per_gpu += rank->sent / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
     }
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];

@@ -16,14 +16,15 @@ struct rank_metrics {
     double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
     double exposed_communication;    /* s */
     double bubble;                   /* s */
-    double sent;                     /* B by each GPU of the rank */
+    double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B */
     double peak_memory;              /* B: states and activations */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration. An asynchronous one is measured in its steady
- * state: a window of whole iterations (updates), from the end of one update of rank 0 to the end of a later one, after
- * the fill and before its last forward. Seconds, bytes and FLOPs are then means per iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An asynchronous
+ * one is measured in its steady state: a window of whole iterations (updates), from the end of one update of rank 0 to
+ * the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then means per
+ * iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
@@ -42,6 +43,7 @@ struct metrics {
     double utilization;              /* mean compute / iteration time */
     double exposed_communication;    /* s, mean */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
+    double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
@@ -68,9 +70,10 @@ const struct metric *metric_at(size_t index);                 /* NULL past the l
 const struct metric *metric_find(const char *name);           /* NULL: there is none */
 double metric_value(const struct metrics *metrics, const struct metric *metric);    /* in its unit; NaN: undefined */
 
-/* Bytes of parameters, gradients and optimizer states on each GPU of a rank of the program; ZeRO's shares as in Rajbhandari
- * et al. 2020, section 5: stage 1 divides the optimizer states by the replicas, 2 also the gradients, 3 also the
- * parameters, of which two neighbouring layers are gathered at a time. */
+/* Bytes of parameters, gradients (with what their compression keeps) and optimizer states on each GPU of a rank of the
+ * program; ZeRO's shares as in Rajbhandari et al. 2020, section 5: stage 1 divides the optimizer states by the replicas
+ * that share them, 2 also the gradients, 3 also the parameters, of which two neighbouring layers are gathered at a
+ * time. */
 struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
 /* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */
 double memory_limit(const struct scenario *scenario);

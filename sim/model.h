@@ -114,6 +114,7 @@ struct layer {
     double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
                                   * where the two stand on different pipeline stages, its gradients then all-reduced */
     const double *tensors;       /* its parameter tensors in the model's order, elements here (sum: parameters) */
+    const double *rows;          /* of each tensor that is a matrix; 0: it is none, NULL: nothing is known of them */
     size_t ntensors, nexperts;   /* the last nexperts of the tensors are those of experts */
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
     size_t nkernels;
@@ -125,6 +126,8 @@ struct layer {
                                   * full: what stands there while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
+    double output;               /* B of the model's output, of LAYER_LAST: what the loss is computed from */
+    double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */

@@ -5,10 +5,32 @@
 #include <string.h>
 
 const char *const op_what_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "update",
-    "activation", "gradient", "sync", NULL,
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update",
+    "activation", "gradient", "sync", "weights", NULL,
 };
 _Static_assert(COUNT(op_what_names) == WHAT_COUNT + 1, "a name for every op_what");
+
+const char *const payload_names[] = {"activations", "weights", "activation_gradients", "weight_gradients", NULL};
+_Static_assert(COUNT(payload_names) == PAYLOAD_COUNT + 1, "a name for every payload");
+
+enum payload op_payload(enum op_what what)
+{
+    static const enum payload payloads[WHAT_COUNT] = {
+        [WHAT_FORWARD] = PAYLOAD_ACTIVATIONS,
+        [WHAT_RECOMPUTE] = PAYLOAD_ACTIVATIONS,
+        [WHAT_ACTIVATION] = PAYLOAD_ACTIVATIONS,
+        [WHAT_BACKWARD] = PAYLOAD_ACTIVATION_GRADIENTS,
+        [WHAT_BACKWARD_INPUT] = PAYLOAD_ACTIVATION_GRADIENTS,
+        [WHAT_BACKWARD_WEIGHT] = PAYLOAD_ACTIVATION_GRADIENTS,
+        [WHAT_GRADIENT] = PAYLOAD_ACTIVATION_GRADIENTS,
+        [WHAT_PACK] = PAYLOAD_WEIGHT_GRADIENTS,
+        [WHAT_UPDATE] = PAYLOAD_WEIGHTS,
+        [WHAT_WEIGHTS] = PAYLOAD_WEIGHTS,
+        [WHAT_SYNC] = PAYLOAD_WEIGHT_GRADIENTS,
+    };
+
+    return payloads[what];
+}
 
 const char *const lane_kind_names[] = {"compute", "send-next", "send-previous", "collective", NULL};
 _Static_assert(COUNT(lane_kind_names) == LANE_KIND_COUNT + 1, "a name for every lane_kind");

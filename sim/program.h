@@ -13,13 +13,23 @@ enum op_kind {
 
 /* What an operation is for, in charts, spans and metrics. */
 enum op_what {
-    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE, WHAT_UPDATE,
+    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE,
+    WHAT_PACK,           /* kernels that prepare what is exchanged, and take it apart */
+    WHAT_UPDATE,         /* the last kind that computes */
     WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
     WHAT_GRADIENT,       /* their gradients to the previous stage */
-    WHAT_SYNC,           /* a collective over replicas */
+    WHAT_SYNC,           /* a collective over replicas: their gradients */
+    WHAT_WEIGHTS,        /* one that hands weights out, or gathers them */
     WHAT_COUNT
 };
 extern const char *const op_what_names[];        /* "forward", "backward", ... */
+
+/* What bytes are. A tensor-parallel group sends activations in a forward and their gradients in a backward. */
+enum payload {
+    PAYLOAD_ACTIVATIONS, PAYLOAD_WEIGHTS, PAYLOAD_ACTIVATION_GRADIENTS, PAYLOAD_WEIGHT_GRADIENTS, PAYLOAD_COUNT
+};
+extern const char *const payload_names[];        /* "activations", ...; NULL-terminated */
+enum payload op_payload(enum op_what what);
 
 struct op {
     uint8_t kind;            /* enum op_kind */
@@ -30,6 +40,7 @@ struct op {
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
     double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
     double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
+    double activations;      /* B of `sent` that are activations although its payload is another */
     uint32_t src, dst;       /* TRANSFER: GPUs */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     int32_t mb, stage;       /* micro-batch and global stage; -1: none */

@@ -62,6 +62,15 @@ static json_t *breakdown_json(const struct metrics *metrics)
     return json;
 }
 
+static json_t *sent_json(const struct metrics *metrics)
+{
+    json_t *json = json_object();
+
+    for (int payload = 0; payload < PAYLOAD_COUNT; payload++)
+        json_object_set_new(json, payload_names[payload], number(metrics->sent[payload]));
+    return json;
+}
+
 /* The all-reduces that ran: the scenario's, or those that auto chose. */
 static json_t *all_reduces_json(const struct lowered *lowered)
 {
@@ -82,6 +91,7 @@ json_t *result_json(const struct run *run)
     for (size_t i = 0; metric_at(i); i++)
         json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
     json_object_set_new(json, "energy_j", json_null());
+    json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :

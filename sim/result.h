@@ -18,6 +18,8 @@ struct run {
 /* Simulates the scenario. Release in either case (a zeroed struct too). Memory that does not fit is EXIT_INFEASIBLE;
  * the metrics are there all the same. */
 int run_init(struct run *run, struct scenario *scenario, struct error *err);
+/* The same whatever memory it needs. */
+int run_simulate(struct run *run, struct scenario *scenario, struct error *err);
 void run_release(struct run *run);
 
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-int run_init(struct run *run, struct scenario *scenario, struct error *err)
+int run_simulate(struct run *run, struct scenario *scenario, struct error *err)
 {
     struct measure measure;
     int rc;
@@ -19,12 +19,15 @@ int run_init(struct run *run, struct scenario *scenario, struct error *err)
         rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster,
                     &run->timeline, err);
     }
-    if (!rc) {
+    if (!rc)
         metrics_init(&run->metrics, scenario, run->stages, &run->lowered, &run->timeline);
-        rc = metrics_check_memory(&run->metrics, scenario, err);
-    }
     measure_release(&measure);
     return rc;
+}
+
+int run_init(struct run *run, struct scenario *scenario, struct error *err)
+{
+    return run_simulate(run, scenario, err) || metrics_check_memory(&run->metrics, scenario, err) ? -1 : 0;
 }
 
 void run_release(struct run *run)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "data.h"
+#include "data_parallel.h"
 #include "degrees.h"
 #include "sharers.h"
 
@@ -17,33 +18,6 @@ const struct strategy *scenario_strategy(const struct scenario *scenario)
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
 {
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
-}
-
-const struct collective *scenario_sync(const struct scenario *scenario)
-{
-    const struct collective *all_reduce = scenario_all_reduce(scenario);
-    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_REDUCE, "star");
-    if (!scenario->strategy.zero)
-        return all_reduce;
-    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
-}
-
-bool scenario_hands_out_weights(const struct scenario *scenario)
-{
-    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 ||
-           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-}
-
-const struct collective *scenario_hand_out(const struct scenario *scenario)
-{
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
-
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_BROADCAST, "star");
-    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
@@ -70,8 +44,6 @@ enum dtype scenario_dtype(const struct scenario *scenario)
     return dtypes[scenario->memory.precision];
 }
 
-#define STRATEGY_LOC(scenario, key)                                                                                    \
-    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
@@ -84,25 +56,6 @@ static int check_opportunism(const struct scenario *scenario, struct error *err)
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
                      "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
                      "expected at most 2, or runtime: static", strategy->name);
-}
-
-/* ZeRO and a parameter server hand out weights after the one update of an iteration, among replicas of one model copy. */
-static int check_sharing(const struct scenario *scenario, struct error *err)
-{
-    const struct strategy *strategy = scenario_strategy(scenario);
-    bool server = scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-    const char *key = server ? "data_parallel" : "zero";
-
-    if (server && scenario->strategy.zero)
-        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                         "strategy: zero: %d does not go with a parameter server, which holds all states; expected 0",
-                         scenario->strategy.zero);
-    if ((!server && !scenario->strategy.zero) ||
-        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
-                     server ? "data_parallel: parameter-server" : "zero: sharing states", strategy->name,
-                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
@@ -263,7 +216,8 @@ static int check_model(const struct scenario *scenario, struct error *err)
 static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
-    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches;
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
+                   scenario->strategy.local_steps;
 
     if (cells <= MOST)
         return 0;
@@ -281,7 +235,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
-    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err))
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
@@ -289,7 +243,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
-    if (check_sharing(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
+    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
         degrees_check(scenario, err) |
         resolve_batch(scenario, err))
         return -1;

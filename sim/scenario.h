@@ -10,7 +10,8 @@
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
 enum optimizer { OPTIMIZER_ADAM, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD };
-enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER };
+enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
+enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
 enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
@@ -48,7 +49,17 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         int zero;
+        int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */
+        struct compression_spec {
+            const struct node *node;
+            int method;                  /* enum compression */
+            int rank;                    /* of powersgd */
+            double share;                /* of the values, of top-k */
+            int bits;                    /* a value, of quantized */
+            bool error_feedback;
+        } compression;
+        int local_steps;                 /* iterations between two exchanges */
         double first_bucket, bucket;     /* B, of DDP */
         int all_reduce;                  /* index of collective_of, of the all-reduces */
         int channels;                    /* rings at once; 0: collective_channels */
@@ -86,13 +97,15 @@ int scenario_read(struct arena *arena, struct node *root, const char *name, stru
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* Whether replicas do not update everything themselves, so that weights are handed out after the update: ZeRO 1 and 2, and
- * the parameter server, which is replica 0. */
+/* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
+ * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
 bool scenario_hands_out_weights(const struct scenario *scenario);
 const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of that name (else ring).
- */
+/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of that
+ * name (else ring). */
 const struct collective *scenario_sync(const struct scenario *scenario);
+/* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
+bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
 /* All that hold the same weights outside of experts: data * context. The GPUs of a context group work on shares of the

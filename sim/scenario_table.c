@@ -57,6 +57,26 @@ static const struct table schedule_table = {
     .shorthand = "name", .bare = true, .exactly_one = "name csv",
 };
 
+#define MEMBER(member) .offset = offsetof(struct compression_spec, member)
+static const struct field compression_spec_fields[] = {
+    {.key = "method", .kind = FIELD_CHOICE, MEMBER(method), .required = true,
+     .choices = NAMES("none", "powersgd", "top-k", "quantized"),
+     .brief = "low-rank factors of every matrix, the largest values, or fewer bits a value"},
+    {.key = "rank", .kind = FIELD_INT, MEMBER(rank), .min = 1, .max = 128,
+     .brief = "powersgd: columns of the factors; left out: 1"},
+    {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .brief = "top-k: of the values, those that are sent; left out: 0.01"},
+    {.key = "bits", .kind = FIELD_INT, MEMBER(bits), .min = 1, .max = 16,
+     .brief = "quantized: bits a value, a scale beside each bucket; left out: 8"},
+    {.key = "error_feedback", .kind = FIELD_BOOL, MEMBER(error_feedback),
+     .brief = "what was not sent is kept and added to the next gradients; left out: true"},
+};
+#undef MEMBER
+static const struct table compression_table = {
+    TABLE("strategy: compression", "what is sent instead of gradients", compression_spec),
+    .shorthand = "method", .bare = true,
+};
+
 #define MEMBER(member) .offset = offsetof(struct strategy_spec, member)
 static const struct field strategy_spec_fields[] = {
     {.key = "schedule",
@@ -136,13 +156,35 @@ static const struct field strategy_spec_fields[] = {
      .max = 3,
      .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
+    {.key = "shard",
+     .kind = FIELD_INT,
+     MEMBER(shard),
+     .min = 1,
+     .max = 1048576,
+     .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
+              "all"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
      .fallback = "ddp",
-     .choices = NAMES("ddp", "synchronous", "parameter-server"),
-     .brief = "gradient all-reduce in buckets during the last backward; at once after it; or a server (replica 0), which "
-              "gathers all gradients, updates, and sends all weights"},
+     .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
+     .brief = "gradient all-reduce in buckets during the last backward; at once after it; a server (replica 0), which "
+              "gathers all gradients, updates, and sends all weights; or PyTorch's DataParallel, which replicates the "
+              "model from GPU 0 at every forward"},
+    {.key = "compression",
+     .kind = FIELD_RECORD,
+     MEMBER(compression),
+     .table = &compression_table,
+     .fallback = "none",
+     .brief = "of gradients, for their sum over the replicas"},
+    {.key = "local_steps",
+     .kind = FIELD_INT,
+     MEMBER(local_steps),
+     .min = 1,
+     .max = 1000,
+     .fallback = "1",
+     .brief = "iterations that a replica makes alone before all average their weights (local SGD); the result is their "
+              "mean"},
     {.key = "first_bucket",
      .kind = FIELD_QUANTITY,
      MEMBER(first_bucket),

@@ -1,5 +1,7 @@
 #include "stage.h"
 
+#include "compression.h"
+
 #include <math.h>
 
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
@@ -71,6 +73,37 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     return a;
 }
 
+/* Seconds of the loss's kernels for as many replicas. */
+static double loss_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase, int replicas)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel kernel = layer->kernels[i];
+
+        if (kernel.phase != phase || !kernel.loss)
+            continue;
+        kernel.bytes *= replicas;
+        seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+    }
+    return seconds;
+}
+
+static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
+{
+    int n = scenario_replicas(scenario);
+    const struct transformer *transformer = scenario->model.transformer;
+
+    return (struct outside){
+        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
+        .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
+        .forward = loss_seconds(scenario, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(scenario, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, n),
+    };
+}
+
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
  * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
 static bool boundary_divided(const struct scenario *scenario)
@@ -112,7 +145,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
+        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
         .parameters = layer->parameters, .expert_parameters = layer->expert_parameters,
     };
     if (layer->role == LAYER_BLOCK)
@@ -134,15 +167,21 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
-static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer)
+static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer,
+                          const struct layer *embedding)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
     double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+    double *rows = ARENA_ARRAY(arena, double, slice->ntensors + 1);
 
-    for (size_t i = 0; i < slice->ntensors; i++)
+    for (size_t i = 0; i < slice->ntensors; i++) {
         tensors[i] = slice->tensors[i];
+        rows[i] = slice->rows[i];
+    }
+    rows[slice->ntensors] = embedding->rows[0];
     tensors[slice->ntensors++] = layer->tied;
     slice->tensors = tensors;
+    slice->rows = rows;
     slice->parameters += layer->tied;
     stage->parameters += layer->tied;
     stage->tied = layer->tied;
@@ -150,24 +189,32 @@ static void add_tied_copy(struct arena *arena, struct stage *stage, const struct
 
 double stage_share(const struct scenario *scenario, double parameters, double expert_parameters)
 {
-    double replicas = scenario_replicas(scenario);
+    const struct strategy_spec *spec = &scenario->strategy;
 
-    return (parameters - expert_parameters) / replicas + expert_parameters * scenario->strategy.expert / replicas;
+    if (!spec->zero)
+        return parameters;
+    return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
-/* From ZeRO 1 on every replica updates its share alone. */
-static double update_seconds(const struct scenario *scenario, const struct stage *stage)
+static double update_kernel(const struct scenario *scenario, const char *name, double bytes)
 {
-    double parameters = scenario->strategy.zero ? stage_share(scenario, stage->parameters, stage->expert_parameters)
-                                                : stage->parameters;
     struct kernel kernel = {
-        .name = "update", .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
-        .bytes = parameters * scenario_parameter_bytes(scenario).update_traffic,
+        .name = name, .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1, .bytes = bytes,
     };
 
-    if (model_is_timed(&scenario->model) || parameters == 0)
+    if (model_is_timed(&scenario->model) || bytes == 0)
         return 0;
     return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+}
+
+/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
+static void update_seconds(const struct scenario *scenario, struct stage *stage)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
+
+    stage->update = update_kernel(scenario, "update", share * each.update_traffic);
+    stage->averaging = update_kernel(scenario, "average", stage->parameters * (each.weights + 4));
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -201,7 +248,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         add_layer(&stages[stage], scenario, &layers[i], block == begins[stage]);
         block += layers[i].role == LAYER_BLOCK;
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
-            add_tied_copy(&scenario->arena, &stages[stage], &layers[i]);
+            add_tied_copy(&scenario->arena, &stages[stage], &layers[i], &layers[0]);
     }
     for (size_t s = 0; s < nstages; s++) {
         stages[s].layers = (int)(begins[s + 1] - begins[s]);
@@ -275,6 +322,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         divide_blocks(scenario, layers, count, &begins, err))
         return -1;
     place_layers(scenario, layers, count, begins, stages);
+    stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
     return 0;
 }
 
@@ -298,7 +346,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->parameters = given->parameters;
         stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
-        stage->boundary = given->boundary;
+        stage->boundary = stage->outside.output = given->boundary;
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
@@ -372,7 +420,9 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     else if (from_layers(scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
-        (*stages)[s].update = update_seconds(scenario, &(*stages)[s]);
+        update_seconds(scenario, &(*stages)[s]);
+        (*stages)[s].compression = compression_memory(
+            scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
     plan_the_times(scenario, *stages);

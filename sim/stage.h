@@ -28,9 +28,18 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* parameters of each tensor, in the model's order */
+    const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
     size_t ntensors, nexperts;   /* the last nexperts are those of experts */
     double parameters;       /* their sum */
     double expert_parameters;    /* of them, those of experts */
+};
+/* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
+struct outside {
+    double input;            /* B of tokens; 0 where the model does not tell */
+    double output;           /* B of the model's output */
+    double activation;       /* B that the loss keeps of one replica's share */
+    double forward, backward;            /* s of the loss, of one replica's share */
+    double all_forward, all_backward;    /* s of the loss of all replicas */
 };
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
@@ -45,16 +54,19 @@ struct stage {
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
+    double averaging;        /* s to take over averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    struct outside outside;  /* of the whole model: meant for a stage that is all of it */
+    double compression;      /* B that gradient compression keeps from one iteration to the next */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 
-/* Of the parameters on a GPU of the stage, those that one replica keeps where replicas share them: all replicas the
- * ones outside of experts, one in every expert group an expert's. */
+/* Of the parameters on a GPU of the stage, those whose states one replica keeps: from ZeRO 1 on its share of them,
+ * which is larger of experts, as fewer replicas hold the same; else all. */
 double stage_share(const struct scenario *scenario, double parameters, double expert_parameters);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages

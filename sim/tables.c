@@ -22,7 +22,7 @@ static int by_rank_and_start(const void *a, const void *b, void *context)
 
 static void span_name(const struct op *op, char *buffer, size_t size)
 {
-    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'U', 'A', 'G', 'S'};
+    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P'};
 
     if (op->mb >= 0)
         snprintf(buffer, size, "%c%d", letters[op->what], op->mb);
@@ -45,7 +45,7 @@ void spans_write(const struct run *run, FILE *out)
         if (!op->continues)
             first[op->lane] = i;
         end[first[op->lane]] = run->timeline.end[i];
-        if (!op->continues && !(op->kind == OP_COMPUTE && op->what == WHAT_SYNC && op->amount == 0))
+        if (!op->continues && !(op->kind == OP_COMPUTE && op->what >= WHAT_SYNC && op->amount == 0))
             order[count++] = i;
     }
     qsort_r(order, count, sizeof *order, by_rank_and_start, (void *)&run->timeline);

@@ -203,12 +203,15 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
 {
     struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
+    double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
 
+    memcpy(rows, tensors->rows, tensors->count * sizeof *rows);
     memcpy(sizes, tensors->items, tensors->count * sizeof *sizes);
     if (kernels->count)
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
     layer->parameters = tensors_sum(tensors);
     layer->tensors = sizes;
+    layer->rows = rows;
     layer->ntensors = tensors->count;
     layer->nexperts = tensors->nexperts;
     for (size_t i = tensors->count - tensors->nexperts; i < tensors->count; i++)
@@ -274,6 +277,12 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     fill(arena, end, &last, &list[1]);
+    if (shape->head != HEAD_NONE) {
+        end->output = cut.tokens * cut.vocabulary * cut.value;
+        end->loss_activation = 4 * cut.tokens * cut.vocabulary;      /* the logits in fp32 */
+    } else {
+        end->output = cut.tokens * cut.hidden * cut.value;
+    }
     all[0].checkpoint = all[0].activation;
     end->checkpoint = end->activation;
     for (int kind = 0; kind <= (shape->experts > 0); kind++) {

@@ -35,6 +35,7 @@ struct cut {
 /* Parameter tensors of one layer, in elements; the last nexperts are those of experts. */
 struct tensors {
     double items[32];
+    double rows[32];         /* of a matrix: the width of what it puts out; of others 0 */
     size_t count, nexperts;
 };
 struct tensors embedding_tensors(const struct cut *cut);

@@ -276,5 +276,7 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
     memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
+    list->items[list->count - 1].loss = true;
     memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+    list->items[list->count - 1].loss = true;
 }

@@ -16,10 +16,16 @@ static void add_norm(struct tensors *list, const struct cut *cut)
         add_tensor(list, cut->hidden);
 }
 
-/* A weight and its bias; `bias` 0: none. */
-static void add_product(struct tensors *list, double weight, double bias)
+static void add_matrix(struct tensors *list, double rows, double columns)
 {
-    add_tensor(list, weight);
+    add_tensor(list, rows * columns);
+    list->rows[list->count - 1] = rows;
+}
+
+/* A weight and its bias; `bias` 0: none. */
+static void add_product(struct tensors *list, double rows, double columns, double bias)
+{
+    add_matrix(list, rows, columns);
     if (bias > 0)
         add_tensor(list, bias);
 }
@@ -28,11 +34,11 @@ struct tensors embedding_tensors(const struct cut *cut)
 {
     struct tensors list = {0};
 
-    add_tensor(&list, cut->vocabulary * cut->hidden);
+    add_matrix(&list, cut->vocabulary, cut->hidden);
     if (cut->shape->positions > 0)
-        add_tensor(&list, cut->shape->positions * cut->hidden);
+        add_matrix(&list, cut->shape->positions, cut->hidden);
     if (cut->shape->token_types > 0)
-        add_tensor(&list, cut->shape->token_types * cut->hidden);
+        add_matrix(&list, cut->shape->token_types, cut->hidden);
     if (cut->shape->embedding_norm)
         add_norm(&list, cut);
     return list;
@@ -45,13 +51,13 @@ static void add_latent_inputs(struct tensors *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        add_tensor(list, cut->hidden * shape->q_rank);
+        add_matrix(list, shape->q_rank, cut->hidden);
         add_tensor(list, shape->q_rank);
     }
-    add_tensor(list, cut->query * (shape->q_rank > 0 ? shape->q_rank : cut->hidden));
-    add_tensor(list, cut->hidden * (shape->kv_rank + shape->rope_head_size));
+    add_matrix(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    add_matrix(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
     add_tensor(list, shape->kv_rank);
-    add_tensor(list, (double)shape->kv_rank * cut->heads * (shape->head_size + shape->value_head_size));
+    add_matrix(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
 }
 
 /* `copies` MLPs of that width, as one tensor a product. */
@@ -59,8 +65,8 @@ static void add_mlp(struct tensors *list, const struct cut *cut, double ffn, dou
 {
     double up = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
 
-    add_product(list, copies * up * cut->hidden, cut->shape->bias ? copies * up : 0);
-    add_product(list, copies * ffn * cut->hidden, cut->shape->bias ? copies * cut->hidden : 0);
+    add_product(list, copies * up, cut->hidden, cut->shape->bias ? copies * up : 0);
+    add_product(list, cut->hidden, copies * ffn, cut->shape->bias ? copies * cut->hidden : 0);
 }
 
 struct tensors block_tensors(const struct cut *cut)
@@ -74,14 +80,14 @@ struct tensors block_tensors(const struct cut *cut)
     if (shape->kv_rank > 0)
         add_latent_inputs(&list, cut);
     else
-        add_product(&list, qkv * cut->hidden, shape->qkv_bias ? qkv : 0);
-    add_product(&list, cut->attended * cut->hidden, shape->bias ? cut->hidden : 0);
+        add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
+    add_product(&list, cut->hidden, cut->attended, shape->bias ? cut->hidden : 0);
     add_norm(&list, cut);
     if (!cut->has_experts) {
         add_mlp(&list, cut, cut->ffn, 1);
         return list;
     }
-    add_tensor(&list, (double)shape->experts * cut->hidden);      /* the router, whole on every GPU */
+    add_matrix(&list, shape->experts, cut->hidden);      /* the router, whole on every GPU */
     if (shape->shared_experts > 0)
         add_mlp(&list, cut, cut->shared_ffn, 1);
     before = list.count;
@@ -99,12 +105,12 @@ struct tensors output_tensors(const struct cut *cut)
     if (shape->final_norm)
         add_norm(&list, cut);
     if (masked) {
-        add_product(&list, cut->hidden * cut->hidden, cut->hidden);
+        add_product(&list, cut->hidden, cut->hidden, cut->hidden);
         add_norm(&list, cut);
         add_tensor(&list, cut->vocabulary);       /* the output layer's bias */
     }
     if (shape->head != HEAD_NONE && !shape->tied)
-        add_tensor(&list, cut->vocabulary * cut->hidden);
+        add_matrix(&list, cut->vocabulary, cut->hidden);
     return list;
 }
 

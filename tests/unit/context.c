@@ -262,6 +262,58 @@ static void unlike_groups(void **state)
     }
 }
 
+/* To what sums gradients and divides states, a context group's GPUs are replicas like others: they send as much, and
+ * hold as much. */
+static void replicas_like_others(void **state)
+{
+    static const char *const forms[] = {
+        "zero: 0", "zero: 1", "zero: 3", "zero: 1, shard: 2", "zero: 2, shard: 4", "zero: 3, shard: 2",
+        "compression: powersgd", "compression: top-k", "compression: {method: quantized, bits: 1}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        struct simulated runs[2];
+
+        for (int k = 0; k < 2; k++)
+            simulate(&runs[k],
+                     "model: {transformer: {layers: 2, hidden: 512, heads: 8, sequence: 4096, vocabulary: 1000,\n"
+                     "        positions: 0, flash_attention: true}}\n"
+                     "cluster: {nodes: 2, gpus_per_node: 4, gpu: a100-80gb,\n"
+                     "          inside: {bandwidth: 300 GB/s, latency: 0 s},\n"
+                     "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: 4}}\n"
+                     "batch: {micro_batches: 2}\nstrategy: {context: %d, data: %d, %s}\n"
+                     "simulation: {engine: ideal}\n", k ? 2 : 1, k ? 4 : 8, forms[i]);
+        for (int payload = PAYLOAD_WEIGHTS; payload < PAYLOAD_COUNT; payload++)
+            if (payload != PAYLOAD_ACTIVATION_GRADIENTS)
+                expect_near(payload_names[payload], runs[1].run.metrics.ranks[0].sent[payload],
+                            runs[0].run.metrics.ranks[0].sent[payload], runs[1].text);
+        assert_true(runs[1].run.metrics.ranks[0].sent[PAYLOAD_WEIGHT_GRADIENTS] > 0);
+        expect_near("states", runs[1].run.metrics.memory.optimizer, runs[0].run.metrics.memory.optimizer, runs[1].text);
+        expect_near("gradients", runs[1].run.metrics.memory.gradients, runs[0].run.metrics.memory.gradients,
+                    runs[1].text);
+        simulated_release(&runs[0]);
+        simulated_release(&runs[1]);
+    }
+}
+
+/* Keys and values are activations, on the way back too, and their gradients are as many. */
+static void payloads(void **state)
+{
+    (void)state;
+    for (int gathers = 0; gathers < 2; gathers++) {
+        struct place p = {4, 1, 1, 8, 1, 3e11, 2e-6};
+        struct simulated simulated;
+        double pass = LAYERS * 3 * (2.0 * H * SEQUENCE / 4 * 2);
+
+        run(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "", 1);
+        expect_near("activations", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATIONS], 2 * pass, simulated.text);
+        expect_near("gradients", simulated.run.metrics.ranks[0].sent[PAYLOAD_ACTIVATION_GRADIENTS], pass,
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 /* Where a three-entry placement does not say, context varies next after tensor. */
 static void placement(void **state)
 {
@@ -296,6 +348,7 @@ int main(void)
         cmocka_unit_test(exposed), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
         cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(overlapped_all_to_alls),
+        cmocka_unit_test(replicas_like_others), cmocka_unit_test(payloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,16 +47,17 @@ static void data_to_the_byte(void **state)
                         "row\trank\tlane\tkind\tt0\tt1\tlow\thigh\tcolour\tspans\tname\n"
                         "0\t0\tcompute\tforward\t0\t1\t0.06\t0.74\t0\t1\tF1\n"
                         "0\t0\tcompute\tbackward\t4.5\t6.5\t0.06\t0.74\t1\t1\tB1\n"
-                        "0\t0\tsend-next.0\tactivation\t1\t1.5\t0.76\t0.94\t6\t1\tA1\n"
+                        "0\t0\tsend-next.0\tactivation\t1\t1.5\t0.76\t0.94\t7\t1\tA1\n"
                         "1\t1\tcompute\tforward\t1.5\t2.5\t1.06\t1.74\t0\t1\tF1\n"
                         "1\t1\tcompute\tbackward\t2.5\t4.5\t1.06\t1.74\t1\t1\tB1\n");
     assert_plots("utilization", dir, NULL);
     assert_string_equal(get(plot_file(&arena, "utilization", dir, NULL, 2)),
-                        "time\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tupdate\tcommunication\n"
-                        "0\t0.5\t0\t0\t0\t0\t0\t0.25\n"
-                        "2\t0.5\t0\t0\t0\t0\t0\t0.25\n"
-                        "2\t0\t0.75\t0\t0\t0\t0\t0\n"
-                        "6.5\t0\t0.75\t0\t0\t0\t0\t0\n");
+                        "time\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t"
+                        "communication\n"
+                        "0\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
+                        "2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
+                        "2\t0\t0.75\t0\t0\t0\t0\t0\t0\n"
+                        "6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\n");
 }
 
 static void same_run_same_bytes(void **state)
@@ -168,7 +169,7 @@ static void averaging_conserves_time(void **state)
     to = strchr(windows, '\n') + 1;
     for (int i = 0; i < 5000; i++) {
         share = i * 37 % 101 / 128.0;
-        to += sprintf(to, "%g\t%g\t%.9g\t0\t0\t0\t0\t0\t0\t%.9g\n", i / 1000.0, (i + 1) / 1000.0, share, 1 - share);
+        to += sprintf(to, "%g\t%g\t%.9g\t0\t0\t0\t0\t0\t0\t0\t%.9g\n", i / 1000.0, (i + 1) / 1000.0, share, 1 - share);
         forward += share / 1000;
     }
     dir = make_run("average", RESULT("\"x\""), NULL, windows);

@@ -21,9 +21,10 @@
     "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\n" \
     "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\n" \
     "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\n"
-#define WINDOWS "t0\tt1\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tupdate\tcommunication\tidle\n" \
-    "0\t2\t0.5\t0\t0\t0\t0\t0\t0.25\t0.25\n" \
-    "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0.25\n"
+#define WINDOWS "t0\tt1\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t" \
+    "communication\tidle\n" \
+    "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0.25\n" \
+    "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0.25\n"
 #define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \
     "\"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " name "}}\n"
 

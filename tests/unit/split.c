@@ -145,8 +145,8 @@ static void test_schedules(void **state)
 
         for (int s = 2; s < 4 * chunks - 1; s++, layers += s)
             snprintf(split + strlen(split), sizeof split - strlen(split), ", %d", s + 1);
-        simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
-                 "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 16}\n"
+        simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, "
+                 "vocabulary: 1000}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 16}\n"
                  "memory: {recompute: full}\nstrategy: {schedule: %s, pipeline: 4, data: 1, split: %s, 0]}\n", layers,
                  strategy->name, split);
         assert_int_equal(simulated.run.stages[0].layers, 0);
