@@ -140,25 +140,10 @@ static struct node *merge_nodes(struct arena *arena, const struct node *base, co
     return merged;
 }
 
-/* Paths in resolved output must hold wherever that output is read from. */
-static const char *absolute_path(struct arena *arena, const char *path)
-{
-    char *real = realpath(path, NULL);
-    const char *copy = arena_strdup(arena, real ? real : path);
-    free(real);
-    return copy;
-}
-
-static bool is_path(const char *text)
-{
-    size_t length = strlen(text);
-    return strchr(text, '/') || (length >= 5 && strcmp(text + length - 5, ".yaml") == 0);
-}
-
 /* Notes that the chain of platforms goes through that file; -1 when it has been there, or goes on for too long. */
 static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
 {
-    const char *real = absolute_path(arena, path);
+    const char *real = data_absolute(arena, path);
 
     for (int i = 0; i < chain->count; i++) {
         if (strcmp(chain->paths[i], real) != 0)
@@ -202,8 +187,8 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
     if (!base)
         return NULL;
     struct node *merged = merge_nodes(arena, base, map);
-    if (is_path(name->text)) {
-        struct node *real = node_scalar(arena, absolute_path(arena, path), true);
+    if (data_is_path(name->text)) {
+        struct node *real = node_scalar(arena, data_absolute(arena, path), true);
         real->loc = name->loc;
         put_entry(arena, merged, "platform", node_loc(map, "platform"), real);
     }
@@ -331,8 +316,8 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     if (!name)
         return 0;
     struct loc loc = field_loc(&cluster_table, cluster, "gpu");
-    if (is_path(name))
-        cluster->gpu_name = absolute_path(arena, data_beside(arena, loc.file, name));
+    if (data_is_path(name))
+        cluster->gpu_name = data_absolute(arena, data_beside(arena, loc.file, name));
     return gpu_load(arena, name, loc, &cluster->gpu, err);
 }
 

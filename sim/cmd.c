@@ -5,6 +5,7 @@
 
 static const struct command *const commands[] = {
     &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
+    &cmd_calibrate,
     &cmd_list, &cmd_schema, &cmd_help,
 };
 

@@ -31,7 +31,7 @@ static void list_files(const char *folder, FILE *out)
         const char *path = data_file(&arena, folder, names[i]);
 
         if (path && !conf_load(&arena, path, &root, &err))
-            title = node_get(root, "title");
+            title = node_get(root, "title") ? node_get(root, "title") : node_get(root, "source");
         fprintf(out, "%-18s %s\n", names[i], title && title->text ? title->text : "");
         error_release(&err);
     }
@@ -41,6 +41,11 @@ static void list_files(const char *folder, FILE *out)
 static void list_gpus(FILE *out)
 {
     list_files("platforms/gpus", out);
+}
+
+static void list_profiles(FILE *out)
+{
+    list_files("calibration/data", out);
 }
 
 static void list_platforms(FILE *out)
@@ -56,7 +61,7 @@ static void list_models(FILE *out)
 
 static const struct { const char *name; void (*list)(FILE *); } lists[] = {
     {"strategies", list_strategies}, {"collectives", list_collectives}, {"gpus", list_gpus},
-    {"platforms", list_platforms}, {"models", list_models},
+    {"profiles", list_profiles}, {"platforms", list_platforms}, {"models", list_models},
 };
 
 static const char *list_candidate(size_t i, const void *context)
@@ -87,14 +92,14 @@ static int list_main(const struct command *command, int argc, char **argv)
 
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
                            meant ? meant : "",
-                           meant ? "'?" : "; expected strategies, collectives, gpus, platforms or models");
+                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms or models");
     }
     return EXIT_OK;
 }
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | platforms | models]",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | models]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
     .main = list_main,

@@ -38,6 +38,28 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     line(out, "bubble", UNIT_TIME, m->bubble, "");
 }
 
+/* What the compute rests on. */
+static void print_costs(const struct run *run, FILE *out)
+{
+    const struct scenario *scenario = run->scenario;
+    const struct metrics *m = &run->metrics;
+    double compute = m->iteration_time - m->exposed_communication - m->bubble;
+
+    if (model_is_timed(&scenario->model))
+        return;
+    if (scenario->costs.gpu == COST_ROOFLINE) {
+        fprintf(out, "compute costs: roofline of %s (data sheet and achievable shares, no measured kernels)\n",
+                scenario->cluster.gpu.title);
+        return;
+    }
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.loaded->name,
+            scenario->costs.loaded->gpu);
+    if (m->extrapolated > 0)
+        fprintf(out, "; %.0f %% of the compute time is of kernels unlike these (extrapolated)",
+                fmin(100 * m->extrapolated / compute, 100));
+    fputc('\n', out);
+}
+
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
@@ -72,9 +94,7 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
     print_breakdown(m, out);
-    if (!model_is_timed(&scenario->model))
-        fprintf(out, "compute costs: %s of %s (data sheet and achievable shares, no measured kernels)\n",
-                cost_source_names[scenario->costs.gpu], scenario->cluster.gpu.title);
+    print_costs(run, out);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)

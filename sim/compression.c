@@ -25,11 +25,11 @@ static double pass(const struct scenario *scenario, double bytes, double launche
 {
     struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario)};
 
-    if (model_is_timed(&scenario->model) || bytes == 0)
+    if (bytes == 0)
         return 0;
     kernel.launches = (int)fmin(launches, 1e9);
     kernel.bytes = bytes / kernel.launches;
-    return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+    return scenario_cost(scenario, &kernel).seconds;
 }
 
 /* Vogels et al. 2019, algorithms 1 and 2: P = M Q, summed over the replicas; orthogonalised, it gives Q = M^T P, summed

@@ -156,12 +156,26 @@ static void report_unknown(struct arena *arena, const char *folder, const char *
               *list ? list : "(no files found; is DTSIM_DATA right?)");
 }
 
-const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
-                         struct error *err)
+bool data_is_path(const char *text)
 {
     size_t stem;
 
-    if (!strchr(text, '/') && !ends_in_yaml(text, &stem)) {
+    return strchr(text, '/') || ends_in_yaml(text, &stem);
+}
+
+const char *data_absolute(struct arena *arena, const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *copy = arena_strdup(arena, real ? real : path);
+
+    free(real);
+    return copy;
+}
+
+const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                         struct error *err)
+{
+    if (!data_is_path(text)) {
         const char *file = data_file(arena, folder, text);
         if (!file)
             report_unknown(arena, folder, what, text, loc, err);

@@ -13,7 +13,11 @@ const char **data_names(struct arena *arena, const char *folder);
  * (loc.file), else a name in `folder`. Reports "unknown ...; did you mean ...?" with EXIT_INPUT; NULL then. */
 const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
                          struct error *err);
-/* "scenarios/tour/01-gpipe.yaml" is called 01-gpipe. */
+/* Whether text is a path rather than a name: it has a '/' or ends in ".yaml". */
+bool data_is_path(const char *text);
+/* The same as a path that holds wherever it is read: resolved output needs such. */
+const char *data_absolute(struct arena *arena, const char *path);
+/* What a file is called: "../gpus/mine.yaml" is "mine". */
 const char *data_stem(struct arena *arena, const char *path);
 /* `path` as seen from the folder of `file`, unless absolute. */
 const char *data_beside(struct arena *arena, const char *file, const char *path);

@@ -77,7 +77,7 @@ static struct node *quantity_dump(struct arena *arena, const struct field *field
 /* NULL: left out. */
 static struct node *field_value_dump(struct arena *arena, const struct field *field, const void *member, bool given)
 {
-    bool zero_counts = given || field->fallback;
+    bool zero_counts = given || field->fallback || field->required;
     const char *text;
     int value;
 

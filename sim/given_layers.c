@@ -7,6 +7,7 @@
 #define AT(member) .offset = offsetof(struct given_layer, member)
 #define TIME(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_TIME, __VA_ARGS__}
 #define BYTES(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
+#define LEFT_OUT(key_, unit_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = unit_, __VA_ARGS__}
 #define BACKWARD_FIELDS \
     TIME(backward, .brief = "in one piece; without it: backward_input + backward_weight, or 2 x forward"), \
     TIME(recompute, .brief = "forward again, before the backward; without it: forward"), \
@@ -17,6 +18,18 @@ static const struct field layer_fields[] = {
     {"name", FIELD_STRING, AT(name), .brief = "for charts", .fallback = "layer"},
     TIME(forward, .brief = "of one micro-batch"),
     {"flops", FIELD_QUANTITY, AT(flops), .unit = UNIT_FLOP, .brief = "of one forward of one sample, instead of times"},
+    LEFT_OUT(efficiency, UNIT_NUMBER, .positive = true,
+             .brief = "with flops: rate of its products in the forward, of the GPU's large ones; above 1 where a "
+                      "convolution needs fewer FLOPs than counted (Winograd); without it: 1"),
+    LEFT_OUT(efficiency_backward, UNIT_NUMBER, .positive = true,
+             .brief = "the same in the backward; without it: efficiency"),
+    LEFT_OUT(operands, UNIT_BYTES,
+             .brief = "with flops: what products of a forward of a sample read and write beside weights, at 4 bytes a "
+                      "value; without it: activation (or boundary) written and read"),
+    LEFT_OUT(traffic, UNIT_BYTES,
+             .brief = "with flops: what the forward of a sample reads and writes beside products (normalisation, "
+                      "activation functions, pooling), at 4 bytes a value; without it: nothing"),
+    LEFT_OUT(traffic_backward, UNIT_BYTES, .brief = "the same of the backward; without it: 2 x traffic"),
     BACKWARD_FIELDS,
     BYTES(activation, .brief = "kept for the backward; with flops: of a sample, at 4 bytes a value"),
     BYTES(boundary, .brief = "of the output; with flops: of a sample, at 4 bytes a value"),
@@ -48,8 +61,13 @@ static int part_too_long(const struct table *table, const struct given_layer *gi
 /* A backward in one piece and a split one are measured apart: where all three are given they need not add up. */
 static int settle_times(const struct table *table, struct given_layer *given, struct error *err)
 {
+    static const char *const with_flops[] = {"efficiency", "efficiency_backward", "operands", "traffic", "traffic_backward"};
     bool input = field_given(table, given, "backward_input"), weight = field_given(table, given, "backward_weight");
 
+    for (size_t i = 0; table == &given_layer_table && i < COUNT(with_flops); i++)
+        if (field_given(table, given, with_flops[i]))
+            return error_add(err, EXIT_INPUT, field_loc(table, given, with_flops[i]),
+                             "%s: %s stands beside flops, not beside times", table->name, with_flops[i]);
     given->flops = NAN;
     if (!field_given(table, given, "recompute"))
         given->recompute = given->forward;
@@ -68,6 +86,11 @@ static int settle_times(const struct table *table, struct given_layer *given, st
     return 0;
 }
 
+static double or_else(double given, double otherwise)
+{
+    return isnan(given) ? otherwise : given;
+}
+
 static int settle_flops(const struct table *table, struct given_layer *given, struct error *err)
 {
     static const char *const times[] = {"backward", "recompute", "backward_input", "backward_weight"};
@@ -77,6 +100,11 @@ static int settle_flops(const struct table *table, struct given_layer *given, st
             return error_add(err, EXIT_INPUT, field_loc(table, given, times[i]),
                              "%s: %s: a time beside flops; give forward too, and no flops", table->name, times[i]);
     given->forward = given->backward = given->recompute = given->backward_input = given->backward_weight = NAN;
+    given->efficiency = or_else(given->efficiency, 1);
+    given->efficiency_backward = or_else(given->efficiency_backward, given->efficiency);
+    given->operands = or_else(given->operands, 2 * fmax(given->activation, given->boundary));
+    given->traffic = or_else(given->traffic, 0);
+    given->traffic_backward = or_else(given->traffic_backward, 2 * given->traffic);
     return 0;
 }
 
@@ -102,22 +130,28 @@ int given_finish(const struct table *table, struct list *list, struct error *err
 }
 
 /* Forward, and one product of the same size for each gradient; the first layer's input gradient, which training does
- * not need, is counted like the others'. Bytes: the weights, and what the layer keeps, written by one kernel and read
- * by the next. */
+ * not need, is counted like the others'. What is no product runs backwards with the one for the input. */
 static void flop_kernels(struct arena *arena, const struct given_layer *given, const struct shard *shard,
                          struct layer *layer)
 {
-    struct kernel *kernels = ARENA_ARRAY(arena, struct kernel, 3);
-    double kept = fmax(layer->activation, layer->boundary);
+    struct kernel *kernels = ARENA_ARRAY(arena, struct kernel, 5);
+    double scale = shard->micro * dtype_bytes(shard->dtype) / 4;
+    const double traffic[] = {given->traffic, given->traffic_backward};
 
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
-        kernels[phase] = (struct kernel){
+    for (int phase = PHASE_FORWARD; given->flops > 0 && phase <= PHASE_BACKWARD_WEIGHT; phase++)
+        kernels[layer->nkernels++] = (struct kernel){
             .name = layer->name, .kind = KERNEL_MATMUL, .phase = (enum phase)phase, .dtype = shard->dtype,
             .flop = given->flops * shard->micro, .launches = 1,
-            .bytes = given->parameters * dtype_bytes(shard->dtype) + 2 * kept,
+            .efficiency = phase == PHASE_FORWARD ? given->efficiency : given->efficiency_backward,
+            .bytes = given->parameters * dtype_bytes(shard->dtype) + scale * given->operands,
         };
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        if (traffic[phase] > 0)
+            kernels[layer->nkernels++] = (struct kernel){
+                .name = layer->name, .kind = KERNEL_MEMORY, .phase = (enum phase)phase, .dtype = shard->dtype,
+                .launches = 1, .bytes = scale * traffic[phase],
+            };
     layer->kernels = kernels;
-    layer->nkernels = 3;
 }
 
 static struct layer layer_of(struct arena *arena, const struct given_layer *given, const struct shard *shard)

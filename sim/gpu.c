@@ -2,8 +2,6 @@
 
 #include "data.h"
 
-#include <string.h>
-
 const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
 
 double dtype_bytes(enum dtype dtype)
@@ -63,15 +61,6 @@ const struct table gpu_table = {
     .node_offset = offsetof(struct gpu, node),
 };
 
-/* "../gpus/mine.yaml" is "mine". */
-static const char *name_of_file(struct arena *arena, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
-    return arena_strndup(arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
-}
-
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err)
 {
     struct node *root;
@@ -79,7 +68,7 @@ int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *
 
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &gpu_table, root, gpu, err))
         return -1;
-    gpu->name = name_of_file(arena, path);
+    gpu->name = data_stem(arena, path);
     if (!gpu->title)
         gpu->title = gpu->name;
     return 0;

@@ -1,6 +1,6 @@
 /* PyTorch's DataParallel (torch/nn/parallel/data_parallel.py): GPU 0 has the model. Every forward scatters its samples,
- * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the gradients
- * of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
+ * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the
+ * gradients of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
  *
  * One process issues all that, on the GPUs' default streams, so nothing overlaps: each cell of the rows begins when all
  * GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
@@ -65,8 +65,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint3
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0,
-                      cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel),
+    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds,
                       &(struct waits){&after, after == NO_OP ? 0 : 1});
 }
 

@@ -15,6 +15,8 @@ static const struct metric metrics[] = {
     METRIC("bubble_fraction", bubble_fraction, 1, METRIC_SHARE),
     METRIC("bubble_overhead", bubble_overhead, 1, METRIC_SHARE),
     METRIC("utilization", utilization, 1, METRIC_SHARE),
+    METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
+    METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
     METRIC("forward_s", forward, 1, METRIC_TIME),
     METRIC("backward_s", backward, 1, METRIC_TIME),

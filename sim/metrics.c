@@ -91,6 +91,28 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
     free(reached);
 }
 
+/* The longest time of a rank from its first work to the end of its last. */
+static double longest_span(const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double *began = xcalloc((size_t)program->ranks * 2, sizeof *began), *ended_at = began + program->ranks, span = 0;
+
+    for (int r = 0; r < program->ranks; r++)
+        began[r] = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        began[lane->rank] = fmin(began[lane->rank], timeline->start[i]);
+        ended_at[lane->rank] = later(ended_at[lane->rank], timeline->end[i]);
+    }
+    for (int r = 0; r < program->ranks; r++)
+        span = later(span, ended_at[r] - began[r]);
+    free(began);
+    return span;
+}
+
 /* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
 static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 {
@@ -225,6 +247,7 @@ static void averages(struct metrics *metrics)
     for (int what = 0; what < WHAT_COUNT; what++)
         compute += metrics->compute[what];
     metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
+    metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
     metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
     metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
 }
@@ -235,17 +258,23 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
 {
     const struct plan *plan = &scenario->plan;
     struct row *rows = rows_build(scenario);
-    double hardware = 0;
+    double hardware = 0, extrapolated = 0;
     int updates = rows_updates(rows);
 
     metrics->samples = (double)scenario->batch.global * plan->batches / updates;
     metrics->model_flop = metrics->hardware_flop = NAN;
-    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++)
+    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
+            const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
 
-            hardware += stages[plan_global_stage(plan, rank, work.chunk)].work[work.kind].flop;
+            hardware += stage->work[work.kind].flop;
+            extrapolated += stage->work[work.kind].extrapolated;
         }
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+            extrapolated += updates * stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
+    }
+    metrics->extrapolated = extrapolated / plan->stages / updates;
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
         return;
@@ -277,6 +306,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_lanes(metrics, timeline);
+    metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
     read_memory(metrics, timeline);
     peak_memory(metrics, scenario, stages);

@@ -21,10 +21,10 @@ struct rank_metrics {
     double peak_memory;              /* B: states and activations */
 };
 
-/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An asynchronous
- * one is measured in its steady state: a window of whole iterations (updates), from the end of one update of rank 0 to
- * the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then means per
- * iteration. */
+/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
+ * asynchronous one is measured in its steady state: a window of whole iterations (updates), from the end of one update
+ * of rank 0 to the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then
+ * means per iteration. */
 struct window { double from, to; int updates; bool steady; };
 
 struct metrics {
@@ -41,6 +41,10 @@ struct metrics {
     double bubble_fraction;          /* mean bubble / iteration time; GPipe on a free network: (P-1)/(M+P-1) */
     double bubble_overhead;          /* mean bubble / mean compute; GPipe: (P-1)/M */
     double utilization;              /* mean compute / iteration time */
+    double rank_span;                /* s: the longest that a rank takes from its first work to the end of its last:
+                                      * what a step takes where ranks go on to the next without waiting for others (Qi
+                                      * et al. 2023, section 4); NaN: asynchronous */
+    double span_utilization;         /* mean compute / rank_span: 1 less the bubble rate of Qi et al., section 5.3 */
     double exposed_communication;    /* s, mean */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
@@ -51,6 +55,7 @@ struct metrics {
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
+    double extrapolated;             /* s of compute, mean over ranks, of kernels unlike the costs' samples */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
 };

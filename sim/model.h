@@ -49,7 +49,7 @@ extern const struct table transformer_table;
 extern const char *const norm_names[], *const mlp_names[], *const head_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch; with `flops`, per sample and,
- * for activation and boundary, at 4 bytes a value: they scale with the dtype of the run. */
+ * for bytes, at 4 bytes a value: they scale with the dtype of the run. */
 struct given_layer {
     const struct node *node;
     const char *name;
@@ -57,6 +57,9 @@ struct given_layer {
     double forward, backward, recompute;     /* s; NaN: not given. defaults: backward 2 forward, recompute forward */
     double backward_input, backward_weight;  /* s; default: half of backward each, or what the other leaves of it */
     double flops;                            /* FLOP of one forward of one sample (whole); NaN: times are given */
+    double efficiency, efficiency_backward;  /* with flops: its products' rate over that of the GPU's large ones */
+    double operands;                         /* with flops: B of a product's inputs and outputs but weights */
+    double traffic, traffic_backward;        /* with flops: B that kernels other than products read and write */
     double activation, boundary;             /* B kept for the backward; B of the output */
 };
 extern const struct table given_layer_table;

@@ -50,8 +50,7 @@ static json_t *memory_json(const struct memory_breakdown *memory)
                      number(memory->activations));
 }
 
-/* Where the seconds of the average rank went; they add up to the iteration time. */
-static json_t *breakdown_json(const struct metrics *metrics)
+json_t *breakdown_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
 
@@ -86,11 +85,13 @@ json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
     struct scenario *scenario = run->scenario;
+    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
     json_t *json = json_object();
 
     for (size_t i = 0; metric_at(i); i++)
         json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
     json_object_set_new(json, "energy_j", json_null());
+    json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
@@ -105,8 +106,9 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
     json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
-    json_object_set_new(json, "costs", json_string(model_is_timed(&scenario->model) ? "given" :
-                                                   cost_source_names[scenario->costs.gpu]));
+    json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
+                                                         cost_source_names[scenario->costs.gpu]));
+    json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
     json_object_set_new(json, "scenario", node_json(field_dump(&scenario->arena, &scenario_table, scenario)));

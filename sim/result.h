@@ -25,6 +25,8 @@ void run_release(struct run *run);
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
  * owns the reference. */
 json_t *result_json(const struct run *run);
+/* Where the seconds of the average rank went, by kind; they add up to the iteration time. */
+json_t *breakdown_json(const struct metrics *metrics);
 /* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
 json_t *node_json(const struct node *node);
 

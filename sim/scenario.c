@@ -247,6 +247,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         degrees_check(scenario, err) |
         resolve_batch(scenario, err))
         return -1;
+    if (scenario_resolve_costs(scenario, err))
+        return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
     if (strategy->batches)

@@ -6,6 +6,7 @@
 #include "collective.h"
 #include "model.h"
 #include "order.h"
+#include "profile.h"
 #include "replay.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
@@ -74,7 +75,10 @@ struct scenario {
     } memory;
     struct costs_spec {
         const struct node *node;
-        int gpu;                         /* enum cost_source */
+        int gpu;                         /* enum cost_source; never AUTO after scenario_load */
+        const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
+        double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {
         const struct node *node;
@@ -123,5 +127,9 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
 struct parameter_bytes { double weights, gradients, optimizer, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 enum dtype scenario_dtype(const struct scenario *scenario);
+/* Settles which costs are used and reads their profile. */
+int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* What a kernel takes; nothing where the model's times are given. */
+struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel);
 
 #endif

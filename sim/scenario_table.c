@@ -272,7 +272,15 @@ static const struct table memory_table = {TABLE("memory", "what is stored, and i
 
 static const struct field costs_spec_fields[] = {
     {.key = "gpu", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, gpu), .choices = cost_source_names,
-     .fallback = "roofline", .brief = "where kernel times come from, for models whose times are not given"},
+     .fallback = "auto",
+     .brief = "where kernel times come from, for models whose times are not given: a profile fitted to measured "
+              "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
+    {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct costs_spec, profile),
+     .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
+    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "50 us",
+     .offset = offsetof(struct costs_spec, host_launch),
+     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
+              "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
 };
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 

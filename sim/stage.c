@@ -4,18 +4,24 @@
 
 #include <math.h>
 
+/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
+    double device = 0, launches = 0;
+
     for (size_t i = 0; i < layer->nkernels; i++) {
         const struct kernel *kernel = &layer->kernels[i];
 
         if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
             continue;
-        work->seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, kernel);
-        if (kernel->kind == KERNEL_MATMUL)
-            work->flop += kernel->flop;
+        struct cost cost = scenario_cost(scenario, kernel);
+        device += cost.seconds;
+        launches += kernel->launches;
+        work->extrapolated += cost.extrapolated;
+        work->flop += kernel->flop;
     }
+    work->seconds += fmax(device, launches * scenario->costs.host_launch);
 }
 
 static bool divides_attention(const struct scenario *scenario, const struct layer *layer)
@@ -35,7 +41,7 @@ static void add_exchanges(struct stage_work *work, const struct scenario *scenar
     work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
 }
 
-static double attention_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work attention = {0};
 
@@ -70,6 +76,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
         a.exchanges[i] += b.exchanges[i];
     a.hidden_gathers += b.hidden_gathers;
     a.flop += b.flop;
+    a.extrapolated += b.extrapolated;
     return a;
 }
 
@@ -84,7 +91,7 @@ static double loss_seconds(const struct scenario *scenario, const struct layer *
         if (kernel.phase != phase || !kernel.loss)
             continue;
         kernel.bytes *= replicas;
-        seconds += cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+        seconds += scenario_cost(scenario, &kernel).seconds;
     }
     return seconds;
 }
@@ -123,7 +130,7 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], attention_seconds(scenario, layer, (enum phase)phase));
+        stage->attention[phase] = fmax(stage->attention[phase], core_seconds(scenario, layer, (enum phase)phase));
 }
 
 /* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of
@@ -196,15 +203,14 @@ double stage_share(const struct scenario *scenario, double parameters, double ex
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
-static double update_kernel(const struct scenario *scenario, const char *name, double bytes)
+static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
 {
     struct kernel kernel = {
-        .name = name, .kind = KERNEL_MEMORY, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1, .bytes = bytes,
+        .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
+        .bytes = bytes,
     };
 
-    if (model_is_timed(&scenario->model) || bytes == 0)
-        return 0;
-    return cost_seconds((enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, &kernel);
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
@@ -213,8 +219,12 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
-    stage->update = update_kernel(scenario, "update", share * each.update_traffic);
-    stage->averaging = update_kernel(scenario, "average", stage->parameters * (each.weights + 4));
+    struct cost update = update_kernel(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+
+    stage->update = update.seconds;
+    stage->update_extrapolated = update.extrapolated;
+    stage->averaging =
+        update_kernel(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)

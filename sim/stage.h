@@ -20,7 +20,8 @@ struct stage_work {
     double seconds;          /* kernels alone */
     int exchanges[EXCHANGE_COUNT];   /* how many of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels: bytes, no seconds */
-    double flop;             /* of matrix products */
+    double flop;             /* of matrix products and fused attention */
+    double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
 };
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
 /* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed.
@@ -54,6 +55,7 @@ struct stage {
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
+    double update_extrapolated;  /* s of it, as in stage_work */
     double averaging;        /* s to take over averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */

@@ -17,17 +17,17 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W with X of rows x in, W of in x out, for each of `batch` weights: dX = dY W^T, dW = X^T dY. */
+/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it, for each of `batch` weights: dX = dY W,
+ * dW = dY^T X. */
 static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
                             double out, double in)
 {
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_FORWARD, .batch = batch, .m = rows, .n = out, .k = in});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .batch = batch, .m = rows, .n = in, .k = out});
-    product(list, cut,
-            (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .batch = batch, .m = in, .n = out,
-                            .k = rows});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
+                                       .m = rows, .n = out, .k = in});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = batch,
+                                       .m = rows, .n = in, .k = out});
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
+                                       .batch = batch, .m = out, .n = in, .k = rows});
 }
 
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
@@ -38,32 +38,37 @@ static void weight_product(struct kernels *list, const struct cut *cut, const ch
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
-static void head_product(struct kernels *list, const struct cut *cut, const char *name, double n, double k)
+static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
+                         double n, double k)
 {
     struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
-                            .n = n, .k = k};
+                            .n = n, .k = k, .layout = layout};
 
     product(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
+    kernel.layout = layout == LAYOUT_NT ? LAYOUT_NN : LAYOUT_NT;
     product(list, cut, kernel);
     kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
+    kernel.layout = LAYOUT_TN;
     product(list, cut, kernel);
 }
 
-static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
+static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes)
 {
-    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .dtype = cut->dtype,
-                                  .bytes = bytes, .launches = 1};
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
 static void norm(struct kernels *list, const struct cut *cut, const char *name)
 {
+    bool root = cut->shape->norm == NORM_RMSNORM;
     double values = cut->own_tokens * cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, 2 * values);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * values);
+    memory(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD, 3 * values);
 }
 
 /* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask.
@@ -72,10 +77,11 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
 {
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
 
-    memory(list, cut, name, PHASE_FORWARD, 3 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 3 * elements * cut->value + mask);
     if (mask > 0)
-        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, 2 * elements * cut->value + mask);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * elements * cut->value);
+        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
 /* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads both, writes the
@@ -85,36 +91,42 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     size_t first = list->count;
     double values = cut->scores * cut->value;
 
-    head_product(list, cut, "scores", cut->sequence, cut->query_size);
-    memory(list, cut, "softmax", PHASE_FORWARD, 2 * values);
-    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, 3 * values);
+    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
+    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * values);
+    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
     if (cut->shape->attention_dropout > 0) {
-        memory(list, cut, "attention-dropout", PHASE_FORWARD, 2 * values + cut->scores);
-        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
+        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * values + cut->scores);
     }
-    head_product(list, cut, "values", cut->value_size, cut->sequence);
+    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
 }
 
-/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products, here
- * one of twice the depth. Backward: the scores once more and four gradients, five products. Traffic: forward reads Q,
- * K, V and writes O; backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
+ * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
-    struct kernel kernel = {.name = "flash-attention", .attention_core = true, .batch = cut->batch * cut->heads,
-                            .m = cut->queries, .n = cut->sequence};
+    struct kernel kernel = {
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
+        .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+    };
 
-    kernel.k = cut->query_size + cut->value_size;
+    /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
+    kernel.k = (cut->query_size + cut->value_size) / 2;
+    kernel.flop = 4 * cut->scores * kernel.k;
     kernel.bytes = in_out + keys_values + rows;
-    product(list, cut, kernel);
+    *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.k = 3 * cut->query_size + 2 * cut->value_size;
+    kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
+    kernel.flop = 10 * cut->scores * kernel.k;
     kernel.bytes = 2 * in_out + 2 * keys_values + rows;
-    product(list, cut, kernel);
+    *GROW(list) = kernel;
 }
 
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
@@ -123,8 +135,10 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
 
-    memory(list, cut, name, PHASE_FORWARD, (gated ? 3 : 2) * elements * cut->value);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, (gated ? 5 : 3) * elements * cut->value);
+    memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+           (gated ? 3 : 2) * elements * cut->value);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+           (gated ? 5 : 3) * elements * cut->value);
 }
 
 /* `copies` MLPs, each for so many rows. */
@@ -146,15 +160,15 @@ static void experts(struct kernels *list, const struct cut *cut)
     bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
 
     weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
-    memory(list, cut, "routing", PHASE_FORWARD, 2 * choices);
-    memory(list, cut, "routing", PHASE_BACKWARD_INPUT, 3 * choices);
-    memory(list, cut, "permute", PHASE_FORWARD, (cut->own_tokens + cut->sent) * width);
-    memory(list, cut, "permute", PHASE_BACKWARD_INPUT, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
+    memory(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+    memory(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
     for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
-        memory(list, cut, "sort", (enum phase)phase, 4 * cut->received * width);
+        memory(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
     mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
-    memory(list, cut, "combine", PHASE_FORWARD, (cut->own_tokens + cut->sent) * width);
-    memory(list, cut, "combine", PHASE_BACKWARD_INPUT, (cut->own_tokens + 2 * cut->sent) * width);
+    memory(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
     if (cut->shared_ffn > 0)
         mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
 }
@@ -162,8 +176,8 @@ static void experts(struct kernels *list, const struct cut *cut)
 /* A norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {
-    memory(list, cut, name, PHASE_FORWARD, 2 * cut->tokens * rank * cut->value);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, 3 * cut->tokens * rank * cut->value);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
 }
 
 /* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
@@ -190,7 +204,7 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
     double values = cut->tokens * cut->attended * cut->value;
 
     if (cut->blocks > 1)
-        memory(list, cut, "ring-merge", PHASE_FORWARD, 3 * values * (cut->blocks - 1));
+        memory(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)
@@ -205,8 +219,8 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     else
         weight_product(list, cut, "qkv", cut->tokens, cut->query + cut->key + cut->values, cut->hidden);
     if (cut->shape->positions == 0) {
-        memory(list, cut, "rotary", PHASE_FORWARD, 2 * rotated);
-        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, 2 * rotated);
+        memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
+        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
     }
     if (cut->shape->flash_attention)
         flash_attention(list, cut);
@@ -230,8 +244,8 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
 {
     double width = cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
-    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, (cut->tokens + 2 * rows) * width);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
+    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -246,8 +260,9 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->embedding_norm)
         norm(list, cut, "embedding-norm");
     if (cut->shape->dropout > 0) {
-        memory(list, cut, "dropout", PHASE_FORWARD, elements * (2 * cut->value + 1));
-        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, elements * (2 * cut->value + 1));
+        memory(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
+        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               elements * (2 * cut->value + 1));
     }
 }
 
@@ -257,8 +272,8 @@ static void transform(struct kernels *list, const struct cut *cut)
     double values = cut->own_tokens * cut->hidden * cut->value;
 
     weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
-    memory(list, cut, "gelu", PHASE_FORWARD, 2 * values);
-    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, 3 * values);
+    memory(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
+    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
     norm(list, cut, "transform-norm");
 }
 
@@ -275,8 +290,8 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits);
     list->items[list->count - 1].loss = true;
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits);
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD, logits);
     list->items[list->count - 1].loss = true;
 }

@@ -195,6 +195,7 @@ static json_t *row_json(const struct validation *validation, size_t row)
         json_object_set_new(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
     json_object_set_new(json, "measured", measured);
     json_object_set_new(json, "predicted", predicted);
+    json_object_set_new(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
     json_object_set_new(json, "error", error);
     json_object_set_new(json, "relative_error", number_json(validation_relative_error(validation, row)));
     return json;

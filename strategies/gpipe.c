@@ -1,5 +1,5 @@
 /* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the
- * others are recomputed directly before their backward.
+ * others are recomputed directly before their backward. recompute_last: that one too.
  *
  *     S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .
  *     S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .
@@ -13,12 +13,15 @@ enum { DESCENDING, ASCENDING };
 struct gpipe_options {
     const struct node *node;
     int backward;
+    bool recompute_last;
 };
 
 static const struct field fields[] = {
     {.key = "backward", .kind = FIELD_CHOICE, .offset = offsetof(struct gpipe_options, backward),
      .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
      .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
+    {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
+     .fallback = "false", .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of gpipe", .fields = fields, .count = COUNT(fields),
@@ -36,7 +39,7 @@ static void row(struct row *row, const struct plan *plan, int rank)
     for (int i = 0; i <= last; i++) {
         int mb = option->backward == ASCENDING ? i : last - i;
 
-        if (plan->recompute && mb != last)
+        if (plan->recompute && (mb != last || option->recompute_last))
             recompute(row, 0, mb);
         backward(row, 0, mb);
     }
@@ -46,9 +49,10 @@ static void row(struct row *row, const struct plan *plan, int rank)
  * those of the other stages hide behind the wait for the gradient. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
-    int slots = plan->micro_batches + plan->stages - 1;
+    const struct gpipe_options *option = plan->options;
+    int slots = plan->micro_batches + plan->stages - 1, again = plan->micro_batches - !option->recompute_last;
 
-    return slots * (f + b) + (plan->recompute ? (plan->micro_batches - 1) * r : 0);
+    return slots * (f + b) + (plan->recompute ? again * r : 0);
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)

@@ -8,9 +8,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What a micro-batch takes and frees on its rank, in bytes a token and hidden element (Qi et al. 2023, table 1;
- * Korthikanti et al. 2022): a block's activations without the attention scores; W needs the inputs of the products. */
-static const int memory[WORK_KIND_COUNT] = {[FORWARD] = 34, [BACKWARD_INPUT] = -2, [BACKWARD_WEIGHT] = -32};
+/* A micro-batch's activations are 34 bytes a token and hidden element without the attention scores, of which the W
+ * needs 32, the inputs of the products (Qi et al. 2023, table 1; Korthikanti et al. 2022); with the scores they are
+ * 34 h + 5 a s, as in the authors' tables. */
+static const struct field fields[] = {
+    {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zero_bubble_options, variant),
+     .fallback = "greedy", .choices = (const char *const[]){"greedy", "fixed", NULL},
+     .brief = "greedy: fitted to the times of the work in the same memory, as the authors' scheduler (their ZB-1p and"
+              " ZB-2p); fixed: the order that the paper draws"},
+    {.key = "input_frees", .kind = FIELD_QUANTITY, .offset = offsetof(struct zero_bubble_options, input_frees),
+     .unit = UNIT_NUMBER, .fallback = "0.05882353", .max = 0.99,
+     .brief = "what the greedy order believes that a backward for the input frees, a share of the activations: 2/34 in a"
+              " transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
+};
+const struct table zero_bubble_options = {
+    .name = "strategy", .brief = "options of zb-h1 and zb-h2", .fields = fields, .count = COUNT(fields),
+    .size = sizeof(struct zero_bubble_options), .node_offset = offsetof(struct zero_bubble_options, node),
+};
+static const double tiny = 1e-6;     /* of a micro-batch's activations: rounding of shares */
 
 /* The builder's choices. */
 struct variant {
@@ -29,7 +44,7 @@ struct builder {
     const struct plan *plan;
     struct variant variant;
     double cost[WORK_KIND_COUNT], communication;     /* in a unit of which all are multiples, so that sums are exact */
-    double limit;                                    /* of memory */
+    double limit, input_frees;                       /* of memory, in micro-batches; as the option */
     double most_idle;                                /* of any rank */
     struct progress *at;                             /* a rank */
     double *end[WORK_KIND_COUNT];                    /* of a FORWARD or BACKWARD_INPUT: a rank and micro-batch */
@@ -79,20 +94,21 @@ static void put(struct builder *builder, int rank, enum work_kind kind)
         backward_weight(&builder->rows[rank], 0, mb);
 }
 
-static double held(const struct progress *at)
+/* By how much another forward would exceed the memory, in micro-batches. */
+static double exceeds(const struct builder *builder, const struct progress *at)
 {
-    return (double)memory[FORWARD] * at->done[FORWARD] + (double)memory[BACKWARD_INPUT] * at->done[BACKWARD_INPUT] +
-           (double)memory[BACKWARD_WEIGHT] * at->done[BACKWARD_WEIGHT];
+    int held = at->done[FORWARD] - at->done[BACKWARD_WEIGHT], without = at->done[BACKWARD_INPUT] - at->done[BACKWARD_WEIGHT];
+
+    return held + 1 - builder->input_frees * without - builder->limit - tiny;
 }
 
 /* How many W another forward needs before it, to have its memory. */
 static int weights_before_forward(const struct builder *builder, const struct progress *at)
 {
-    double over = held(at) + memory[FORWARD] - builder->limit;
-    int wanted = over > 0 ? (int)ceil(over / -memory[BACKWARD_WEIGHT]) : 0;
+    double over = exceeds(builder, at), each = 1 - builder->input_frees;
     int pending = at->done[BACKWARD_INPUT] - at->done[BACKWARD_WEIGHT];
 
-    return wanted < pending ? wanted : pending;
+    return over <= 0 ? 0 : over > pending * each ? pending : (int)ceil(over / each);
 }
 
 /* Puts W where the rank would wait for `until`: those that fit, and one that does not, unless the rank waits so little
@@ -115,7 +131,7 @@ static int warm_up_forwards(const struct builder *builder, int rank, double grad
     struct progress at = builder->at[rank];
     int more = 0;
 
-    while (at.done[FORWARD] < builder->plan->micro_batches && held(&at) + memory[FORWARD] <= builder->limit) {
+    while (at.done[FORWARD] < builder->plan->micro_batches && exceeds(builder, &at) <= 0) {
         double end = at.now + builder->cost[FORWARD];
 
         if (builder->variant.wait_for_first_backward ? end > gradient : at.now >= gradient)
@@ -231,9 +247,9 @@ static double longest_span(const struct builder *builder)
 /* The greatest of which both are whole multiples, but for rounding. */
 static double common_unit(double a, double b)
 {
-    double tiny = 1e-9 * later(a, b);
+    double rounding = 1e-9 * later(a, b);
 
-    while (b > tiny) {
+    while (b > rounding) {
         double rest = fabs(remainder(a, b));
 
         a = b;
@@ -255,12 +271,44 @@ static void set_costs(struct builder *builder)
     builder->communication = any ? round(times->communication / unit) : 0;
 }
 
+/* What builds the row: W follow from where the first rank's begin, so that all ranks end alike. */
+static void fixed_row(struct row *row, const struct plan *plan, int rank, int limit)
+{
+    int count = plan->micro_batches, early = limit * (plan->stages - 1 - rank), late = limit * rank;
+
+    for (int mb = 0; mb < early && mb < count; mb++)
+        forward(row, 0, mb);
+    for (int mb = 0; mb < count; mb++) {
+        if (early + mb < count)
+            forward(row, 0, early + mb);
+        if (plan->recompute)
+            recompute(row, 0, mb);
+        backward_input(row, 0, mb);
+        if (mb >= late)
+            backward_weight(row, 0, mb - late);
+    }
+    for (int mb = late < count ? count - late : 0; mb < count; mb++)
+        backward_weight(row, 0, mb);
+}
+
+bool zero_bubble_is_fixed(const struct plan *plan)
+{
+    const struct zero_bubble_options *options = plan->options;
+
+    return options->variant == ZERO_BUBBLE_FIXED;
+}
+
 void zero_bubble_rows(struct row *rows, const struct plan *plan, int limit)
 {
+    const struct zero_bubble_options *options = plan->options;
     size_t ranks = (size_t)plan->stages, cells = ranks * (size_t)plan->micro_batches;
-    struct builder builder = {.plan = plan, .limit = (double)limit * memory[FORWARD]};
+    struct builder builder = {.plan = plan, .limit = limit * plan->stages, .input_frees = options->input_frees};
     double best = INFINITY;
 
+    for (int rank = 0; zero_bubble_is_fixed(plan) && rank < plan->stages; rank++)
+        fixed_row(&rows[rank], plan, rank, limit);
+    if (zero_bubble_is_fixed(plan))
+        return;
     set_costs(&builder);
     builder.end[FORWARD] = xcalloc(cells, sizeof(double));
     builder.end[BACKWARD_INPUT] = xcalloc(cells, sizeof(double));

@@ -1,11 +1,20 @@
-/* zero_bubble: the builder of ZB-H1 and ZB-H2, which differ in the memory that they may use. */
+/* zero_bubble: ZB-H1 and ZB-H2, which differ in the memory that they may use. */
 #ifndef DTSIM_ZERO_BUBBLE_H
 #define DTSIM_ZERO_BUBBLE_H
 
 #include "schedule.h"
 
-/* The rows of all ranks, each in the memory of the activations of `limit` micro-batches (an I frees a small part of
- * them, its W the rest). */
+enum zero_bubble_variant { ZERO_BUBBLE_GREEDY, ZERO_BUBBLE_FIXED };
+struct zero_bubble_options {
+    const struct node *node;
+    int variant;                 /* enum zero_bubble_variant */
+    double input_frees;          /* share of a micro-batch's activations that its I frees; the W frees the rest */
+};
+extern const struct table zero_bubble_options;
+
+/* The rows of all ranks. Greedy: each in the memory of the activations of `limit` P micro-batches. Fixed: `limit`
+ * forwards more on each rank than on the next, before the first I. */
 void zero_bubble_rows(struct row *rows, const struct plan *plan, int limit);
+bool zero_bubble_is_fixed(const struct plan *plan);
 
 #endif

@@ -26,7 +26,11 @@ static void assert_close(double actual, double expected)
 
 static double seconds(struct kernel kernel)
 {
-    return cost_seconds(COST_ROOFLINE, &gpu, &kernel);
+    struct cost_model model = {.source = COST_ROOFLINE, .gpu = &gpu};
+    struct cost cost = cost_kernel(&model, &kernel);
+
+    assert_true(cost.extrapolated == 0);
+    return cost.seconds;
 }
 
 static void hand_computed(void **state)
@@ -48,6 +52,9 @@ static void hand_computed(void **state)
         {{.kind = KERNEL_MEMORY, .dtype = DTYPE_FP16, .bytes = 3e8, .launches = 5}, 5 * (300e-6 + 3e-6)},
         /* A product known by its FLOP alone. */
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .flop = 1e12, .launches = 1}, 10e-3 + 3e-6},
+        /* At half the rate of large products; at twice, as a Winograd convolution counted in full. */
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .flop = 1e12, .efficiency = 0.5, .launches = 1}, 20e-3 + 3e-6},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .flop = 1e12, .efficiency = 2, .launches = 1}, 5e-3 + 3e-6},
         /* Nothing to do: the launch. No launch: nothing. */
         {{.kind = KERNEL_MEMORY, .dtype = DTYPE_FP16, .launches = 1}, 3e-6},
         {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .flop = 1e12, .bytes = 1e9, .launches = 0}, 0},

@@ -13,13 +13,16 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/conf.c ", NULL, " yaml.h "},
     {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/fit.c sim/validation.c calibration/ ", NULL, " gsl/ "},
+    {"sim/fit", NULL, " base.h fit.h ", NULL},
+    {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h reference.h "
      "sample.h statistics.h ", NULL},
     {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective.h fold.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
-    {"plots/", NULL, " base.h chart.h gantt.h plot.h tsv.h ", NULL},
+    {"plots/", NULL, " base.h chart.h fit_chart.h gantt.h plot.h tsv.h ", NULL},
     {"sim/replay", NULL, " base.h program.h cluster.h agenda.h child.h replay.h replay_simgrid.h ", NULL},
     {"sim/agenda", NULL, " base.h program.h cluster.h agenda.h ", NULL},
     {"sim/child", NULL, " base.h child.h ", NULL},

@@ -203,6 +203,35 @@ static void test_memory_of_recomputing(void **state)
     }
 }
 
+/* The time of the rank that is longest at work: with a flush and nothing to do in the meantime that of the first, which
+ * begins and ends the iteration; in ZB-H2 (F = I = W, 2P - 1 micro-batches and more) that of its work alone; of an
+ * asynchronous schedule, whose ranks never end, undefined. */
+static void test_rank_span(void **state)
+{
+    static const struct { const char *schedule; double extra; } cases[] = {
+        {"gpipe", 3}, {"1f1b", 3}, {"zb-h1", 1}, {"zb-h2", 0}, {"pipedream-2bw", NAN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int p = 1; p <= 5; p++) {
+            struct simulated simulated;
+            double work = 3.0 * 12, span = work + cases[i].extra * (p - 1);
+
+            simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
+                     "batch: {micro_batches: 12}\nstrategy: {schedule: %s, pipeline: %d}\n"
+                     "simulation: {engine: ideal}\n", cases[i].schedule, p);
+            if (isnan(span)) {
+                assert_true(isnan(simulated.run.metrics.rank_span));
+                assert_true(isnan(simulated.run.metrics.span_utilization));
+            } else {
+                expect_near("span", simulated.run.metrics.rank_span, span, simulated.text);
+                expect_near("utilization", simulated.run.metrics.span_utilization, work / span, simulated.text);
+            }
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +239,7 @@ int main(void)
         cmocka_unit_test(test_any_schedule),
         cmocka_unit_test(test_flop_of_recomputing),
         cmocka_unit_test(test_memory_of_recomputing),
+        cmocka_unit_test(test_rank_span),
     };
 
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);

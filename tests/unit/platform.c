@@ -15,11 +15,11 @@ static void gpus_are_sane(void **state)
         assert_true(strncmp(gpu.title, "NVIDIA ", 7) == 0);
         assert_true(gpu.memory > 10e9 && gpu.memory < 300e9);
         assert_true(gpu.memory_bandwidth > 300e9 && gpu.memory_bandwidth < 10e12);
-        assert_true(gpu.memory_efficiency > 0.7 && gpu.memory_efficiency < 1);
+        assert_true(gpu.memory_efficiency > 0.65 && gpu.memory_efficiency < 1);
         assert_true(gpu.matmul_efficiency > 0.6 && gpu.matmul_efficiency < 0.95);
         assert_true(gpu.launch_overhead >= 1e-6 && gpu.launch_overhead <= 10e-6);
         assert_true(gpu.peak.fp32 > 5e12 && gpu.peak.fp32 < 100e12);
-        assert_true(gpu.peak.fp16 > gpu.peak.fp32 && gpu.peak.fp16 < 3e15);
+        assert_true((gpu.peak.fp16 == 0 || gpu.peak.fp16 > gpu.peak.fp32) && gpu.peak.fp16 < 3e15);
         assert_true(gpu.peak.bf16 == 0 || gpu.peak.bf16 == gpu.peak.fp16);
         assert_true(gpu.peak.tf32 == 0 || fabs(gpu.peak.fp16 / gpu.peak.tf32 - 2) < 0.01);
         /* The size in the name is that of the product, in units that vary from GB to GiB. */
@@ -27,7 +27,7 @@ static void gpus_are_sane(void **state)
         if (size)
             assert_true(fabs(gpu.memory / (atof(size + 1) * 1.04e9) - 1) < 0.05);
     }
-    assert_int_equal(count, 7);
+    assert_int_equal(count, 8);
 }
 
 static void gpu_constants(void **state)

@@ -123,6 +123,8 @@ static inline char *plan_yaml(const struct random_plan *plan)
             plan->tensor, plan->pipeline, plan->data, plan->placement, plan->all_reduce, plan->channels,
             plan->data_parallel, plan->scatter_gather ? "true" : "false");
     fprintf(out, "memory: {recompute: %s, optimizer: adam}\n", plan->recompute);
+    if (plan->transformer)
+        fputs("costs: {host_launch: 0}\n", out);     /* so small layers would be host alone */
     fprintf(out, "simulation: {engine: %s, collectives: %s, fold: %s}\n", plan->engine, plan->collectives, plan->fold);
     fclose(out);
     return text;

@@ -56,6 +56,7 @@ static const struct { const char *schedule; int stages, micro_batches; bool reco
      "2F0,2F1,2B0,2F2,2B1,2F3,2B2,2B3\n3F0,3B0,3F1,3B1,3F2,3B2,3F3,3B3\n"},
     {"schedule: 1f1b", 2, 2, false, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"},
     {"schedule: 1f1b", 3, 1, false, "0F0,0B0\n1F0,1B0\n2F0,2B0\n"},
+    {"schedule: gpipe, recompute_last: true", 2, 2, true, "0F0,0F1,0R1,0B1,0R0,0B0\n1F0,1F1,1R1,1B1,1R0,1B0\n"},
     {"schedule: gpipe", 2, 3, true, "0F0,0F1,0F2,0B2,0R1,0B1,0R0,0B0\n1F0,1F1,1F2,1B2,1R1,1B1,1R0,1B0\n"},
 };
 
@@ -365,6 +366,25 @@ static void test_closed_forms(void **state)
                     assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
 }
 
+/* Where the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe, checkpoint='always'). */
+static void test_recompute_last(void **state)
+{
+    (void)state;
+    for (int stages = 1; stages <= 4; stages++)
+        for (int micro_batches = 1; micro_batches <= 6; micro_batches++) {
+            struct simulated simulated;
+            double expected = (micro_batches + stages - 1) * 3.0 + micro_batches;
+
+            load_stages(&simulated, "schedule: gpipe, recompute_last: true", stages, micro_batches, true);
+            struct error err = {0};
+            assert_int_equal(run_init(&simulated.run, &simulated.scenario, &err), 0);
+            expect_near("makespan", simulated.run.metrics.iteration_time, expected, simulated.text);
+            expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
+                        &simulated.scenario.plan, 1, 2, 1), expected, simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_figures_in_comments),
         cmocka_unit_test(test_gpipe_grid),
         cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_recompute_last),
     };
 
     return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);

@@ -1,11 +1,17 @@
 /* ZB-H1 and ZB-H2: orders as the authors' scheduler builds them, closed forms, and what holds with any times. */
 #include "schedule_rows.h"
 
+#include "../../strategies/zero_bubble.h"
+
 enum { STAGES = 16, MICRO_BATCHES = 40 };
+
+static const struct zero_bubble_options greedy = {.input_frees = 2.0 / 34}, fixed = {.variant = ZERO_BUBBLE_FIXED};
 
 static struct plan plan_of(int stages, int micro_batches, struct plan_times times)
 {
-    return (struct plan){.stages = stages, .chunks = 1, .micro_batches = micro_batches, .batches = 1, .times = times};
+    return (struct plan){
+        .stages = stages, .chunks = 1, .micro_batches = micro_batches, .batches = 1, .times = times, .options = &greedy,
+    };
 }
 
 static const struct { const char *schedule; int stages, micro_batches; const char *orders; } peers[] = {
@@ -37,6 +43,7 @@ static void test_orders_of_peers(void **state)
 static const struct strategy *peer_strategy(const char *peer, int group, struct plan *plan)
 {
     plan->times = (struct plan_times){1, 1, 1, 0};
+    plan->options = &greedy;
     if (group || (strcmp(peer, "zb_h1") && strcmp(peer, "zb_h2")))
         return NULL;
     return strategy_named(peer[4] == '1' ? "zb-h1" : "zb-h2");
@@ -163,6 +170,41 @@ static void test_scaled_times(void **state)
             }
 }
 
+/* The orders that the paper draws (table 2, and the authors' calculation of their tables 5 and 8): beside the work, a
+ * rank is at work for (P-1) (F + I - W) more in ZB-H1, with each hop's time in ZB-H2 for (P-1) (F + I + 2 C - 2 W),
+ * where that is more than nothing. */
+static void test_fixed(void **state)
+{
+    static const struct { double f, i, w, c; } cases[] = {{1, 1, 1, 0}, {18522, 18086, 9337, 601}, {3, 3, 2, 0}};
+
+    (void)state;
+    for (size_t n = 0; n < COUNT(cases); n++)
+        for (int k = 1; k <= 2; k++)
+            for (int p = 1; p <= 9; p++)
+                for (int m = 1; m <= 24; m++) {
+                    const struct strategy *strategy = strategy_named(k == 1 ? "zb-h1" : "zb-h2");
+                    double f = cases[n].f, i = cases[n].i, w = cases[n].w, c = cases[n].c, span, makespan;
+                    const double cost[WORK_KIND_COUNT] = {
+                        [FORWARD] = f, [BACKWARD_INPUT] = i, [BACKWARD_WEIGHT] = w,
+                    };
+                    struct plan plan = plan_of(p, m, (struct plan_times){f, i, w, c});
+
+                    plan.options = &fixed;
+                    struct row *rows = rows_of(strategy, &plan);
+                    makespan = replay_in_order(rows, &plan, cost, c, &span);
+                    for (int rank = 0; rank < p; rank++)
+                        expect_complete(&rows[rank], &plan);
+                    if (m >= 2 * p && k == 1 && c == 0)
+                        assert_true(makespan == m * (f + i + w) + (p - 1) * (f + i - w));
+                    if (m >= 2 * p && k == 2)
+                        assert_true(span == m * (f + i + w) + (p - 1) * (f + i + 2 * c - 2 * w));
+                    if (i == w)
+                        assert_true(isnan(strategy->ideal_makespan(&plan, f, i + w, 0)) ||
+                                    strategy->ideal_makespan(&plan, f, i + w, 0) == makespan);
+                    rows_release(rows, p);
+                }
+}
+
 /* The whole way, on both engines; a backward's memory is freed by its W. */
 static void test_simulated(void **state)
 {
@@ -216,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_any_times),
         cmocka_unit_test(test_scaled_times),
+        cmocka_unit_test(test_fixed),
         cmocka_unit_test(test_simulated),
         cmocka_unit_test(test_recomputed_until_weights),
     };

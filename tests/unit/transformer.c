@@ -196,7 +196,7 @@ static void shapes_of_products(void **state)
     assert_int_equal(layers.count, 34);
     expect_product(block, "qkv", PHASE_FORWARD, 1, tokens, 1024 + 2 * 256, 4096);
     expect_product(block, "qkv", PHASE_BACKWARD_INPUT, 1, tokens, 4096, 1024 + 2 * 256);
-    expect_product(block, "qkv", PHASE_BACKWARD_WEIGHT, 1, 4096, 1024 + 2 * 256, tokens);
+    expect_product(block, "qkv", PHASE_BACKWARD_WEIGHT, 1, 1024 + 2 * 256, 4096, tokens);
     expect_product(block, "scores", PHASE_FORWARD, 2 * 8, 8192, 8192, 128);
     expect_product(block, "scores", PHASE_BACKWARD_INPUT, 2 * 8, 8192, 128, 8192);
     expect_product(block, "values", PHASE_FORWARD, 2 * 8, 8192, 128, 8192);

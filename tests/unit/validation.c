@@ -148,6 +148,33 @@ static void test_selection(void **state)
     release(&paper, &validation);
 }
 
+/* A row's seconds by kind add up to what is predicted; of M micro-batches and P stages the parts are closed forms. */
+static void test_json(void **state)
+{
+    static const double expected[][3] = {{4, 8, 0}, {4, 8, 3}, {4, 8, 9}, {10, 20, 9}};
+    struct validation validation;
+    struct paper paper;
+
+    (void)state;
+    run(&paper, &validation, table, NULL);
+    json_t *json = validation_json(&validation), *rows = json_object_get(json, "rows");
+    assert_int_equal(json_array_size(rows), COUNT(expected));
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        json_t *row = json_array_get(rows, i), *breakdown = json_object_get(row, "breakdown_s"), *value;
+        double sum = 0;
+        const char *key;
+
+        json_object_foreach(breakdown, key, value)
+            sum += json_real_value(value);
+        close_to(sum, json_real_value(json_object_get(json_object_get(row, "predicted"), "iteration_time_s")));
+        close_to(json_real_value(json_object_get(breakdown, "forward")), expected[i][0]);
+        close_to(json_real_value(json_object_get(breakdown, "backward")), expected[i][1]);
+        close_to(json_real_value(json_object_get(breakdown, "bubble")), expected[i][2]);
+    }
+    json_decref(json);
+    release(&paper, &validation);
+}
+
 /* What does not run is counted; the others are there. */
 static void test_failures(void **state)
 {
@@ -175,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_summary),  cmocka_unit_test(test_rank),
         cmocka_unit_test(test_selection), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_json),
     };
 
     return cmocka_run_group_tests_name("validation", tests, NULL, NULL);

@@ -1,0 +1,267 @@
+#include "calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_OUT = 5 };                   /* one shape in so many */
+
+const char *sample_group_name(const struct sample_group *group)
+{
+    if (group->kind == SAMPLE_MATMUL)
+        return "matmul";
+    return group->kind == SAMPLE_ATTENTION ? attention_direction_names[group->which] : memory_class_names[group->which];
+}
+
+/* By the shape alone: whoever measures it again, or in another order, holds out the same. */
+static bool is_held_out(const struct sample *sample)
+{
+    const double sizes[] = {sample->batch, sample->m, sample->n, sample->k, sample->bytes};
+    uint64_t hash = 14695981039346656037u;           /* FNV-1a, then mixed */
+
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        hash = (hash ^ (uint64_t)sizes[i]) * 1099511628211u;
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    return (hash ^ hash >> 33) % HELD_OUT == 0;
+}
+
+static struct sample_group *find_group(struct sample_groups *groups, enum sample_kind kind, int which, enum dtype dtype)
+{
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->items[i].kind == kind && groups->items[i].which == which &&
+            (kind == SAMPLE_MEMORY || groups->items[i].dtype == dtype))
+            return &groups->items[i];
+    *GROW(groups) = (struct sample_group){.kind = kind, .which = which, .dtype = dtype};
+    return &groups->items[groups->count - 1];
+}
+
+static void put_sample(struct sample_group *group, const struct sample *sample)
+{
+    if (is_held_out(sample))
+        *GROW(&group->held_out) = sample;
+    else
+        *GROW(&group->fit) = sample;
+}
+
+/* What stands for the classes that were not sampled. */
+static bool is_element_wise(enum memory_class class)
+{
+    return class == CLASS_DROPOUT_RESIDUAL_FORWARD || class == CLASS_DROPOUT_RESIDUAL_BACKWARD ||
+           class == CLASS_GELU_FORWARD || class == CLASS_GELU_BACKWARD || class == CLASS_COPY;
+}
+
+static void make_groups(struct calibration *calibration, const struct samples *samples)
+{
+    for (size_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->items[i];
+
+        if (sample->kind == SAMPLE_UNUSED) {
+            calibration->unused++;
+            continue;
+        }
+        put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample->dtype), sample);
+        if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
+            put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample->dtype), sample);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double error_of(const struct sample_group *group, int sms, const struct sample *sample)
+{
+    return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
+}
+
+static void measure_error(struct sample_group *group, int sms)
+{
+    size_t n = group->held_out.count;
+    double *errors = xcalloc(n + 1, sizeof *errors), sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += errors[i] = error_of(group, sms, group->held_out.items[i]);
+    qsort(errors, n, sizeof *errors, compare);
+    group->error = (struct fit_error){.samples = (int)group->fit.count, .held_out = (int)n, .mean = NAN, .median = NAN,
+                                      .max = NAN};
+    if (n) {
+        group->error.mean = round(1e4 * sum / (double)n) / 1e4;
+        group->error.median = round(1e4 * (errors[(n - 1) / 2] + errors[n / 2]) / 2) / 1e4;
+        group->error.max = round(1e4 * errors[n - 1]) / 1e4;
+    }
+    free(errors);
+}
+
+double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
+                         double to, int *count)
+{
+    double sum = 0;
+
+    *count = 0;
+    for (size_t i = 0; i < group->held_out.count; i++) {
+        const struct sample *sample = group->held_out.items[i];
+
+        if (sample->m <= from || sample->m > to)
+            continue;
+        sum += error_of(group, calibration->sms, sample);
+        ++*count;
+    }
+    return *count ? sum / *count : NAN;
+}
+
+/* ---- records ---- */
+
+static void cover(struct covered_range *range, double value)
+{
+    range->from = range->to == 0 ? value : fmin(range->from, value);
+    range->to = fmax(range->to, value);
+}
+
+static struct list int_list(struct arena *arena, const int *items, size_t count)
+{
+    struct list list = {.items = ARENA_ARRAY(arena, int, count), .count = count};
+
+    memcpy(list.items, items, count * sizeof *items);
+    return list;
+}
+
+/* Half formats of the same width run alike: one that was sampled stands for one that was not. */
+static struct list dtypes_of(struct arena *arena, const struct calibration *calibration,
+                             const struct sample_group *group)
+{
+    int twin = group->dtype == DTYPE_FP16 ? DTYPE_BF16 : group->dtype == DTYPE_BF16 ? DTYPE_FP16 : -1;
+    const int both[] = {(int)group->dtype, twin};
+
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        const struct sample_group *other = &calibration->groups.items[i];
+
+        if (other->kind == group->kind && other->which == group->which && (int)other->dtype == twin && !other->left_out)
+            twin = -1;
+    }
+    return int_list(arena, both, twin < 0 ? 1 : 2);
+}
+
+static struct matmul_record matmul_record(struct arena *arena, const struct calibration *calibration,
+                                          const struct sample_group *group)
+{
+    struct matmul_record record = {.fit = group->fitted.matmul, .error = group->error};
+    bool sampled[LAYOUT_COUNT] = {false};
+    int layouts[LAYOUT_COUNT];
+    size_t count = 0;
+
+    for (size_t i = 0; i < group->fit.count; i++) {
+        const struct sample *sample = group->fit.items[i];
+
+        cover(&record.batch, sample->batch);
+        cover(&record.m, sample->m);
+        cover(&record.n, sample->n);
+        cover(&record.k, sample->k);
+        sampled[sample->layout] = true;
+    }
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++)
+        if (sampled[layout])
+            layouts[count++] = layout;
+    record.layouts = int_list(arena, layouts, count);
+    record.dtypes = dtypes_of(arena, calibration, group);
+    return record;
+}
+
+static struct attention_record attention_record(struct arena *arena, const struct calibration *calibration,
+                                                const struct sample_group *group)
+{
+    struct attention_record record = {.direction = group->which, .fit = group->fitted.attention,
+                                      .error = group->error};
+
+    for (size_t i = 0; i < group->fit.count; i++) {
+        const struct sample *sample = group->fit.items[i];
+
+        cover(&record.rows, sample->batch * sample->m);
+        cover(&record.keys, sample->n);
+        cover(&record.head, sample->k);
+    }
+    record.dtypes = dtypes_of(arena, calibration, group);
+    return record;
+}
+
+static struct memory_record memory_record(const struct sample_group *group)
+{
+    struct memory_record record = {.class = group->which, .fit = group->fitted.memory, .error = group->error};
+
+    for (size_t i = 0; i < group->fit.count; i++)
+        cover(&record.bytes, group->fit.items[i]->bytes);
+    return record;
+}
+
+static void make_records(struct arena *arena, struct calibration *calibration)
+{
+    struct profile *profile = &calibration->profile;
+    size_t count = calibration->groups.count;
+    struct matmul_record *matmul = ARENA_ARRAY(arena, struct matmul_record, count);
+    struct attention_record *attention = ARENA_ARRAY(arena, struct attention_record, count);
+    struct memory_record *memory = ARENA_ARRAY(arena, struct memory_record, count);
+
+    profile->matmul.items = matmul;
+    profile->attention.items = attention;
+    profile->memory.items = memory;
+    for (size_t i = 0; i < count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        if (group->left_out)
+            continue;
+        if (group->kind == SAMPLE_MATMUL)
+            matmul[profile->matmul.count++] = matmul_record(arena, calibration, group);
+        else if (group->kind == SAMPLE_ATTENTION)
+            attention[profile->attention.count++] = attention_record(arena, calibration, group);
+        else
+            memory[profile->memory.count++] = memory_record(group);
+    }
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct sample_group *x = a, *y = b;
+
+    if (x->kind != y->kind)
+        return (x->kind > y->kind) - (x->kind < y->kind);
+    if (x->which != y->which)
+        return (x->which > y->which) - (x->which < y->which);
+    return (x->dtype > y->dtype) - (x->dtype < y->dtype);
+}
+
+int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err)
+{
+    struct sample_groups *groups = &calibration->groups;
+    size_t fitted = 0;
+
+    *calibration = (struct calibration){.sms = samples->sms};
+    make_groups(calibration, samples);
+    if (groups->count)
+        qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
+    for (size_t i = 0; i < groups->count; i++) {
+        groups->items[i].left_out = group_fit(&groups->items[i], samples->sms) != 0;
+        if (groups->items[i].left_out)
+            continue;
+        measure_error(&groups->items[i], samples->sms);
+        fitted++;
+    }
+    if (!fitted)
+        return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
+                         "of products or attention, or 5 sizes of a kernel bound by memory");
+    calibration->profile = (struct profile){.gpu = samples->gpu, .sms = samples->sms};
+    calibration->profile.source = samples_source(samples);
+    make_records(arena, calibration);
+    return 0;
+}
+
+void calibration_release(struct calibration *calibration)
+{
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        free(calibration->groups.items[i].fit.items);
+        free(calibration->groups.items[i].held_out.items);
+    }
+    free(calibration->groups.items);
+    memset(calibration, 0, sizeof *calibration);
+}

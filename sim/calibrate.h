@@ -1,0 +1,47 @@
+/* calibrate: a profile from samples, and how well it predicts those that it was not fitted to. */
+#ifndef DTSIM_CALIBRATE_H
+#define DTSIM_CALIBRATE_H
+
+#include "profile.h"
+#include "samples.h"
+
+/* The parameters of one kind of kernel. */
+union fitted {
+    struct matmul_fit matmul;
+    struct attention_fit attention;
+    struct memory_fit memory;
+};
+
+/* Samples that share parameters: products or attention of a format, a class of kernels bound by memory. */
+struct sample_group {
+    enum sample_kind kind;
+    int which;                           /* ATTENTION: direction; MEMORY: class, CLASS_OTHER: all element-wise ones */
+    enum dtype dtype;                    /* MATMUL, ATTENTION */
+    struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
+    bool left_out;                       /* too few for the parameters: not in the profile */
+    union fitted fitted;
+    struct fit_error error;
+};
+const char *sample_group_name(const struct sample_group *group);
+
+struct calibration {
+    int sms;
+    struct profile profile;
+    struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
+    size_t unused;                       /* samples that a profile has no place for: transfers, launches, other formats */
+};
+
+/* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
+ * these. The profile lives in the arena; calibration_release in either case. Errors: nothing that could be fitted. */
+int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
+void calibration_release(struct calibration *calibration);
+
+/* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
+double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
+                         double to, int *count);
+
+/* calibrate_model.c: the parameters of a group. 0, or -1 where its samples are too few for them. */
+int group_fit(struct sample_group *group, int sms);
+double group_seconds(const struct sample_group *group, int sms, const struct sample *sample);
+
+#endif

@@ -1,0 +1,79 @@
+#include "kernel_time.h"
+
+#include <math.h>
+
+const char *const attention_direction_names[] = {
+    "attention-forward", "attention-backward", "attention-forward-causal", "attention-backward-causal", NULL,
+};
+
+/* Waves of one tile an SM: w in whole ones, in part where the others gain by an idle SM, but at least one. */
+static double waves(double tiles, int sms, double quantization)
+{
+    double w = tiles / sms;
+
+    return w <= 1 ? 1 : w + quantization * (ceil(w) - w);
+}
+
+static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
+                            double split)
+{
+    static const double best = 256. * 128 / (256 + 128);
+    double intensity = a * b / (a + b);
+    double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
+    double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
+    double tile = fit->fill + 2 * a * b * ceil(product->k / split) / rate;
+    /* fp32 sums are written and read again */
+    double sums = split > 1 ? 8 * product->batch * product->m * product->n * split / fit->bandwidth : 0;
+
+    return waves(tiles, sms, fit->quantization) * tile + sums;
+}
+
+double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
+                                      {64, 64}, {32, 128}, {128, 32}};
+    double best = INFINITY, m = product->m, n = product->n, k = product->k;
+    double traffic = product->batch * product->value * (m * k + k * n + m * n) / fit->bandwidth;
+
+    for (size_t i = 0; i < COUNT(sides); i++)
+        for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
+            best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
+    best *= fit->layout[product->layout];
+    return fit->overhead + pow(pow(best, fit->overlap) + pow(traffic, fit->overlap), 1 / fit->overlap);
+}
+
+static bool is_causal(enum attention_direction direction)
+{
+    return direction == ATTENTION_FORWARD_CAUSAL || direction == ATTENTION_BACKWARD_CAUSAL;
+}
+
+static bool is_backward(enum attention_direction direction)
+{
+    return direction == ATTENTION_BACKWARD || direction == ATTENTION_BACKWARD_CAUSAL;
+}
+
+double attention_bytes(enum attention_direction direction, const struct heads *heads)
+{
+    double sides = is_backward(direction) ? 4 : 2;
+
+    return heads->batch * (sides * (heads->m + heads->n) * heads->k * heads->value + 4 * heads->m);
+}
+
+double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
+                         const struct heads *heads)
+{
+    enum { BLOCK = 128 };
+    bool backward = is_backward(direction);
+    double along = backward ? heads->m : heads->n, across = backward ? heads->n : heads->m;
+    double blocks = heads->batch * ceil(across / BLOCK);
+    double visited = is_causal(direction) ? (along + BLOCK) / 2 : along;
+    double score = (backward ? 10 : 4) * heads->k / (fit->rate / sms) + fit->score;
+    double compute = waves(blocks, sms, fit->quantization) * BLOCK * fmin(visited, along) * score;
+
+    return fit->overhead + fmax(compute, attention_bytes(direction, heads) / fit->bandwidth);
+}
+
+double memory_seconds(const struct memory_fit *fit, double bytes)
+{
+    return fit->overhead + bytes / fit->bandwidth;
+}

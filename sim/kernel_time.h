@@ -1,0 +1,57 @@
+/* kernel_time: a model of how long kernels run on a GPU, by a few parameters that are fitted to measurements. */
+#ifndef DTSIM_KERNEL_TIME_H
+#define DTSIM_KERNEL_TIME_H
+
+#include "cost.h"
+
+/* Matrix products. A product is cut into tiles; each of the GPU's multiprocessors (SMs) computes a tile after the
+ * other. A tile of a x b over depth k takes
+ *     fill + 2 a b k / (rate / SMs * (1 + intensity / I) / (1 + intensity / i)),    i = a b / (a + b),
+ * where i is the tile's arithmetic intensity (FLOPs per value loaded on chip), I that of the largest tile (256 x 128),
+ * which alone reaches the rate: smaller ones are bound by their loads.
+ * Tiles come in waves of one an SM; w waves take ceil(w) tile times where `quantization` is 1, and w where it is 0 (an
+ * idle SM's power and bandwidth serve the others), but at least one. Where there are few tiles, k is split over several
+ * of them, whose sums then go through memory. The library takes the fastest of its tiles and splits.
+ * Traffic takes bytes / bandwidth, and overlaps with the tiles: total = overhead + (tiles^p + traffic^p)^(1/p), p =
+ * overlap. `layout` multiplies the time of the tiles by the operands' layout.
+ * Tile and wave quantization: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
+struct matmul_fit {
+    double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
+    double intensity;                    /* FLOPs per value */
+    double fill;                         /* s a tile: filling its pipeline, writing its results */
+    double quantization;                 /* 0 .. 1 */
+    double bandwidth;                    /* B/s of operands and results */
+    double overlap;                      /* p >= 1 */
+    double overhead;                     /* s a kernel */
+    double layout[LAYOUT_COUNT];         /* factors */
+};
+struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
+double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
+
+/* Fused attention (Dao 2023, FlashAttention-2, section 3): blocks of 128 queries (backward: of keys) of one head are
+ * dealt to the SMs; each score costs 4 k FLOPs (backward: 10 k) on the tensor cores and `score` seconds of one SM
+ * outside them (exponentials, rescaling). Waves and traffic as above. Causal attention visits the blocks up to the
+ * diagonal: its `causal` record is fitted alone. */
+enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD, ATTENTION_FORWARD_CAUSAL, ATTENTION_BACKWARD_CAUSAL };
+extern const char *const attention_direction_names[];
+struct attention_fit {
+    double rate;                         /* FLOP/s of all SMs */
+    double score;                        /* s of one SM a score */
+    double quantization;
+    double bandwidth;                    /* B/s */
+    double overhead;                     /* s a kernel */
+};
+struct heads { double batch, m, n, k, value; };
+double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
+                         const struct heads *heads);
+/* Bytes that it reads and writes at least: Q, K, V, O and their gradients once. */
+double attention_bytes(enum attention_direction direction, const struct heads *heads);
+
+/* Kernels bound by memory: overhead + bytes / bandwidth. */
+struct memory_fit {
+    double overhead;                     /* s a kernel */
+    double bandwidth;                    /* B/s that such kernels achieve */
+};
+double memory_seconds(const struct memory_fit *fit, double bytes);
+
+#endif

@@ -1,0 +1,43 @@
+/* samples: measured kernel times, from CSV files as calibration/ writes them.
+ *
+ * Comment lines "# key: value" say where they come from (gpu and sms are needed); then a line of column names, in any
+ * order, and a line a sample. Cells that mean nothing for a kernel are empty. Columns that must be there: kernel dtype
+ * batch m n k layout bytes median_us; further ones (spread_us, count) may. */
+#ifndef DTSIM_SAMPLES_H
+#define DTSIM_SAMPLES_H
+
+#include "kernel_time.h"
+
+enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_UNUSED };
+
+struct sample {
+    struct loc loc;
+    enum sample_kind kind;
+    int which;                           /* ATTENTION: enum attention_direction; MEMORY: enum memory_class */
+    enum dtype dtype;                    /* MATMUL, ATTENTION; MEMORY: where its bytes are not given */
+    enum matmul_layout layout;                  /* MATMUL */
+    double batch, m, n, k;               /* MATMUL, ATTENTION */
+    double bytes;                        /* MEMORY */
+    double seconds;                      /* the median */
+};
+
+struct samples {
+    struct arena *arena;
+    const char *gpu, *source, *date, *driver, *cuda;     /* NULL: not said */
+    int sms;
+    struct loc gpu_loc;
+    struct sample *items;
+    size_t count, capacity;
+};
+
+/* Appends the file's samples; samples of another GPU, unknown kernels, columns that are missing, numbers that are none,
+ * are not positive or not finite, and a last line that does not end are errors. Zero-initialise, give an arena;
+ * samples_release when done. A kernel's bytes, where that cell is empty, are what it reads and writes of m x n
+ * values. */
+int samples_load(struct samples *samples, const char *path, struct error *err);
+int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
+/* What the files' comments say of where they come from, in one line. */
+const char *samples_source(const struct samples *samples);
+void samples_release(struct samples *samples);
+
+#endif

@@ -1,0 +1,146 @@
+/* kernel_time: the model of kernel times against closed forms, bounds and what more work must do to it. */
+#include "kernel_time.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { SMS = 100 };
+/* Large tiles at 100 TFLOP/s, which is 1 TFLOP/s an SM; 1 TB/s. */
+static const struct matmul_fit fit = {
+    .rate = 100e12, .intensity = 10, .fill = 1e-6, .quantization = 1, .bandwidth = 1e12, .overlap = 4, .overhead = 2e-6,
+    .layout = {1, 1.1, 1.2},
+};
+
+static double seconds(double batch, double m, double n, double k)
+{
+    struct product product = {batch, m, n, k, LAYOUT_NN, 2};
+
+    return matmul_seconds(&fit, SMS, &product);
+}
+
+static void assert_near(double actual, double expected, double tolerance)
+{
+    if (!(fabs(actual / expected - 1) <= tolerance))
+        fail_msg("%.10g instead of %.10g", actual, expected);
+}
+
+/* One wave of the largest tiles: 10 x 10 of 256 x 128, k = 100000: 2 * 256 * 128 * 100000 FLOP at 1 TFLOP/s an SM. */
+static void one_wave(void **state)
+{
+    (void)state;
+    double tiles = 1e-6 + 2 * 256. * 128 * 100000 / 1e12;
+    double traffic = 2 * (2560. * 100000 + 1280. * 100000 + 2560. * 1280) / 1e12;
+
+    assert_near(seconds(1, 2560, 1280, 100000), 2e-6 + pow(pow(tiles, 4) + pow(traffic, 4), 0.25), 1e-12);
+}
+
+/* A vector is bound by the matrix that it must read. */
+static void bound_by_traffic(void **state)
+{
+    (void)state;
+    double bytes = 2 * (1. * 65536 + 65536. * 16384 + 16384);
+
+    assert_true(seconds(1, 1, 16384, 65536) >= bytes / 1e12);
+    assert_near(seconds(1, 1, 16384, 65536), bytes / 1e12, 0.15);
+}
+
+static void bounds(void **state)
+{
+    (void)state;
+    for (double m = 1; m < 1e5; m = ceil(m * 3.7))
+        for (double n = 1; n < 1e5; n = ceil(n * 3.7))
+            for (double k = 1; k < 1e5; k = ceil(k * 3.7)) {
+                double s = seconds(1, m, n, k);
+
+                assert_true(isfinite(s) && s >= 2 * m * n * k / fit.rate);
+                assert_true(s >= 2 * (m * k + k * n + m * n) / fit.bandwidth && s >= fit.overhead);
+            }
+}
+
+/* Whole tiles and waves make steps; over each step more work takes no less time, but for a library that may choose
+ * another split: there, to a tenth. */
+static void more_work(void **state)
+{
+    (void)state;
+    for (double m = 256; m < 20000; m += 256)
+        for (double k = 512; k <= 8192; k *= 2) {
+            double s = seconds(1, m, 4096, k);
+
+            assert_true(seconds(1, m + 256, 4096, k) >= 0.9 * s);
+            assert_true(seconds(1, m, 4096, 2 * k) >= s);
+            assert_true(seconds(2, m, 4096, k) >= s);
+        }
+}
+
+static void a_doubled_batch(void **state)
+{
+    (void)state;
+    assert_near(seconds(64, 2048, 2048, 128) / seconds(32, 2048, 2048, 128), 2, 0.03);
+    assert_near(seconds(1, 65536, 8192, 8192) / seconds(1, 32768, 8192, 8192), 2, 0.03);
+    /* far outside of any range the rate is that of the largest tiles */
+    assert_near(seconds(1, 1048576, 1048576, 1048576), 2 * pow(1048576, 3) / fit.rate, 0.01);
+}
+
+static void layouts(void **state)
+{
+    (void)state;
+    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2};
+    double nn = matmul_seconds(&fit, SMS, &product);
+
+    product.layout = LAYOUT_TN;
+    assert_near(matmul_seconds(&fit, SMS, &product) / nn, 1.2, 1e-3);
+}
+
+/* 101 tiles on 100 SMs: two whole waves (or smaller tiles, or a split depth), against little more than one. */
+static void quantization(void **state)
+{
+    (void)state;
+    struct matmul_fit soft = fit;
+    struct product product = {101, 256, 128, 100000, LAYOUT_NN, 2};
+    double hard = matmul_seconds(&fit, SMS, &product);
+
+    soft.quantization = 0;
+    assert_true(matmul_seconds(&soft, SMS, &product) < 0.99 * hard);
+    product.batch = 100;
+    assert_near(matmul_seconds(&soft, SMS, &product), matmul_seconds(&fit, SMS, &product), 1e-12);
+}
+
+/* 200 blocks of 128 queries on 100 SMs are two waves; causal visits half of the keys and half a block. */
+static void attention(void **state)
+{
+    (void)state;
+    struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .quantization = 1, .bandwidth = 1e12,
+                                  .overhead = 1e-6};
+    struct heads heads = {25, 1024, 1024, 64, 2};
+    double score = 4 * 64 / 1e12 + 1e-13, forward = attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads);
+
+    assert_near(forward, 1e-6 + 2 * 128 * 1024 * score, 1e-12);
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads), 1e-6 + 2 * 128 * 576 * score, 1e-12);
+    assert_true(attention_seconds(&flash, SMS, ATTENTION_BACKWARD, &heads) > 2 * forward);
+    heads.batch = 2500;
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), 100 * (forward - 1e-6), 0.01);
+    heads.n = 1;
+    assert_true(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads) >=
+                attention_bytes(ATTENTION_FORWARD, &heads) / 1e12);
+}
+
+static void memory(void **state)
+{
+    (void)state;
+    struct memory_fit copy = {.overhead = 3e-6, .bandwidth = 2e12};
+
+    assert_near(memory_seconds(&copy, 4e9), 2e-3 + 3e-6, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_wave),     cmocka_unit_test(bound_by_traffic), cmocka_unit_test(bounds),
+        cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
+        cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* profile: what the profiles that come with dtsim say, which costs a scenario gets, and what counts as extrapolated. */
+#include "simulated.h"
+
+#include "data.h"
+
+static const char block[] =
+    "model: {transformer: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, vocabulary: 32000}}\n"
+    "batch: {global: 8}\nsimulation: {engine: ideal}\n";
+
+static double product(const struct profile *profile, enum dtype dtype, double m, double n, double k)
+{
+    struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = dtype, .layout = LAYOUT_NT, .batch = 1, .m = m, .n = n,
+                            .k = k, .flop = 2 * m * n * k};
+
+    return profile_kernel(profile, &kernel).seconds;
+}
+
+/* Every profile is named after a GPU; large products run below its peak and above half of it, and nothing that was
+ * measured of one falls out of the range of another. */
+static void sane(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    const char **names = data_names(&arena, "calibration/data");
+
+    assert_non_null(names[0]);
+    for (size_t i = 0; names[i]; i++) {
+        struct error err = {0};
+        struct profile profile;
+        struct gpu gpu;
+
+        if (profile_load(&arena, names[i], (struct loc){0}, &profile, &err) ||
+            gpu_load(&arena, names[i], (struct loc){0}, &gpu, &err)) {
+            error_print(&err, stderr);
+            fail_msg("%s", names[i]);
+        }
+        double large = 2 * pow(32768, 3) / product(&profile, DTYPE_FP16, 32768, 32768, 32768);
+        assert_true(large < gpu.peak.fp16 && large > 0.5 * gpu.peak.fp16);
+        const struct matmul_record *matmul = profile.matmul.items;
+        for (size_t r = 0; r < profile.matmul.count; r++) {
+            assert_true(matmul[r].fit.bandwidth < 1.1 * gpu.memory_bandwidth);
+            assert_true(isnan(matmul[r].error.mean) || matmul[r].error.mean < 0.1);
+        }
+        const struct memory_record *memory = profile.memory.items;
+        for (size_t r = 0; r < profile.memory.count; r++)
+            assert_true(memory[r].fit.bandwidth < 1.1 * gpu.memory_bandwidth);
+    }
+    arena_release(&arena);
+}
+
+/* No kernel is faster than the GPU's data sheet, measured or not. */
+static void under_no_bound(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+    struct gpu gpu;
+    struct cost_model model = {COST_CALIBRATED, &gpu, &profile};
+
+    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
+    assert_int_equal(gpu_load(&arena, "a100-80gb", (struct loc){0}, &gpu, &err), 0);
+    for (double m = 1; m < 1e5; m *= 8)
+        for (double k = 1; k < 1e5; k *= 8) {
+            struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .batch = 1, .m = m, .n = 1000, .k = k,
+                                    .flop = 2000 * m * k, .bytes = 2 * (m * k + 1000 * k + 1000 * m), .launches = 3};
+            double seconds = cost_kernel(&model, &kernel).seconds / 3;
+
+            assert_true(seconds >= kernel.flop / gpu.peak.fp16 && seconds >= kernel.bytes / gpu.memory_bandwidth);
+            assert_true(seconds >= gpu.launch_overhead);
+        }
+    arena_release(&arena);
+}
+
+static void expect_costs(const char *more, enum cost_source source, const char *profile)
+{
+    struct simulated simulated;
+
+    simulated_load(&simulated, "%s%s", block, more);
+    assert_int_equal(simulated.scenario.costs.gpu, source);
+    if (profile)
+        assert_string_equal(simulated.scenario.costs.profile, profile);
+    else
+        assert_null(simulated.scenario.costs.profile);
+    simulated_release(&simulated);
+}
+
+static void the_default(void **state)
+{
+    (void)state;
+    expect_costs("cluster: {platform: dgx-a100, nodes: 1}\n", COST_CALIBRATED, "a100-80gb");
+    expect_costs("cluster: {platform: dgx-a100, nodes: 1}\ncosts: {gpu: roofline}\n", COST_ROOFLINE, NULL);
+    expect_costs("cluster: {platform: dgx-a100, nodes: 1}\ncosts: {profile: a40}\n", COST_CALIBRATED, "a40");
+    expect_costs("cluster: {platform: dgx-a100, nodes: 1, gpu: " DTSIM_SOURCE_DIR "/platforms/gpus/a100-80gb.yaml}\n",
+                 COST_ROOFLINE, NULL);
+}
+
+/* Longer sequences than any sample: more of the compute is extrapolated, and never more than there is. */
+static void extrapolated_seconds(void **state)
+{
+    (void)state;
+    double share[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
+                 "batch: {global: 4, micro: %d}\n",
+                 "model: {transformer: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, vocabulary: 32000, "
+                 "flash_attention: true}}\nsimulation: {engine: ideal}\nmemory: {enforce: false}\n", i ? 4 : 1);
+        const struct metrics *m = &simulated.run.metrics;
+        double compute = m->iteration_time - m->bubble - m->exposed_communication;
+        assert_true(m->extrapolated > 0 && m->extrapolated < compute);
+        share[i] = m->extrapolated / compute;
+        simulated_release(&simulated);
+        simulate(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\ncosts: {gpu: roofline}\n", block);
+        assert_true(simulated.run.metrics.extrapolated == 0);
+        simulated_release(&simulated);
+    }
+    assert_true(share[0] > 0.3 && share[1] > 0.3);
+}
+
+/* A model of small layers is as slow as its host launches kernels; one of large layers does not wait for it. */
+static void the_host(void **state)
+{
+    (void)state;
+    double seconds[3];
+    const char *const launches[] = {"0", "5 us", "50 us"};
+
+    for (int i = 0; i < 3; i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {transformer: {layers: 8, hidden: 128, heads: 2, sequence: 64, vocabulary: 256}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\nbatch: {global: 1}\n"
+                 "costs: {host_launch: %s}\n", launches[i]);
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[1] > seconds[0] && seconds[2] > 9 * seconds[1]);
+    for (int i = 0; i < 3; i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {transformer: {layers: 2, hidden: 12288, heads: 96, sequence: 2048, "
+                 "vocabulary: 51200}}\ncluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
+                 "batch: {global: 1}\nmemory: {enforce: false}\ncosts: {host_launch: %s}\n", launches[i]);
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+    assert_true(seconds[1] == seconds[0] && seconds[2] < 1.01 * seconds[0]);
+}
+
+/* A fused attention that was not measured takes as long as its products would, and counts as extrapolated. */
+static void attention_without_a_record(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+    struct kernel kernel = {.kind = KERNEL_ATTENTION, .dtype = DTYPE_FP16, .batch = 64, .m = 2048, .n = 2048, .k = 128,
+                            .flop = 4 * 64. * 2048 * 2048 * 128};
+
+    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
+    struct kernel_seconds forward = profile_kernel(&profile, &kernel);
+    assert_true(forward.extrapolated && forward.seconds > kernel.flop / 312e12);
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.flop *= 2.5;
+    assert_true(profile_kernel(&profile, &kernel).seconds > 2 * forward.seconds);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
+        cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
+        cmocka_unit_test(attention_without_a_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
