@@ -5,6 +5,7 @@
 #include <string.h>
 
 static const uint32_t NONE = UINT32_MAX;
+static const uint32_t IN_LANE = 1u << 31;        /* of a successor: it waits for its lane alone */
 
 /* A lane with choices: its operations in the order of ids, and how far it is. */
 struct turns {
@@ -38,7 +39,7 @@ static void link_successors(struct agenda *agenda, uint32_t *last_in_lane)
                 if (pass == 0)
                     agenda->first_successor[from + 1]++;
                 else
-                    agenda->successors[fill[from]++] = i;
+                    agenda->successors[fill[from]++] = d < op->ndeps ? i : i | IN_LANE;
             }
             agenda->waits[i] = op->ndeps + (before != NONE || turns);
             last_in_lane[op->lane] = i;
@@ -50,6 +51,11 @@ static void link_successors(struct agenda *agenda, uint32_t *last_in_lane)
         }
     }
     free(fill);
+}
+
+static double latency_of(const struct agenda *agenda, const struct op *op)
+{
+    return cluster_route(agenda->cluster, (int)op->src, (int)op->dst).latency + op->delay;
 }
 
 /* Finds the lanes with choices and lists their operations. */
@@ -104,7 +110,7 @@ static void settle(struct agenda *agenda, uint32_t id)
     if (op->kind == OP_COMPUTE)
         agenda->end[id] += op->amount;
     else
-        agenda->end[id] += cluster_route(agenda->cluster, (int)op->src, (int)op->dst).latency;
+        agenda->end[id] += latency_of(agenda, op);
     *GROW(&agenda->known) = id;
 }
 
@@ -177,13 +183,14 @@ static void spread(struct agenda *agenda)
 {
     while (agenda->known.count) {
         uint32_t id = agenda->known.items[--agenda->known.count];
-        double end = agenda->end[id];
+        const struct op *op = &agenda->program->ops.items[id];
+        double end = agenda->end[id], left = op->buffered ? end - latency_of(agenda, op) : end;
 
         agenda->left--;
         for (uint32_t s = agenda->first_successor[id]; s < agenda->first_successor[id + 1]; s++) {
-            uint32_t next = agenda->successors[s];
+            uint32_t next = agenda->successors[s] & ~IN_LANE;
 
-            agenda->start[next] = fmax(agenda->start[next], end);
+            agenda->start[next] = fmax(agenda->start[next], agenda->successors[s] & IN_LANE ? left : end);
             if (--agenda->waits[next] == 0)
                 settle(agenda, next);
         }
@@ -197,6 +204,8 @@ void agenda_init(struct agenda *agenda, const struct program *program, const str
                  double *end)
 {
     size_t count = program->ops.count, lanes = program->lanes.count;
+
+    BUG_IF(count >= IN_LANE);
     uint32_t *last_in_lane = xcalloc(lanes + 1, sizeof *last_in_lane);
 
     agenda->program = program;

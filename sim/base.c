@@ -1,8 +1,10 @@
 #include "base.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void bug_(const char *file, int line, const char *format, ...)
 {
@@ -215,4 +217,38 @@ const char *nearest(const char *word, const char *(*candidate)(size_t i, const v
         }
     }
     return best;
+}
+
+char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    char *text = NULL;
+    size_t got;
+    int rc = 0;
+
+    *length = 0;
+    if (!file) {
+        error_add(err, EXIT_INPUT, loc, "cannot open the %s '%s': %s", what, path, strerror(errno));
+        return NULL;
+    }
+    if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+        fclose(file);
+        error_add(err, EXIT_INPUT, loc, "the %s '%s' is no file", what, path);
+        return NULL;
+    }
+    do {
+        text = xrealloc(text, *length + (1 << 16), 1);
+        got = fread(text + *length, 1, 1 << 16, file);
+        *length += got;
+    } while (got && *length <= most);
+    if (ferror(file))
+        rc = error_add(err, EXIT_INPUT, loc, "cannot read the %s '%s': %s", what, path, strerror(errno));
+    else if (*length > most)
+        rc = error_add(err, EXIT_INPUT, loc, "the %s '%s' is larger than %zu MiB", what, path, most >> 20);
+    fclose(file);
+    if (!rc)
+        return text;
+    free(text);
+    return NULL;
 }

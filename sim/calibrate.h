@@ -28,7 +28,7 @@ struct calibration {
     int sms;
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
-    size_t unused;                       /* samples that a profile has no place for: transfers, launches, other formats */
+    size_t unused;                       /* transfers, launches, other formats: no part of a profile */
 };
 
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of

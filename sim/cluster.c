@@ -81,6 +81,38 @@ double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind
     return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
 }
 
+double cluster_mesh_share(const struct cluster *cluster, int gpus)
+{
+    const struct mesh *meshes = cluster->inside.meshes.items;
+
+    for (size_t i = 0; i < cluster->inside.meshes.count; i++)
+        if (meshes[i].gpus == gpus)
+            return meshes[i].share;
+    return 1;
+}
+
+struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth)
+{
+    double usual = inside ? cluster->inside.latency : cluster->network.latency;
+    double link = cluster_link_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
+
+    return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
+}
+
+struct extra cluster_send(const struct cluster *cluster, int src, int dst)
+{
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
+
+    if (!pace || cluster->ideal)
+        return (struct extra){0, 0};
+    if (inside)
+        return cluster_pace(cluster, true, fmax(pace->inside, cluster->inside.latency),
+                            pace->inside_share * cluster->inside.bandwidth);
+    return cluster_pace(cluster, false, fmax(pace->network, cluster->network.latency),
+                        pace->network_share * cluster->network.bandwidth);
+}
+
 void cluster_link_name(struct link link, char *buffer, size_t size)
 {
     static const struct { const char *owner, *direction; } names[] = {

@@ -7,9 +7,17 @@
 #ifndef DTSIM_CLUSTER_H
 #define DTSIM_CLUSTER_H
 
+#include "communication.h"
 #include "gpu.h"
 
 enum topology { TOPOLOGY_NONBLOCKING, TOPOLOGY_LEAF_SPINE };
+
+/* Rings of so many GPUs of a node find that share of the bandwidth, laid along the links that join these GPUs. */
+struct mesh {
+    const struct node *node;
+    int gpus;
+    double share;
+};
 
 struct cluster {
     const struct node *node;
@@ -24,6 +32,7 @@ struct cluster {
         double bandwidth;            /* B/s per GPU and direction, data sheet; NaN: one GPU a node and none given */
         double latency;              /* s, one way, GPU to GPU; NaN as above */
         double efficiency;           /* achievable share of the bandwidth: transfers get efficiency * bandwidth */
+        struct list meshes;          /* of struct mesh: where links join pairs of GPUs, not all through a switch */
     } inside;
     struct network {
         const struct node *node;
@@ -39,6 +48,8 @@ struct cluster {
         } topology;
     } network;
     bool ideal;                      /* zero latency, infinite bandwidth */
+    const struct communication_spec *communication_spec;     /* NULL: not given */
+    const struct communication *communication;       /* filled by cluster_load; NULL: latency + bytes / bandwidth */
     struct gpu gpu;                  /* filled by cluster_load when gpu_name is set */
 };
 extern const struct table cluster_table;
@@ -66,6 +77,13 @@ struct route {
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
 /* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* The share of the bandwidth inside a node that rings of so many of its GPUs get: 1 but on a mesh. */
+double cluster_mesh_share(const struct cluster *cluster, int gpus);
+/* What sending from one GPU to another costs beside the route, as struct op's delay and overhead. */
+struct extra { double delay, overhead; };
+struct extra cluster_send(const struct cluster *cluster, int src, int dst);
+/* Likewise of a message at that pace and payload bandwidth (B/s, INFINITY: the link's), inside a node or not. */
+struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);
 

@@ -40,6 +40,22 @@ static const struct table topology_table = {
     .shorthand = "kind",
 };
 
+static const struct field mesh_fields[] = {
+    {.key = "gpus", .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct mesh, gpus),
+     .required = true, .brief = "so many GPUs of a node"},
+    {.key = "share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct mesh, share), .required = true, .brief = "find that share of the bandwidth"},
+};
+
+static const struct table mesh_table = {
+    .name = "mesh",
+    .brief = "what rings find on links that join pairs of GPUs",
+    .fields = mesh_fields,
+    .count = COUNT(mesh_fields),
+    .size = sizeof(struct mesh),
+    .node_offset = offsetof(struct mesh, node),
+};
+
 static const struct field inside_fields[] = {
     {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .offset = offsetof(struct inside, bandwidth), .brief = "per GPU and direction"},
@@ -48,6 +64,8 @@ static const struct field inside_fields[] = {
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct inside, efficiency), .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
+    {.key = "mesh", .kind = FIELD_LIST, .table = &mesh_table, .offset = offsetof(struct inside, meshes),
+     .brief = "shares of it that rings of so many GPUs find, where links join pairs; used with a profile alone"},
 };
 
 static const struct table inside_table = {
@@ -96,6 +114,9 @@ static const struct field cluster_fields[] = {
      .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
     {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
      .brief = "between nodes; not needed for nodes: 1"},
+    {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
+     .offset = offsetof(struct cluster, communication_spec),
+     .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
 };
 
 const struct table cluster_table = {
@@ -321,6 +342,23 @@ static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *
     return gpu_load(arena, name, loc, &cluster->gpu, err);
 }
 
+static int load_communication(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct communication_spec *spec;
+
+    if (!cluster->communication_spec || !cluster->communication_spec->profile)
+        return 0;
+    spec = ARENA_ARRAY(arena, struct communication_spec, 1);
+    *spec = *cluster->communication_spec;
+    cluster->communication_spec = spec;
+    if (communication_load(arena, spec, &cluster->communication, err))
+        return -1;
+    if (data_is_path(spec->profile))
+        spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
+                                                                          "profile").file, spec->profile));
+    return 0;
+}
+
 int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
 {
     struct chain chain = {0};
@@ -337,5 +375,5 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     cluster->ideal = chain.ideal;
     if (!status)
         status = check_cluster(arena, cluster, err);
-    return load_gpu(arena, cluster, err) | status ? -1 : 0;
+    return load_communication(arena, cluster, err) | load_gpu(arena, cluster, err) | status ? -1 : 0;
 }

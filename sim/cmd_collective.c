@@ -1,14 +1,17 @@
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "published.h"
 
-enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_JSON };
+enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_TABLE, OPT_JSON };
 static const char *const options[] = {
     [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
-    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json",
+    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_TABLE] = "--table",
+    [OPT_JSON] = "--json",
 };
 
 struct request {
@@ -113,11 +116,12 @@ static void print_result(const struct request *request, bool json, const struct 
     double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->collective->op, request->ranks);
     const char *op = collective_op_names[request->collective->op];
+    const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
     char text[4][48];
 
     if (json) {
-        json_t *object = json_pack("{s:s, s:s, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
-                                   used->name, "ranks", request->ranks, "bytes", request->bytes, "channels",
+        json_t *object = json_pack("{s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
+                                   used->name, "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes, "channels",
                                    measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw,
                                    "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages,
                                    "engine", engine_names[request->engine]);
@@ -125,11 +129,11 @@ static void print_result(const struct request *request, bool json, const struct 
         json_decref(object);
         return;
     }
-    printf("%-14s %-16s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "ranks", "channels", "bytes",
+    printf("%-14s %-16s %8s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "protocol", "ranks", "channels", "bytes",
            "messages", "time",
            "busbw");
-    printf("%-14s %-16s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, request->ranks,
-           measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
+    printf("%-14s %-16s %8s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, protocol ? protocol : "-",
+           request->ranks, measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
            unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
     printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
            used == request->collective ? "" : "chosen by its formula, ", used->formula);
@@ -141,6 +145,11 @@ static int simulate(struct request *request, bool json, struct error *err)
     struct measure measure;
     struct measured measured;
 
+    if (!collective_runs_on(request->collective, &request->cluster)) {
+        free(gpus);
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "--algorithm: %s needs switches that reduce: a cluster whose "
+                         "communication profile has 'nvls', such as dgx-h100", request->collective->name);
+    }
     for (int i = 0; i < request->ranks; i++)
         gpus[i] = i;
     if (!request->channels)
@@ -155,6 +164,72 @@ static int simulate(struct request *request, bool json, struct error *err)
     return rc;
 }
 
+/* How far off the rows of one class of sizes are. */
+struct summary { int rows, within; double sum, most; };
+
+static void summary_add(struct summary *summary, double error, double bar)
+{
+    summary->rows++;
+    summary->within += fabs(error) <= bar;
+    summary->sum += fabs(error);
+    summary->most = fmax(summary->most, fabs(error));
+}
+
+static void summary_print(const struct summary *summary, const char *sizes, double bar)
+{
+    if (summary->rows)
+        printf("%s: %d of %d rows within %.0f %%, mean error %.1f %%, at most %.1f %%\n", sizes, summary->within,
+               summary->rows, 100 * bar, 100 * summary->sum / summary->rows, 100 * summary->most);
+}
+
+/* Every row of a published table; the bars of the summary are those of the project's validation. */
+static int check_table(const char *path, enum engine engine, bool json, struct error *err)
+{
+    static const double large = 1e6, bars[] = {0.30, 0.15};
+    struct summary summaries[2] = {{0}};
+    struct arena arena = {0};
+    struct published published;
+    struct measure measure;
+    json_t *rows = json_array();
+    int rc = published_load(&arena, path, &published, err);
+
+    measure_init(&measure, engine, &published.cluster);
+    if (!rc && !json)
+        printf("%s\n%-14s %-16s %8s %6s %12s %14s %14s %8s\n", published.title, "op", "algorithm", "protocol", "ranks",
+               "bytes", "measured", "simulated", "error");
+    for (size_t i = 0; !rc && i < published.rows.count; i++) {
+        const struct published_row *row = (const struct published_row *)published.rows.items + i;
+        double seconds = published_seconds(row), error;
+        struct measured measured;
+        char text[3][48];
+
+        rc = published_simulate(&published, row, &measure, &measured, err);
+        if (rc)
+            break;
+        error = measured.seconds / seconds - 1;
+        const char *protocol = measured.protocol == PROTOCOL_NONE ? NULL : protocol_names[measured.protocol];
+        summary_add(&summaries[row->bytes >= large], error, bars[row->bytes >= large]);
+        if (json)
+            json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
+                                                  collective_op_names[row->op], "algorithm", measured.used->name,
+                                                  "protocol", protocol, "ranks", row->ranks, "bytes", row->bytes,
+                                                  "measured_s", seconds, "time_s", measured.seconds));
+        else
+            printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op], measured.used->name,
+                   protocol ? protocol : "-", row->ranks, unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
+                   unit_format_short(UNIT_TIME, seconds, text[1], 48),
+                   unit_format_short(UNIT_TIME, measured.seconds, text[2], 48), 100 * error);
+    }
+    if (!rc && json)
+        json_print(rows, stdout);
+    for (int i = 1; !rc && !json && i >= 0; i--)
+        summary_print(&summaries[i], i ? "1 MB and more" : "less than 1 MB", bars[i]);
+    json_decref(rows);
+    measure_release(&measure);
+    arena_release(&arena);
+    return rc;
+}
+
 static int collective_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -162,6 +237,14 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments);
 
+    if (code == ARGS_DONE && arguments.values[OPT_TABLE]) {
+        if (arguments.values[OPT_ENGINE])
+            code = engine_parse(command, arguments.values[OPT_ENGINE], &request.engine);
+        if (code != ARGS_DONE)
+            return code;
+        check_table(arguments.positional[0], request.engine, arguments.values[OPT_JSON], &err);
+        return report(&err);
+    }
     if (code == ARGS_DONE)
         code = parse_request(command, &arguments, &request);
     if (code != ARGS_DONE)
@@ -181,6 +264,8 @@ const struct command cmd_collective = {
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
+                "  dtsim collective dgx-h100 --algorithm auto --ranks 64 --bytes '256 MB'\n"
+                "  dtsim collective scenarios/paper/collectives/a100-8.yaml --table\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options =
         "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
@@ -194,7 +279,11 @@ const struct command cmd_collective = {
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+        "  --table             CLUSTER is a table of measured collectives (title, source, cluster, rows): each is\n"
+        "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
+        "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') NCCL's\n"
+        "protocol with the least cost by NCCL's own model is used, and for auto the algorithm: NCCL's own alone\n"
         "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
         "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
     .main = collective_main,

@@ -2,6 +2,7 @@
 
 #include "cmd.h"
 #include "conf_text.h"
+#include "import_nccl.h"
 
 /* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
 typedef struct node *importer(struct arena *arena, const char *path, struct error *err);
@@ -42,6 +43,7 @@ static struct node *import_order(struct arena *arena, const char *path, struct e
 
 static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
+    {"nccl-tests", import_nccl_load},
 };
 
 static const char *import_candidate(size_t i, const void *context)
@@ -56,7 +58,7 @@ static int unknown_kind(const struct command *command, const char *kind)
 
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
-    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule", kind);
+    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule or nccl-tests", kind);
 }
 
 static int import_main(const struct command *command, int argc, char **argv)
@@ -86,14 +88,17 @@ static int import_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_import = {
     .name = "import",
-    .usage = "pytorch-schedule FILE",
-    .brief = "Prints a scenario made from another program's file.",
+    .usage = "pytorch-schedule | nccl-tests FILE",
+    .brief = "Prints a scenario, or a table of measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
-                "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n",
+                "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
+                "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it (compute only):\n"
                "                      a line a rank, cells <global stage><kind><micro-batch> from 0 between commas: 0F0,0B0\n"
                "                      kinds: F forward, B backward, I and W its halves for input and weights, R recomputation;\n"
                "                      @0 or @1 behind a cell of two directions; (1F1;0B0)O runs two as one; empty: idle\n"
+               "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. Where no platform\n"
+               "                      has such GPUs, put yours under 'cluster'\n"
                "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take 1 s forward and\n"
                "2 s backward on a free network: put your model and cluster there.\n",
     .main = import_main,

@@ -54,6 +54,11 @@ static void list_platforms(FILE *out)
     list_files("platforms", out);
 }
 
+static void list_communication(FILE *out)
+{
+    list_files("platforms/communication", out);
+}
+
 static void list_models(FILE *out)
 {
     list_files("scenarios/models", out);
@@ -61,7 +66,8 @@ static void list_models(FILE *out)
 
 static const struct { const char *name; void (*list)(FILE *); } lists[] = {
     {"strategies", list_strategies}, {"collectives", list_collectives}, {"gpus", list_gpus},
-    {"profiles", list_profiles}, {"platforms", list_platforms}, {"models", list_models},
+    {"profiles", list_profiles}, {"platforms", list_platforms}, {"communication", list_communication},
+    {"models", list_models},
 };
 
 static const char *list_candidate(size_t i, const void *context)
@@ -92,14 +98,15 @@ static int list_main(const struct command *command, int argc, char **argv)
 
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
                            meant ? meant : "",
-                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms or models");
+                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, communication or "
+                           "models");
     }
     return EXIT_OK;
 }
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | profiles | platforms | models]",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
     .main = list_main,

@@ -62,7 +62,31 @@ struct fabric {
     struct hop inside;               /* from one member to another of its node */
     struct hop between;              /* to another node, while one member of a node sends to other nodes */
     struct hop crowded;              /* while all members of a node do */
+    bool buffered;                   /* a rank's next message need not wait for the arrival of the one before */
 };
+
+/* `rounds` times round a ring, in messages of a rank's share: the slowest link sets the pace, and while messages wait
+ * for arrivals, so does the longest way; else a message pays each link's own (NCCL, src/graph/tuning.cc). */
+static inline double ring_cost(const struct task *task, const struct fabric *fabric, int rounds)
+{
+    struct hop inside = fabric->inside, between = fabric->between;
+    int steps = rounds * (task->n - 1), crossings = rounds * (task->n / task->per_node - 1);
+    double slowest = inside.bandwidth < between.bandwidth ? inside.bandwidth : between.bandwidth;
+    double longest = inside.latency > between.latency ? inside.latency : between.latency;
+
+    if (fabric->buffered)
+        return (steps - crossings) * inside.latency + crossings * between.latency +
+               steps * (task->bytes / task->n / slowest);
+    return steps * (longest + task->bytes / task->n / slowest);
+}
+
+/* Factors on what a message costs. */
+struct stand_in {
+    struct { double latency, bytes; } inside, between;       /* bytes: that the port, or the NIC, carries */
+};
+
+/* Whose pace of the communication library (communication.h) a collective keeps, where the cluster has a profile. */
+enum pacer { PACER_RING, PACER_TREE, PACER_NVLS, PACER_SEND };
 
 struct collective {
     enum collective_op op;
@@ -73,13 +97,19 @@ struct collective {
     const char *formula;             /* its closed form, as text */
     bool every_nic;                  /* members of a node all send to other nodes by themselves: one channel is enough */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
+    enum pacer pacer;
+    bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
+    double (*messages)(const struct task *task);     /* how many arrows; not required: at most 2 n chunks, or 2 n log2 n */
     void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest of the others draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
     /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
     double (*cost)(const struct task *task, const struct fabric *fabric);
+    /* What a message stands for where the switches of nodes reduce and copy. Not required: no switch does anything for
+     * it. With it, a cluster whose profile has no such switch is refused (collective_runs_on). */
+    struct stand_in (*in_switch)(const struct task *task);
 };
 
 /* All of strategies/collectives/list.h, in its order. */
@@ -95,25 +125,43 @@ struct group {
     const int *gpus;                 /* one a member */
 };
 
+struct cluster;
+/* What runs in a collective's place. */
+struct collective_choice {
+    const struct collective *used;   /* the collective itself, or for one that draws nothing (auto) the cheapest */
+    int channels;                    /* that are used, of those that may be */
+    int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
+    double seconds;                  /* estimated by the algorithm's own formula; NaN where there was no choice */
+};
+/* Of all that draw (of NCCL's own, where the cluster has a profile) and all their protocols the cheapest by formula;
+ * a collective that draws keeps to itself, and only its protocol is chosen. `channels`: the most that may be used. */
+struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
+                                const struct group *group, double bytes, int channels);
+/* False for a reduction in the switch on a cluster whose profile has none. */
+bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
+
 /* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its
  * own member order, in which the members of every node are rotated, so that channels enter and leave a node through
  * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to
  * member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
  * member, one id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its
  * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. */
-struct cluster;
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);
-/* What runs in the collective's place: the collective itself, or for one that draws nothing (auto) the cheapest of its
- * operation. `channels`, given as the most that may be used, becomes those that are used. */
-const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,
-                                           const struct group *group, double bytes, int *channels);
-/* Seconds, estimated by the algorithm's own formula on this cluster. */
+/* Seconds, estimated by the algorithm's own formula on this cluster, with the cheapest protocol. */
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels);
-/* As many messages as it may take at most, on one channel. */
-double collective_messages(const struct collective *collective, int n);
+/* How the chosen collective's messages differ from bare ones: for collective_lower. */
+struct tuning {
+    double launch;                   /* s, before a member's first message */
+    bool buffered;                   /* as struct op's: the library's buffers hold several messages */
+    struct extra_pair { double delay, overhead; } inside, between;   /* as struct op's */
+};
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
+                                double bytes);
+/* As many messages as it may take at most, on one channel, for the task's ranks and nodes. */
+double collective_messages(const struct collective *collective, const struct task *task);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);

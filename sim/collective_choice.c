@@ -1,4 +1,5 @@
-/* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest. */
+/* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest, with
+ * which protocol of the communication library. */
 #include "collective.h"
 
 #include "cluster.h"
@@ -66,26 +67,59 @@ static struct seating seat(const struct cluster *cluster, const struct group *gr
     return seating;
 }
 
-static struct fabric fabric_of(const struct cluster *cluster, const struct group *group, int channels)
+/* What a message costs at a pace; without one, what the links say. */
+struct rates {
+    double launch;
+    struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
+    double network_most;             /* B/s of all channels */
+};
+
+static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
+                             double bytes)
+{
+    struct rates rates = {
+        .inside = {cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
+        .network_most = INFINITY,
+    };
+    double share = cluster_mesh_share(cluster, seating->most);
+
+    if (!pace)
+        return rates;
+    double factor = seating->nodes ? pace->spanning_plateau : pace->plateau;
+    if (!(bytes >= pace->plateau_from))      /* NaN: never */
+        factor = 1;
+    rates.launch = pace->launch + cluster->communication->launch;
+    rates.inside.latency = fmax(rates.inside.latency, factor * (seating->nodes ? fmax(pace->inside, pace->spanning) :
+                                                                pace->inside));
+    rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
+    if (!seating->nodes)
+        rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
+    else
+        rates.network_most = fmin(INFINITY, pace->network_most);
+    rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network), pace->network_share * cluster->network.bandwidth};
+    return rates;
+}
+
+static struct fabric fabric_of(const struct cluster *cluster, const struct seating *seating,
+                               const struct rates *rates, int channels)
 {
     struct hop inside = {0, INFINITY}, between = inside, crowded = inside;
-    struct seating seating;
 
-    if (cluster->ideal)
-        return (struct fabric){inside, between, crowded};
-    seating = seat(cluster, group);
-    if (seating.most > 1)
-        inside = (struct hop){cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP) / channels};
-    if (!seating.nodes)
-        return (struct fabric){inside, inside, inside};
-    double nic = cluster_link_bandwidth(cluster, LINK_NIC_UP);
-    between = crowded = (struct hop){cluster->network.latency, nic * fmin(1, (double)seating.fewest_nics / channels)};
-    crowded.bandwidth = nic * seating.share / channels;
-    if (seating.leaves)
+    if (seating->most > 1)
+        inside = (struct hop){rates->inside.latency,
+                              fmin(rates->inside.bandwidth, rates->network_most) / channels};
+    if (!seating->nodes)
+        return (struct fabric){inside, inside, inside, false};
+    double nic = rates->network.bandwidth, most = rates->network_most / channels;
+    between = crowded = (struct hop){rates->network.latency,
+                                     fmin(nic * fmin(1, (double)seating->fewest_nics / channels), most)};
+    crowded.bandwidth = fmin(nic * seating->share / channels, most);
+    if (seating->leaves)
         crowded.bandwidth /= cluster->network.topology.oversubscription;
-    if (seating.scattered)
+    if (seating->scattered)
         between = crowded;
-    return (struct fabric){seating.most > 1 ? inside : between, between, crowded};
+    return (struct fabric){seating->most > 1 ? inside : between, between, crowded, false};
 }
 
 static int channels_of(const struct collective *collective, int channels)
@@ -93,49 +127,211 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                       double bytes, int channels)
+/* Sends that are grouped into one collective begin at once, so their latency is paid once: as its launch. */
+static struct pace grouped(const struct pace *send, const struct seating *seating)
 {
-    int used = channels_of(collective, channels);
-    struct task task = {group->n, collective_per_node(cluster, group), bytes / used};
-    struct fabric fabric = fabric_of(cluster, group, used);
+    struct pace pace = *send;
+
+    pace.launch += seating->nodes ? send->network : send->inside;
+    pace.inside = pace.spanning = pace.network = 0;
+    return pace;
+}
+
+/* The pace of a collective with a protocol; false: it does not run with that. */
+static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
+                    const struct seating *seating, struct pace *pace)
+{
+    const struct communication *communication = cluster->communication;
+    const struct pace *found = NULL;
+
+    if (collective->pacer == PACER_SEND) {
+        if (protocol != PROTOCOL_SIMPLE)
+            return false;
+        *pace = grouped(communication->send, seating);
+        return true;
+    }
+    if (collective->pacer == PACER_TREE)
+        found = paces_with(&communication->tree, (enum protocol)protocol);
+    else if (collective->pacer == PACER_NVLS)
+        found = paces_with(&communication->nvls, (enum protocol)protocol);
+    else
+        found = paces_with(&communication->ring, (enum protocol)protocol);
+    if (found)
+        *pace = *found;
+    return found;
+}
+
+static bool has_paces(const struct collective *collective, const struct cluster *cluster)
+{
+    const struct seating none = {0};
+    struct pace pace;
+
+    for (int protocol = 0; cluster->communication && !cluster->ideal && protocol < PROTOCOL_COUNT; protocol++)
+        if (pace_of(collective, cluster, protocol, &none, &pace))
+            return true;
+    return false;
+}
+
+/* Where switches reduce, messages stand for something else. */
+static struct rates switched(const struct collective *collective, const struct task *task, struct rates rates)
+{
+    struct stand_in stand_in = collective->in_switch(task);
+
+    rates.inside.latency *= stand_in.inside.latency;
+    rates.inside.bandwidth /= stand_in.inside.bytes;
+    rates.network.latency *= stand_in.between.latency;
+    rates.network.bandwidth /= stand_in.between.bytes;
+    return rates;
+}
+
+static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                      const struct seating *seating, const struct pace *pace, double bytes, int channels)
+{
+    struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
+    struct rates rates = rates_of(cluster, pace, seating, bytes);
+    struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
+    double launch = group->n > 1 ? rates.launch : 0;
+
+    if (pace && collective->in_switch)
+        rates = switched(collective, &task, rates);
+    if (!cluster->ideal)
+        fabric = fabric_of(cluster, seating, &rates, channels);
+    fabric.buffered = pace;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
 
     if (collective->cost)
-        return collective->cost(&task, &fabric);
-    return collective->ideal(&task, fmax(fabric.inside.latency, far.latency),
-                             fmin(fabric.inside.bandwidth, far.bandwidth));
+        return launch + collective->cost(&task, &fabric);
+    return launch + collective->ideal(&task, fmax(fabric.inside.latency, far.latency),
+                                      fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
-const struct collective *collective_choose(const struct collective *collective, const struct cluster *cluster,
-                                           const struct group *group, double bytes, int *channels)
+/* With the cheapest of its protocols. */
+static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
+                                     const struct group *group, const struct seating *seating, double bytes,
+                                     int channels)
 {
-    const struct collective *best = NULL, *candidate;
-    double least = INFINITY;
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
+    struct pace pace;
 
-    if (collective->draw)
-        best = collective;
-    for (size_t i = 0; !collective->draw && (candidate = collective_of(collective->op, i)); i++) {
-        double cost = candidate->draw ? collective_cost(candidate, cluster, group, bytes, *channels) : INFINITY;
+    if (!has_paces(collective, cluster)) {
+        best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels);
+        return best;
+    }
+    for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
+        double seconds;
 
-        if (cost < least || (!best && candidate->draw)) {
-            best = candidate;
-            least = cost;
+        if (!pace_of(collective, cluster, protocol, seating, &pace))
+            continue;
+        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels);
+        if (best.protocol == PROTOCOL_NONE || seconds < best.seconds) {
+            best.protocol = protocol;
+            best.seconds = seconds;
         }
     }
-    *channels = channels_of(best, *channels);
     return best;
 }
 
-double collective_messages(const struct collective *collective, int n)
+bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
 {
+    return !collective->in_switch || has_paces(collective, cluster);
+}
+
+/* Whether auto may take it. NCCL's tree is a chain inside a node, no better there than a ring; and one rank a node has
+ * no use for its switch. */
+static bool is_candidate(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                         const struct seating *seating)
+{
+    if (!collective->draw || !collective_runs_on(collective, cluster))
+        return false;
+    if (!cluster->communication || cluster->ideal)
+        return true;
+    if (!collective->library || !has_paces(collective, cluster))
+        return false;
+    return collective->pacer == PACER_NVLS ? collective_per_node(cluster, group) > 1 :
+           collective->pacer == PACER_TREE ? seating->nodes : true;
+}
+
+struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
+                                const struct group *group, double bytes, int channels)
+{
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
+    const struct collective *candidate;
+    struct seating seating;
+
+    if (collective->draw && !has_paces(collective, cluster))
+        return best;
+    seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+    if (collective->draw)
+        return choose_protocol(collective, cluster, group, &seating, bytes, channels);
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
+        struct collective_choice choice;
+
+        if (!is_candidate(candidate, cluster, group, &seating))
+            continue;
+        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels);
+        if (!best.used->draw || choice.seconds < best.seconds)
+            best = choice;
+    }
+    return best;
+}
+
+double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                       double bytes, int channels)
+{
+    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+
+    if (!collective->draw)
+        return collective_choose(collective, cluster, group, bytes, channels).seconds;
+    return choose_protocol(collective, cluster, group, &seating, bytes, channels).seconds;
+}
+
+static struct extra_pair pair_of(struct extra extra)
+{
+    return (struct extra_pair){extra.delay, extra.overhead};
+}
+
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
+                                double bytes)
+{
+    struct task task = {group->n, collective_per_node(cluster, group), bytes / choice->channels};
+    struct tuning tuning = {0};
+    struct seating seating;
+    struct rates rates;
+    struct pace pace;
+
+    if (choice->protocol == PROTOCOL_NONE)
+        return tuning;
+    seating = seat(cluster, group);
+    pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
+    rates = rates_of(cluster, &pace, &seating, bytes);
+    tuning.launch = group->n > 1 ? rates.launch : 0;
+    tuning.buffered = true;
+    if (choice->used->in_switch)
+        rates = switched(choice->used, &task, rates);
+    if (seating.most > 1)
+        tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
+                                             fmin(rates.inside.bandwidth, rates.network_most)));
+    if (seating.nodes) {
+        int used = choice->channels < seating.fewest_nics ? choice->channels : seating.fewest_nics;
+
+        tuning.between = pair_of(cluster_pace(cluster, false, rates.network.latency,
+                                              fmin(rates.network.bandwidth, rates.network_most / used)));
+    }
+    return tuning;
+}
+
+double collective_messages(const struct collective *collective, const struct task *task)
+{
+    const struct task any = {task->n, task->per_node, INFINITY};
     const struct collective *candidate;
     double most = 0;
 
+    if (collective->messages)
+        return collective->messages(&any);
     if (collective->draw)
-        return 2.0 * n * collective->chunks(&(struct task){n, 1, INFINITY});
+        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
         if (candidate->draw)
-            most = fmax(most, collective_messages(candidate, n));
+            most = fmax(most, collective_messages(candidate, task));
     return most;
 }

@@ -76,6 +76,8 @@ struct lowering {
     double bytes;            /* of a channel */
     int channels, stride;    /* channels used, lanes a member */
     const uint32_t *lanes, *ready;
+    struct tuning tuning;
+    int *node;               /* of each member */
     struct op like;
     struct program *program;
     struct channel {
@@ -103,18 +105,23 @@ static void add_waits(struct lowering *lowering, const struct channel *channel, 
 static void lower_channel(struct lowering *lowering, int c)
 {
     const struct drawing *drawing = lowering->drawing;
+    const struct tuning *tuning = &lowering->tuning;
     struct channel *channel = &lowering->channel[c];
 
     channel->base = (uint32_t)lowering->program->ops.count;
     for (size_t i = 0; i < drawing->arrows.count; i++) {
         const struct arrow *arrow = &drawing->arrows.items[i];
         int src = channel->order[arrow->src], dst = channel->order[arrow->dst];
+        bool inside = lowering->node[src] == lowering->node[dst];
         struct op op = lowering->like;
 
         op.kind = OP_TRANSFER;
         op.lane = lowering->lanes[src * lowering->stride + c];
         op.src = (uint32_t)lowering->group->gpus[src];
         op.dst = (uint32_t)lowering->group->gpus[dst];
+        op.delay = inside ? tuning->inside.delay : tuning->between.delay;
+        op.buffered = tuning->buffered;
+        op.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
         op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
         lowering->deps.count = 0;
         add_waits(lowering, channel, i);
@@ -136,11 +143,28 @@ static void lower_end(struct lowering *lowering, int member, uint32_t *done)
     *done = program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
 
+/* Every member launches the kernel before anything moves from it or to it. */
+static void lower_launch(struct lowering *lowering, uint32_t *launched)
+{
+    struct op op = lowering->like;
+
+    op.kind = OP_COMPUTE;
+    op.amount = op.communication = lowering->tuning.launch;
+    for (int member = 0; member < lowering->group->n; member++) {
+        op.lane = lowering->lanes[member * lowering->stride];
+        launched[member] = program_add(lowering->program, op, lowering->ready ? &lowering->ready[member] : NULL,
+                                       lowering->ready ? 1 : 0);
+    }
+    lowering->ready = launched;
+}
+
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done)
 {
     struct drawing drawing;
+    struct collective_choice choice;
+    uint32_t *launched;
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     struct lowering lowering = {
         .drawing = &drawing, .group = group, .stride = channels,
@@ -149,10 +173,18 @@ void collective_lower(const struct collective *collective, const struct cluster 
     };
 
     BUG_IF(channels < 1);
-    collective = collective_choose(collective, cluster, group, bytes, &channels);
+    choice = collective_choose(collective, cluster, group, bytes, channels);
+    channels = choice.channels;
+    lowering.tuning = collective_tuning(&choice, cluster, group, bytes);
+    lowering.node = xcalloc((size_t)group->n, sizeof *lowering.node);
+    launched = xcalloc((size_t)group->n, sizeof *launched);
+    for (int member = 0; member < group->n; member++)
+        lowering.node[member] = cluster->ideal ? 0 : cluster_node_of(cluster, group->gpus[member]);
+    if (lowering.tuning.launch > 0)
+        lower_launch(&lowering, launched);
     lowering.bytes = bytes / channels;
     lowering.channels = channels;
-    drawing_init(&drawing, collective, &(struct task){
+    drawing_init(&drawing, choice.used, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
     });
     BUG_IF(drawing.arrows.count * (size_t)channels + program->ops.count + (size_t)group->n > UINT32_MAX);
@@ -175,5 +207,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
     }
     free(lowering.channel);
     free(lowering.deps.items);
+    free(lowering.node);
+    free(launched);
     drawing_release(&drawing);
 }

@@ -17,6 +17,7 @@ struct lowered {
     int replicas;            /* simulated; 1 of strategy.data where folded */
     bool folded;
     bool measured;           /* gradient all-reduces are measured durations, not messages */
+    uint32_t protocols;      /* bit i: an all-reduce ran with protocol i of the communication profile */
     uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
 };
 

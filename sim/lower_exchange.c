@@ -144,8 +144,10 @@ uint32_t collective_lane(const struct lowering *lowering, enum circle circle, in
     return lowering->collective_lane[stream_lane(lowering, circle == CIRCLE_SAME_SHARE, program_rank, flow, channel)];
 }
 
-void lowering_use(struct lowering *lowering, const struct collective *used)
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
 {
+    if (protocol != PROTOCOL_NONE)
+        lowering->out->protocols |= 1u << protocol;
     for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
         if (collective_of(COLLECTIVE_ALL_REDUCE, i) == used)
             lowering->out->all_reduces |= (uint64_t)1 << i;
@@ -187,8 +189,11 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
             collective_lower(collective, cluster, &group, bytes, channels, sync->lanes + first * channels,
                              (channels > 1 ? sync->begin : ready) + first, like, lowering->program,
                              sync->done + first);
-            if (collective->op == COLLECTIVE_ALL_REDUCE)
-                lowering_use(lowering, collective_choose(collective, cluster, &group, bytes, &channels));
+            if (collective->op == COLLECTIVE_ALL_REDUCE) {
+                struct collective_choice choice = collective_choose(collective, cluster, &group, bytes, channels);
+
+                lowering_use(lowering, choice.used, choice.protocol);
+            }
         }
         for (int i = 0; i < sync->all; i++)
             slot(sync_holder(sync, i))[t] = sync->done[i];
@@ -242,7 +247,7 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
         if (measure_group(sync, first, collective, bytes, &measured))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, measured.used);
+            lowering_use(lowering, measured.used, measured.protocol);
         like.lane = collective_lane(lowering, sync->circle, sync->ranks[first], 0, 0);
         like.amount = like.communication = like.sent = 0;
         uint32_t begin = program_add(lowering->program, like, sync->ready + first, (size_t)(end - first));

@@ -84,15 +84,15 @@ static int group_cost(const struct member *member, struct kin kin, const struct 
                                lowering->err))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, measured.used);
+            lowering_use(lowering, measured.used, measured.protocol);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
     }
     return 0;
 }
 
-static int ring_cost(const struct member *member, struct kin kin, enum collective_op op, double bytes,
-                     struct exchange_cost *cost)
+static int ring_group(const struct member *member, struct kin kin, enum collective_op op, double bytes,
+                      struct exchange_cost *cost)
 {
     return group_cost(member, kin, collective_find(op, "ring"), bytes,
                       member->lowering->scenario->strategy.channels, cost);
@@ -104,8 +104,8 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     struct kin tensor = {.n = member->lowering->scenario->strategy.tensor, .tensor = true};
     struct exchange_cost gather;
 
-    if (ring_cost(member, tensor, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
-        ring_cost(member, tensor, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
+    if (ring_group(member, tensor, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
+        ring_group(member, tensor, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
         return -1;
     cost->seconds += gather.seconds;
     cost->bytes_sent += gather.bytes_sent;
@@ -124,7 +124,7 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
     if (kin.n == 1)
         return 0;
     if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
-        ring_cost(member, kin, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
+        ring_group(member, kin, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
         return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, kin, scenario_all_reduce(scenario), bytes, spec->channels,
@@ -153,22 +153,27 @@ static int gathered_attention(const struct member *member, struct kin kin, doubl
     struct exchange_cost *forward = &holder->exchanges[EXCHANGE_ATTENTION];
     struct exchange_cost *backward = &holder->exchanges[EXCHANGE_ATTENTION_BACKWARD];
 
-    if (ring_cost(member, kin, COLLECTIVE_ALL_GATHER, kin.n * bytes, forward) ||
-        ring_cost(member, kin, COLLECTIVE_REDUCE_SCATTER, kin.n * bytes, backward))
+    if (ring_group(member, kin, COLLECTIVE_ALL_GATHER, kin.n * bytes, forward) ||
+        ring_group(member, kin, COLLECTIVE_REDUCE_SCATTER, kin.n * bytes, backward))
         return -1;
     backward->seconds += forward->seconds;
     backward->bytes_sent += forward->bytes_sent;
     return 0;
 }
 
-/* One GPU of the group to the next, all at the same time: a step of a ring all-gather. */
+/* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
 static int pass_cost(const struct member *member, struct kin kin, double bytes, double *seconds)
 {
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    const struct cluster *cluster = &member->lowering->scenario->cluster;
+    struct group group = {.n = kin.n, .gpus = member->gpus};
     struct exchange_cost ring;
 
-    if (group_cost(member, kin, collective_find(COLLECTIVE_ALL_GATHER, "ring"), kin.n * bytes, 1, &ring))
+    if (group_cost(member, kin, gather, kin.n * bytes, 1, &ring))
         return -1;
-    *seconds = ring.seconds / (kin.n - 1);
+    struct collective_choice choice = collective_choose(gather, cluster, &group, kin.n * bytes, 1);
+    double launch = collective_tuning(&choice, cluster, &group, kin.n * bytes).launch;
+    *seconds = launch + (ring.seconds - launch) / (kin.n - 1);
     return 0;
 }
 

@@ -138,7 +138,7 @@ uint32_t *slot_published(struct holder *holder);
 int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
              holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
-void lowering_use(struct lowering *lowering, const struct collective *used);
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
 /* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing

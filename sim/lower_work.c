@@ -39,11 +39,12 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     struct arrival arrival = {.first = after, .count = 1};
 
     for (int t = 0; from.rank != dst && t < flows; t++) {
+        int gpu = scenario_gpu(scenario, t, from.replica, from.rank), peer = scenario_gpu(scenario, t, from.replica, dst);
+        struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
         uint32_t id = program_add(lowering->program, (struct op){
             .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .lane = lanes[t],
             .amount = lowering->stages[next ? from.stage : to].boundary, .mb = mb, .stage = from.stage,
-            .src = (uint32_t)scenario_gpu(scenario, t, from.replica, from.rank),
-            .dst = (uint32_t)scenario_gpu(scenario, t, from.replica, dst),
+            .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay, .overhead = extra.overhead,
         }, &after, 1);
 
         if (t == 0)

@@ -23,7 +23,7 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum circle
         return NO_OP;
     }
     if (collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured.used);
+        lowering_use(lowering, measured.used, measured.protocol);
     return program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
         .lane = collective_lane(lowering, circle, prank, 0, 0),

@@ -117,7 +117,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
     const struct measurement *known;
     double messages;
 
-    *result = (struct measured){.used = collective, .channels = 1};
+    *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
@@ -128,9 +128,12 @@ int measure_collective(struct measure *measure, const struct collective *collect
         free(wanted.place);
         return 0;
     }
-    wanted.result.channels = wanted.channels;
-    wanted.result.used = collective_choose(collective, measure->cluster, &group, bytes, &wanted.result.channels);
-    messages = collective_messages(wanted.result.used, n) * wanted.result.channels * ngroups;
+    struct collective_choice choice = collective_choose(collective, measure->cluster, &group, bytes, wanted.channels);
+    wanted.result.channels = choice.channels;
+    wanted.result.used = choice.used;
+    wanted.result.protocol = choice.protocol;
+    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
+    messages = collective_messages(wanted.result.used, &task) * wanted.result.channels * ngroups;
     if (messages > MOST_MESSAGES) {
         free(wanted.place);
         return error_add(err, EXIT_INPUT, (struct loc){0},

@@ -13,6 +13,7 @@ struct measured {
     double messages;         /* of the first group */
     const struct collective *used;   /* what collective_choose made of the collective, for the first group */
     int channels;
+    int protocol;            /* enum protocol; PROTOCOL_NONE where the cluster has no profile */
 };
 
 struct measure {

@@ -55,7 +55,7 @@ struct metrics {
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
-    double extrapolated;             /* s of compute, mean over ranks, of kernels unlike the costs' samples */
+    double extrapolated;             /* s of compute, mean over ranks, on kernels unlike the samples */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
 };

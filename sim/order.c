@@ -1,9 +1,7 @@
 #include "order_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 char *cell_text(const struct order *order, const struct order_cell *cell, char buffer[CELL_SIZE])
 {
@@ -140,30 +138,10 @@ int order_parse(struct arena *arena, const char *file, const char *text, size_t 
 int order_load(struct arena *arena, const char *path, struct loc loc, enum recompute_rule rule, struct order *order,
                struct error *err)
 {
-    FILE *file = fopen(path, "rb");
-    struct stat status;
-    struct { char *items; size_t count, capacity; } text = {0};
-    size_t got;
-    int rc = 0;
+    size_t length;
+    char *text = file_read(path, "order", ORDER_MAX_BYTES, loc, &length, err);
+    int rc = text ? order_parse(arena, path, text, length, rule, order, err) : -1;
 
-    if (!file)
-        return error_add(err, EXIT_INPUT, loc, "cannot open the order '%s': %s", path, strerror(errno));
-    if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
-        fclose(file);
-        return error_add(err, EXIT_INPUT, loc, "the order '%s' is no file", path);
-    }
-    do {
-        text.items = xrealloc(text.items, text.count + (1 << 16), 1);
-        got = fread(text.items + text.count, 1, 1 << 16, file);
-        text.count += got;
-    } while (got && text.count <= ORDER_MAX_BYTES);
-    if (ferror(file))
-        rc = error_add(err, EXIT_INPUT, loc, "cannot read the order '%s': %s", path, strerror(errno));
-    else if (text.count > ORDER_MAX_BYTES)
-        rc = error_add(err, EXIT_INPUT, loc, "the order '%s' is larger than %d MiB", path, ORDER_MAX_BYTES >> 20);
-    else
-        rc = order_parse(arena, path, text.items, text.count, rule, order, err);
-    fclose(file);
-    free(text.items);
+    free(text);
     return rc;
 }

@@ -8,7 +8,7 @@
 
 enum op_kind {
     OP_COMPUTE,      /* takes `amount` seconds on its lane */
-    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived (or left: buffered) */
 };
 
 /* What an operation is for, in charts, spans and metrics. */
@@ -34,6 +34,7 @@ enum payload op_payload(enum op_what what);
 struct op {
     uint8_t kind;            /* enum op_kind */
     uint8_t what;            /* enum op_what */
+    bool buffered;           /* TRANSFER: the lane is free when the bytes have left, not when they arrived */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
     bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
     uint32_t lane;
@@ -42,10 +43,18 @@ struct op {
     double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
     double activations;      /* B of `sent` that are activations although its payload is another */
     uint32_t src, dst;       /* TRANSFER: GPUs */
+    double delay;            /* TRANSFER: seconds of latency beside the route's; negative: less than it */
+    double overhead;         /* TRANSFER: what the links carry beside `amount`, a byte of it; negative: less */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     int32_t mb, stage;       /* micro-batch and global stage; -1: none */
     uint32_t first_dep, ndeps;
 };
+
+/* What the links carry of a transfer, in bytes. */
+static inline double op_wire(const struct op *op)
+{
+    return op->amount * (1 + op->overhead);
+}
 
 enum lane_kind { LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_KIND_COUNT };
 extern const char *const lane_kind_names[];

@@ -4,12 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double duration(const struct op *op, const struct cluster *cluster)
+/* Seconds until it ends; those of them in which its lane may go on already, to `ahead`. */
+static double duration(const struct op *op, const struct cluster *cluster, double *ahead)
 {
+    *ahead = 0;
     if (op->kind == OP_COMPUTE)
         return op->amount;
     struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
-    return route.latency + (isinf(route.bandwidth) ? 0 : op->amount / route.bandwidth);
+    double latency = route.latency + op->delay;
+
+    if (op->buffered)
+        *ahead = latency;
+    return latency + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
 }
 
 /* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
@@ -32,13 +38,14 @@ static void replay_choices(const struct program *program, const struct cluster *
     struct agenda agenda = {0};
     struct agenda_known open = {0};
     uint32_t id;
+    double ahead;
 
     agenda_init(&agenda, program, cluster, timeline->start, timeline->end);
     while (agenda.left) {
         if (!agenda_take(&agenda, &id))
             agenda_choose(&agenda, take_earliest(&open, timeline->start));
         else if (program->ops.items[id].kind == OP_TRANSFER)
-            agenda_end(&agenda, id, timeline->start[id] + duration(&program->ops.items[id], cluster));
+            agenda_end(&agenda, id, timeline->start[id] + duration(&program->ops.items[id], cluster, &ahead));
         else
             *GROW(&open) = id;
     }
@@ -63,12 +70,13 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
-        double start = lane_free[op->lane];
+        double start = lane_free[op->lane], ahead;
 
         for (uint32_t d = 0; d < op->ndeps; d++)
             start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
         timeline->start[i] = start;
-        timeline->end[i] = lane_free[op->lane] = start + duration(op, cluster);
+        timeline->end[i] = start + duration(op, cluster, &ahead);
+        lane_free[op->lane] = timeline->end[i] - ahead;
         timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
     }
     free(lane_free);

@@ -1,7 +1,7 @@
 /* How SimGrid is used. Everything that takes a time known in advance is settled by the agenda; SimGrid decides how long
  * transfers take. Each transfer in flight has an actor that sleeps until the transfer's first byte arrives (its start,
- * plus the latency of its route) and then sends the bytes; when they are through, it tells the agenda, goes on with a
- * transfer that this made ready, and wakes (or creates) an actor for each further one.
+ * plus the latency of its route) and then sends the bytes; when they are through, it tells the agenda (of a buffered
+ * transfer the latency comes last, and its end lies ahead), goes on with a transfer that this made ready, and wakes (or creates) an actor for each further one.
  *
  * So links have no latency of their own while SimGrid runs. That is the same time, and two things are better: SimGrid's
  * CM02 model shares a link in inverse proportion to the latency of the flows, ours share it equally, whatever theirs;
@@ -146,12 +146,15 @@ static void transfer(uint32_t id)
     double sleep = simulation.agenda.start[id] - simgrid_get_clock();
     sg_host_t from, to;
 
-    sleep += cluster_route(simulation.cluster, src, dst).latency;
+    double latency = cluster_route(simulation.cluster, src, dst).latency + op->delay;
+
+    if (!op->buffered)
+        sleep += latency;
     if (sleep > simulation.precision)
         sg_actor_sleep_for(sleep);
     endpoints(src, dst, &from, &to);
-    sg_host_sendto(from, to, fmax(1, rint(op->amount * simulation.unit)));
-    agenda_end(&simulation.agenda, id, simgrid_get_clock());
+    sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
+    agenda_end(&simulation.agenda, id, simgrid_get_clock() + (op->buffered ? latency : 0));
 }
 
 /* A lane's choice hangs on a transfer under way: it is made when its time has come. */
@@ -244,12 +247,12 @@ static void choose_units(void)
         if (op->kind == OP_TRANSFER && op->amount > 0) {
             struct route route = cluster_route(simulation.cluster, (int)op->src, (int)op->dst);
 
-            bytes = fmax(bytes, op->amount);
-            serial += route.latency + op->amount / route.bandwidth;
+            bytes = fmax(bytes, op_wire(op));
+            serial += route.latency + op->delay + op_wire(op) / route.bandwidth;
         } else if (op->kind == OP_COMPUTE) {
             serial += op->amount;
         } else {
-            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency;
+            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency + op->delay;
         }
     }
     simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));

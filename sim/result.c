@@ -81,6 +81,17 @@ static json_t *all_reduces_json(const struct lowered *lowered)
     return json;
 }
 
+/* The protocols of the communication profile that they ran with. */
+static json_t *protocols_json(const struct lowered *lowered)
+{
+    json_t *json = json_array();
+
+    for (int i = 0; i < PROTOCOL_COUNT; i++)
+        if (lowered->protocols >> i & 1)
+            json_array_append_new(json, json_string(protocol_names[i]));
+    return json;
+}
+
 json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -104,6 +115,8 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
+    if (run->lowered.protocols)
+        json_object_set_new(json, "protocols", protocols_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
     json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :

@@ -46,6 +46,17 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
+static int check_switches(const struct scenario *scenario, struct error *err)
+{
+    const struct collective *collective = scenario_all_reduce(scenario);
+
+    if (collective_runs_on(collective, &scenario->cluster))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
+                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
+                     collective->name);
+}
+
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
 static int check_opportunism(const struct scenario *scenario, struct error *err)
 {
@@ -243,9 +254,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
-    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_model(scenario, err) |
-        degrees_check(scenario, err) |
-        resolve_batch(scenario, err))
+    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
+        check_model(scenario, err) | degrees_check(scenario, err) | resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

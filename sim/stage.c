@@ -203,7 +203,8 @@ double stage_share(const struct scenario *scenario, double parameters, double ex
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
-static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class,
+                                 double bytes)
 {
     struct kernel kernel = {
         .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,

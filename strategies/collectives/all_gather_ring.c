@@ -31,6 +31,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 1);
+}
+
 const struct collective collective_all_gather_ring = {
     .op = COLLECTIVE_ALL_GATHER,
     .name = "ring",
@@ -42,7 +47,9 @@ const struct collective collective_all_gather_ring = {
         " 1    d => 1   a => 2   b => 3   c => 0\n"
         " 2    c => 1   d => 2   a => 3   b => 0\n",
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

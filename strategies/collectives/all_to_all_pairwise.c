@@ -43,6 +43,8 @@ const struct collective collective_all_to_all_pairwise = {
         " 2    d +> 3   a +> 0   b +> 1   c +> 2\n",
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .crowds = true,
+    .pacer = PACER_SEND,
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

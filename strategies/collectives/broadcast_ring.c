@@ -46,7 +46,8 @@ const struct collective collective_broadcast_ring = {
         " 1    b => 1   a => 2\n"
         " 2             b => 2   a => 3\n"
         " 3                      b => 3\n",
-    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 512 KiB, 1 to 32",
+    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 32",
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -210,6 +210,17 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return tree_messages(tree_nodes(task), c) * (latency + task->bytes / (2 * c) / bandwidth);
 }
 
+/* While nothing waits for arrivals, latencies are paid on the first way up and the last one down alone. */
+static double cost_buffered(const struct task *task, const struct fabric *fabric)
+{
+    int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes, fill = tree_messages(nodes, 1);
+    double piece = task->bytes / (2 * c);
+
+    return fill * hop_seconds(fabric->between, piece) + 2 * (g - 1) * hop_seconds(fabric->inside, piece) +
+           (c - 1) * piece * ((nodes > 2 ? 6 : 2) / fabric->between.bandwidth +
+                              (g > 1 ? 2 : 0) / fabric->inside.bandwidth);
+}
+
 /* Beside the messages between the nodes, the way up the chain and down, and what its first rank sends down it: both
  * pieces, every time. Where links are shared, what both children send at once meets in their parent's: in steady state,
  * half as much again (seen in simulation). */
@@ -218,6 +229,8 @@ static double cost(const struct task *task, const struct fabric *fabric)
     int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes;
     double piece = task->bytes / (2 * c), between = hop_seconds(fabric->between, piece);
 
+    if (fabric->buffered)
+        return cost_buffered(task, fabric);
     return (tree_messages(nodes, c) + (nodes > 2 ? 2 * (c - 1) : 0)) * between +
            (g > 1 ? 2 * (g - 1 + c) * hop_seconds(fabric->inside, piece) : 0);
 }
@@ -235,9 +248,11 @@ const struct collective collective_double_tree = {
         " 2    a => 2                     b => 1\n"
         " 3             b => 0   a => 1\n"
         " 4             b => 2   a => 3\n",
-    .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 512 KiB a half, 1 to 32; "
+    .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 128 KiB a half, 1 to 32; "
                "n = 2: 2 c; an estimate where n is no power of two",
     .error = 0.25,
+    .pacer = PACER_TREE,
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

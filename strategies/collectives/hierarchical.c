@@ -52,7 +52,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 {
     struct hop hop = {latency, bandwidth};
 
-    return cost(task, &(struct fabric){hop, hop, hop});
+    return cost(task, &(struct fabric){hop, hop, hop, false});
 }
 
 const struct collective collective_hierarchical = {

@@ -47,7 +47,8 @@ const struct collective collective_reduce_ring = {
         " 1                      a +> 1   b +> 2\n"
         " 2             a +> 0   b +> 1\n"
         " 3             b +> 0\n",
-    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 512 KiB, 1 to 32",
+    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 32",
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

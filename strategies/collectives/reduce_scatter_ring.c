@@ -32,6 +32,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 1);
+}
+
 const struct collective collective_reduce_scatter_ring = {
     .op = COLLECTIVE_REDUCE_SCATTER,
     .name = "ring",
@@ -43,7 +48,9 @@ const struct collective collective_reduce_scatter_ring = {
         " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
         " 2    b +> 1   c +> 2   d +> 3   a +> 0\n",
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

@@ -38,6 +38,11 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    return ring_cost(task, fabric, 2);
+}
+
 const struct collective collective_ring = {
     .op = COLLECTIVE_ALL_REDUCE,
     .name = "ring",
@@ -52,7 +57,9 @@ const struct collective collective_ring = {
         " 4    d => 1   a => 2   b => 3   c => 0\n"
         " 5    c => 1   d => 2   a => 3   b => 0\n",
     .formula = "2 (n - 1) (latency + bytes / n / bandwidth)",
+    .library = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
+    .cost = cost,
 };

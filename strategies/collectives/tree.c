@@ -70,6 +70,7 @@ const struct collective collective_tree = {
         " 4    a => 2\n"
         " 5    a => 1            a => 3            a => 5\n",
     .formula = "2 ceil(log2 n) (latency + bytes / bandwidth)",
+    .pacer = PACER_TREE,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

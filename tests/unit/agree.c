@@ -76,6 +76,11 @@ static void random_program(struct program *program, const struct cluster *cluste
         for (uint64_t wanted = draw(4); i && ndeps < wanted; ndeps++)
             deps[ndeps] = i - 1 - (uint32_t)draw(i < 20 ? i : 20);
         op.amount = amount(op.kind == OP_COMPUTE ? 1e-3 : 1e6 / 7);
+        if (op.kind == OP_TRANSFER && draw(2)) {
+            op.buffered = draw(2);
+            op.delay = draw(2) ? 1e-5 * uniform() : 0;
+            op.overhead = draw(2) ? 2 * uniform() - 0.9 : 0;
+        }
         if (op.kind == OP_TRANSFER && apart) {
             op.src = 2 * op.lane;
             op.dst = op.src + 1;
@@ -98,8 +103,9 @@ static void run(enum engine engine, const struct program *program, const struct 
 }
 
 /* A second opinion on contention: every flow's rate by progressive filling, from one event to the next, in the most
- * simple-minded way. Operation i has `left` to do in its phase; a transfer's latency comes first, then its bytes. */
-enum phase { WAITING, TIMED, FLOWING, DONE };
+ * simple-minded way. Operation i has `left` to do in its phase; a transfer's latency comes first, then its bytes, or,
+ * buffered, the other way round: then its lane is free while they travel. */
+enum phase { WAITING, TIMED, FLOWING, TRAVELLING, DONE };
 struct fluid {
     enum phase phase[OPS];
     double left[OPS], rate[OPS], start[OPS], end[OPS];
@@ -160,6 +166,16 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
     }
 }
 
+static double latency(const struct cluster *cluster, const struct op *op)
+{
+    return cluster_route(cluster, (int)op->src, (int)op->dst).latency + op->delay;
+}
+
+static bool busy(const struct fluid *fluid, size_t i)
+{
+    return fluid->phase[i] != WAITING && fluid->phase[i] != DONE;
+}
+
 /* Starts what can start and goes on to the bytes where the latency is over, until nothing changes at this time. */
 static void begin(struct fluid *fluid, const struct program *program, const struct cluster *cluster, double now)
 {
@@ -176,19 +192,25 @@ static void begin(struct fluid *fluid, const struct program *program, const stru
             if (can) {
                 fluid->phase[i] = TIMED;
                 fluid->start[i] = now;
-                fluid->left[i] = transfer ? cluster_route(cluster, (int)op->src, (int)op->dst).latency : op->amount;
+                fluid->left[i] = transfer ? op->buffered ? 0 : latency(cluster, op) : op->amount;
                 fluid->rate[i] = 1;
             }
-            if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer && op->amount > 0) {
+            if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer) {
                 fluid->phase[i] = FLOWING;
-                fluid->left[i] = op->amount;
+                fluid->left[i] = op_wire(op);
             }
-            if ((fluid->phase[i] == TIMED || fluid->phase[i] == FLOWING) && fluid->left[i] <= 0) {
+            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && op->buffered) {
+                fluid->phase[i] = TRAVELLING;
+                fluid->left[i] = latency(cluster, op);
+                fluid->rate[i] = 1;
+                changed = true;
+            }
+            if (busy(fluid, i) && fluid->left[i] <= 0) {
                 fluid->phase[i] = DONE;
                 fluid->end[i] = now;
                 changed = true;
             }
-            lane_busy[op->lane] |= fluid->phase[i] != DONE;
+            lane_busy[op->lane] |= fluid->phase[i] != DONE && fluid->phase[i] != TRAVELLING;
         }
     }
 }
@@ -203,10 +225,10 @@ static void replay_fluid(struct fluid *fluid, const struct program *program, con
         share_links(fluid, program, cluster);
         step = INFINITY;
         for (size_t i = 0; i < program->ops.count; i++)
-            if (fluid->phase[i] == TIMED || fluid->phase[i] == FLOWING)
+            if (busy(fluid, i))
                 step = fmin(step, fluid->left[i] / fluid->rate[i]);
         for (size_t i = 0; i < program->ops.count && isfinite(step); i++) {
-            if (fluid->phase[i] != TIMED && fluid->phase[i] != FLOWING)
+            if (!busy(fluid, i))
                 continue;
             fluid->left[i] -= fluid->rate[i] * step;
             if (fluid->left[i] <= fluid->rate[i] * 1e-15)       /* what is less than 1e-15 s away is rounding */
@@ -217,7 +239,7 @@ static void replay_fluid(struct fluid *fluid, const struct program *program, con
 }
 
 /* An operation starts exactly when its lane is free and all that it depends on has ended. */
-static void assert_starts(const struct timeline *timeline)
+static void assert_starts(const struct timeline *timeline, const struct cluster *cluster)
 {
     const struct program *program = timeline->program;
     double lane_free[LANES + 64] = {0}, makespan = 0;
@@ -230,7 +252,7 @@ static void assert_starts(const struct timeline *timeline)
             start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
         assert_true(timeline->start[i] == start);
         assert_true(timeline->end[i] >= start);
-        lane_free[op->lane] = timeline->end[i];
+        lane_free[op->lane] = timeline->end[i] - (op->buffered ? latency(cluster, op) : 0);
         makespan = fmax(makespan, timeline->end[i]);
     }
     assert_true(timeline->makespan == makespan);
@@ -250,8 +272,8 @@ static void test_agree_without_contention(void **state)
         random_program(&program, &cluster, true);
         run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
         run(ENGINE_IDEAL, &program, &cluster, &ideal);
-        assert_starts(&simgrid);
-        assert_starts(&ideal);
+        assert_starts(&simgrid, &cluster);
+        assert_starts(&ideal, &cluster);
         for (size_t op = 0; op < program.ops.count; op++)
             assert_true(fabs(simgrid.end[op] - ideal.end[op]) <= 1e-12);
         timeline_release(&simgrid);
@@ -275,7 +297,7 @@ static void test_never_earlier(void **state)
         random_program(&program, &cluster, false);
         run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
         run(ENGINE_IDEAL, &program, &cluster, &ideal);
-        assert_starts(&simgrid);
+        assert_starts(&simgrid, &cluster);
         for (size_t op = 0; op < program.ops.count; op++) {
             assert_true(simgrid.start[op] >= ideal.start[op] - 1e-12);
             assert_true(simgrid.end[op] - simgrid.start[op] >= ideal.end[op] - ideal.start[op] - 1e-12);
@@ -325,8 +347,10 @@ static void test_doubling(void **state)
         cluster = random_cluster();
         random_program(&program, &cluster, false);
         run(ENGINE_SIMGRID, &program, &cluster, &once);
-        for (size_t op = 0; op < program.ops.count; op++)
+        for (size_t op = 0; op < program.ops.count; op++) {
             program.ops.items[op].amount *= 2;
+            program.ops.items[op].delay *= 2;
+        }
         cluster.inside.latency *= 2;
         cluster.network.latency *= 2;
         run(ENGINE_SIMGRID, &program, &cluster, &twice);

@@ -142,21 +142,23 @@ static void auto_takes_the_cheapest_by_formula(void **state)
         struct cluster cluster = make_cluster(1 + random_below(&seed, 8), 1 + random_below(&seed, 8), 1);
         struct group group = {.gpus = gpus};
         double bytes = pow(10, random_below(&seed, 10));
-        int most = 1 + random_below(&seed, MAX_CHANNELS), channels = most;
+        int most = 1 + random_below(&seed, MAX_CHANNELS);
         const struct collective *chosen, *candidate;
+        struct collective_choice choice;
 
         cluster.network.nics = 1 + random_below(&seed, 8);
         group.n = random_group(&seed, &cluster, gpus);
-        chosen = collective_choose(all_reduce("auto"), &cluster, &group, bytes, &channels);
-        assert_true(chosen->draw && channels == (chosen->every_nic ? 1 : most));
+        choice = collective_choose(all_reduce("auto"), &cluster, &group, bytes, most);
+        chosen = choice.used;
+        assert_true(chosen->draw && choice.channels == (chosen->every_nic ? 1 : most));
+        assert_true(choice.protocol == PROTOCOL_NONE && !chosen->in_switch);
         for (size_t i = 0; (candidate = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
-            int own = most;
-
             used |= (uint64_t)(candidate == chosen) << i;
             if (!candidate->draw)
                 continue;
-            assert_ptr_equal(collective_choose(candidate, &cluster, &group, bytes, &own), candidate);
-            assert_true(collective_cost(chosen, &cluster, &group, bytes, most) <=
+            assert_ptr_equal(collective_choose(candidate, &cluster, &group, bytes, most).used, candidate);
+            /* no switch of these clusters reduces, so what wants one is refused, however cheap */
+            assert_true(candidate->in_switch || choice.seconds <=
                         collective_cost(candidate, &cluster, &group, bytes, most));
         }
     }

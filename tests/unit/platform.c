@@ -72,7 +72,7 @@ static void platforms_are_sane(void **state)
         assert_false(cluster.ideal);
         assert_string_equal(cluster.gpu.name, cluster.gpu_name);
         assert_true(cluster.inside.bandwidth >= 10e9 && cluster.inside.bandwidth <= 1e12);
-        assert_true(cluster.inside.latency >= 1e-6 && cluster.inside.latency <= 10e-6);
+        assert_true(cluster.inside.latency >= 0.5e-6 && cluster.inside.latency <= 10e-6);
         assert_true(cluster.inside.efficiency > 0.5 && cluster.inside.efficiency < 1);
         assert_true(cluster.network.bandwidth >= 1e9 && cluster.network.bandwidth <= 50e9);
         assert_true(cluster.network.latency >= 1e-6 && cluster.network.latency <= 100e-6);
@@ -104,10 +104,15 @@ static void platform_constants(void **state)
     }
     /* NCCL's measured bus bandwidths: 232 GB/s in a DGX A100, 370 in a DGX H100, 192 and 380 between nodes. */
     struct cluster a100 = load_good("dgx-a100"), h100 = load_good("dgx-h100");
-    assert_true(fabs(a100.inside.bandwidth * a100.inside.efficiency / 232e9 - 1) < 0.02);
-    assert_true(fabs(h100.inside.bandwidth * h100.inside.efficiency / 370e9 - 1) < 0.02);
-    assert_true(fabs(8 * a100.network.bandwidth * a100.network.efficiency / 192e9 - 1) < 0.01);
-    assert_true(fabs(8 * h100.network.bandwidth * h100.network.efficiency / 380e9 - 1) < 0.01);
+    const struct pace *a = a100.communication->ring.simple, *h = h100.communication->ring.simple;
+    assert_true(fabs(a100.inside.bandwidth * a->inside_share / 232e9 - 1) < 0.02);
+    assert_true(fabs(h100.inside.bandwidth * h->inside_share / 370e9 - 1) < 0.02);
+    assert_true(fabs(8 * a100.network.bandwidth * a->network_share / 192e9 - 1) < 0.01);
+    assert_true(fabs(8 * h100.network.bandwidth * h->network_share / 380e9 - 1) < 0.01);
+    assert_null(a100.communication->nvls.simple);
+    assert_non_null(h100.communication->nvls.simple);
+    /* no protocol gives payload more than a copy between two GPUs reaches */
+    assert_true(a->inside_share < a100.inside.efficiency && h->inside_share < h100.inside.efficiency);
 }
 
 static void data_of_ones_own(void **state)

@@ -1,0 +1,134 @@
+#include "communication.h"
+
+#include "data.h"
+
+#include <string.h>
+
+const char *const protocol_names[] = {"LL", "LL128", "Simple", NULL};
+_Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every protocol");
+
+#define AT(member) offsetof(struct pace, member)
+
+static const struct field pace_fields[] = {
+    {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(launch), .fallback = "0 s",
+     .brief = "of a collective, whatever its size"},
+    {.key = "inside", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(inside), .required = true,
+     .brief = "latency of a message between two GPUs of a node; in the switch: there and back"},
+    {.key = "spanning", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(spanning), .fallback = "0 s",
+     .brief = "likewise at least, where the group spans nodes"},
+    {.key = "network", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network), .required = true,
+     .brief = "latency of a message to another node"},
+    {.key = "inside_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = AT(inside_share), .required = true,
+     .brief = "of the data sheet's bandwidth inside a node, for payload"},
+    {.key = "network_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = AT(network_share), .required = true, .brief = "of the data sheet's bandwidth of a NIC, for payload"},
+    {.key = "inside_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = AT(inside_most), .brief = "of a GPU, all channels together, in one node"},
+    {.key = "network_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = AT(network_most), .brief = "likewise, where the group spans nodes"},
+    {.key = "plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .offset = AT(plateau),
+     .fallback = "1", .brief = "factor on the latencies of large collectives in one node"},
+    {.key = "spanning_plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
+     .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
+    {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
+     .brief = "how large these are"},
+};
+#undef AT
+
+static const struct table pace_table = {
+    .name = "pace",
+    .brief = "an algorithm with a protocol",
+    .fields = pace_fields,
+    .count = COUNT(pace_fields),
+    .size = sizeof(struct pace),
+    .node_offset = offsetof(struct pace, node),
+};
+
+#define AT(member) offsetof(struct library_paces, member)
+
+static const struct field library_fields[] = {
+    {.key = "ll", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll), .brief = "with LL"},
+    {.key = "ll128", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll128), .brief = "with LL128"},
+    {.key = "simple", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(simple), .brief = "with Simple"},
+};
+#undef AT
+
+static const struct table library_table = {
+    .name = "algorithm",
+    .brief = "an algorithm with each protocol that it runs with",
+    .fields = library_fields,
+    .count = COUNT(library_fields),
+    .size = sizeof(struct library_paces),
+    .node_offset = offsetof(struct library_paces, node),
+};
+
+#define AT(member) offsetof(struct communication, member)
+
+static const struct field communication_fields[] = {
+    {.key = "title", .kind = FIELD_STRING, .offset = AT(title), .brief = "the full name"},
+    {.key = "ring", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(ring), .required = true,
+     .brief = "rings, and all that NCCL does not have"},
+    {.key = "tree", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(tree), .brief = "trees"},
+    {.key = "nvls", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(nvls),
+     .brief = "reduction in the switch of a node (NVLink SHARP)"},
+    {.key = "send", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(send), .required = true,
+     .brief = "between two GPUs; all_to_all"},
+};
+#undef AT
+
+const struct table communication_table = {
+    .name = "communication",
+    .brief = "what a communication library makes of links (a file of platforms/communication/)",
+    .fields = communication_fields,
+    .count = COUNT(communication_fields),
+    .size = sizeof(struct communication),
+    .node_offset = offsetof(struct communication, node),
+};
+
+static const struct field spec_fields[] = {
+    {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct communication_spec, profile), .required = true,
+     .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
+    {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct communication_spec, launch),
+     .fallback = "0 s", .brief = "what every collective costs beside the profile's launch"},
+};
+
+const struct table communication_spec_table = {
+    .name = "communication",
+    .brief = "what the communication library makes of the links",
+    .fields = spec_fields,
+    .count = COUNT(spec_fields),
+    .size = sizeof(struct communication_spec),
+    .node_offset = offsetof(struct communication_spec, node),
+    .shorthand = "profile",
+    .bare = true,
+};
+
+const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol)
+{
+    const struct pace *with[PROTOCOL_COUNT] = {paces->ll, paces->ll128, paces->simple};
+
+    return with[protocol];
+}
+
+int communication_load(struct arena *arena, const struct communication_spec *spec,
+                       const struct communication **communication, struct error *err)
+{
+    struct communication *loaded = ARENA_ARRAY(arena, struct communication, 1);
+    struct loc loc = field_loc(&communication_spec_table, spec, "profile");
+    struct node *root;
+    const char *path;
+
+    *communication = NULL;
+    if (!strcmp(spec->profile, "none"))
+        return 0;
+    path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);
+    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))
+        return -1;
+    if (!loaded->ring.ll && !loaded->ring.ll128 && !loaded->ring.simple)
+        return error_add(err, EXIT_INPUT, field_loc(&communication_table, loaded, "ring"),
+                         "communication: ring: expected ll, ll128 or simple, found none of them");
+    loaded->launch = spec->launch;
+    *communication = loaded;
+    return 0;
+}

@@ -1,0 +1,56 @@
+/* communication: what a communication library (NCCL) makes of links, from a file of platforms/communication/, each
+ * number with its source. The library runs an algorithm with one of its protocols; each pairing has a pace: what a
+ * collective costs before its first byte, what a message waits for (at least the link's own latency), and which share
+ * of a link its payload gets. The terms are those of NCCL's own tuning model (NVIDIA/nccl, src/graph/tuning.cc). */
+#ifndef DTSIM_COMMUNICATION_H
+#define DTSIM_COMMUNICATION_H
+
+#include "field.h"
+
+/* LL: every 8 bytes carry 4 of payload and a flag, LL128: 128 carry 120, Simple: whole slices, with a fence each. */
+enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT, PROTOCOL_NONE = -1 };
+extern const char *const protocol_names[];       /* NULL-terminated */
+
+struct pace {
+    const struct node *node;
+    double launch;                   /* s, a collective, whatever its size */
+    double inside;                   /* s, a message from one GPU to another of its node; through switches that reduce
+                                        and copy, the way there and back */
+    double spanning;                 /* s, likewise at least, where the group spans nodes */
+    double network;                  /* s, a message to another node */
+    double inside_share;             /* of the data sheet's bandwidth inside a node that payload gets */
+    double network_share;            /* of the data sheet's bandwidth of a NIC */
+    double inside_most;              /* B/s of a GPU, all its channels together; NaN: no bound */
+    double network_most;             /* B/s likewise, where the group spans nodes; NaN: no bound */
+    double plateau;                  /* factor on the latencies of large collectives in one node, */
+    double spanning_plateau;         /* and on those that span nodes */
+    double plateau_from;             /* how large: B of the vector; NaN: none is */
+};
+
+
+struct communication {
+    const struct node *node;
+    const char *title;
+    struct library_paces {
+        const struct node *node;
+        const struct pace *ll, *ll128, *simple;
+    } ring, tree, nvls;              /* nvls: in switches that reduce and copy; nothing in it: they do not */
+    const struct pace *send;         /* between two GPUs */
+    double launch;                   /* s, beside every pace's (struct communication_spec) */
+};
+extern const struct table communication_table;
+
+/* What a cluster says of it. */
+struct communication_spec {
+    const struct node *node;
+    const char *profile;             /* platforms/communication/NAME.yaml, or a path; "none": none */
+    double launch;                   /* s, a collective, beside the profile's */
+};
+extern const struct table communication_spec_table;
+
+/* Reads the profile that the spec names; NULL for "none". -1 after an error. */
+int communication_load(struct arena *arena, const struct communication_spec *spec,
+                       const struct communication **communication, struct error *err);
+const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);   /* NULL: none */
+
+#endif

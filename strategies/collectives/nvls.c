@@ -1,0 +1,185 @@
+/* All-reduce in the switches (NVLink SHARP): every rank has its share of the vector summed by the switch of its node as
+ * it is read, ranks of the same place sum their shares over all nodes, and the switch copies each share to the whole
+ * node as it is written. What the switch does is drawn as what it brings about: messages between the ranks.
+ *
+ * 2 ranks a node
+ * step  rank 0   rank 1   rank 2   rank 3
+ *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
+ *  1    b +> 2   d +> 3   a +> 0   c +> 1
+ *  2    a => 2   c => 3   b => 0   d => 1
+ *  3    ab => 1  cd => 0  ab => 3  cd => 2
+ *
+ * a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the receiver
+ * keeps it. Every rank uses its own way to the network.
+ *
+ * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much:
+ * (1 + 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port by
+ * that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h, NVLS;
+ * Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP) Streaming-Aggregation hardware
+ * design and evaluation", ISC 2020.
+ *
+ * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Drawn are
+ * halving and doubling, of as many messages (and 2 (1 - 1/L) shares: the difference is an overhead of the messages), but
+ * of thousands of times fewer arrows than pieces in trees. For
+ * other counts than powers of two the nodes are taken as digits of the prime factors of L, a round a digit, in which
+ * each node sends to all that differ from it there. What happens in the nodes is hidden behind the network, piece by
+ * piece, but for one piece. */
+#include "collective.h"
+
+#include <math.h>
+
+static int nodes_of(const struct task *task)
+{
+    return task->n / task->per_node;
+}
+
+static int chunks(const struct task *task)
+{
+    return task->n;
+}
+
+/* Every rank to every other of its node: their shares, to be summed; or its own share, to be kept. */
+static int draw_nodes(struct arrows *arrows, const struct task *task, int step, enum combine combine)
+{
+    int g = task->per_node, nodes = nodes_of(task);
+
+    for (int d = 1; d < g; d++, step++)
+        for (int r = 0; r < task->n; r++) {
+            int dst = r / g * g + (r + d) % g;
+
+            if (combine == REDUCE)
+                reduce(arrows, step, r, dst, dst % g * nodes, nodes);
+            else
+                copy(arrows, step, r, dst, r % g * nodes, nodes);
+        }
+    return step;
+}
+
+static int factor_of(int number)
+{
+    for (int factor = 2; factor * factor <= number; factor++)
+        if (number % factor == 0)
+            return factor;
+    return number;
+}
+
+/* A round: nodes that differ in one digit alone, `unit` apart, cut what they hold of their share, `held` chunks from
+ * begin(node), into as many parts as the digit has values. */
+static int draw_round(struct arrows *arrows, const struct task *task, int step, int unit, int radix,
+                      enum combine combine)
+{
+    int g = task->per_node, nodes = nodes_of(task), part = nodes / unit / radix;
+
+    for (int d = 1; d < radix; d++, step++)
+        for (int r = 0; r < task->n; r++) {
+            int node = r / g, digit = node / unit % radix, peer = node + ((digit + d) % radix - digit) * unit, begin = 0;
+            int owner = combine == REDUCE ? peer : node;
+
+            /* digits before this one have cut already: each the rest into equal parts */
+            for (int u = 1, rest = nodes; u <= unit; u *= factor_of(nodes / u)) {
+                int base = u == unit ? radix : factor_of(nodes / u);
+
+                rest /= base;
+                begin += owner / u % base * rest;
+            }
+            (combine == REDUCE ? reduce : copy)(arrows, step, r, peer * g + r % g, r % g * nodes + begin, part);
+        }
+    return step;
+}
+
+static void draw(struct arrows *arrows, const struct task *task)
+{
+    int nodes = nodes_of(task), step = draw_nodes(arrows, task, 0, REDUCE), unit = 1, units[32], rounds = 0;
+
+    for (; unit < nodes; unit *= factor_of(nodes / unit))
+        units[rounds++] = unit;
+    for (int i = 0; i < rounds; i++)
+        step = draw_round(arrows, task, step, units[i], factor_of(nodes / units[i]), REDUCE);
+    for (int i = rounds - 1; i >= 0; i--)
+        step = draw_round(arrows, task, step, units[i], factor_of(nodes / units[i]), COPY);
+    draw_nodes(arrows, task, step, COPY);
+}
+
+/* Rounds between the nodes, each way, and the messages that a rank sends in them. */
+static int rounds_of(int nodes, int *messages)
+{
+    int rounds = 0;
+
+    *messages = 0;
+    for (int rest = nodes, factor; rest > 1; rest /= factor, rounds++) {
+        factor = factor_of(rest);
+        *messages += factor - 1;
+    }
+    return rounds;
+}
+
+static double messages_of(const struct task *task)
+{
+    int messages;
+
+    rounds_of(nodes_of(task), &messages);
+    return 2.0 * task->n * (task->per_node - 1 + messages);
+}
+
+static double cost(const struct task *task, const struct fabric *fabric)
+{
+    double nodes = nodes_of(task), share = task->bytes / task->per_node;
+    int messages, rounds = rounds_of((int)nodes, &messages), peers = task->per_node - 1;
+
+    /* what is kept need not wait for what was kept before, as what is summed does */
+    return (peers + (fabric->buffered ? peers > 0 : peers)) * fabric->inside.latency +
+           2 * peers * share / fabric->inside.bandwidth +
+           (messages + (fabric->buffered ? rounds : messages)) * fabric->crowded.latency +
+           2 * (1 - 1 / nodes) * share / fabric->crowded.bandwidth;
+}
+
+static double ideal(const struct task *task, double latency, double bandwidth)
+{
+    struct hop hop = {latency, bandwidth};
+
+    return cost(task, &(struct fabric){hop, hop, hop, false});
+}
+
+/* The way through the switch and back, and that through the trees, in equal parts by the messages of cost(). */
+static struct stand_in in_switch(const struct task *task)
+{
+    double g = task->per_node, nodes = nodes_of(task), pieces = fmax(1, task->bytes / g / (2 << 20));
+    struct stand_in stand_in = {{1 / g, 1}, {1, 1}};
+    int messages, rounds = rounds_of((int)nodes, &messages);
+
+    if (g > 1)
+        stand_in.inside.bytes = (g + 1) / (2 * (g - 1));
+    if (nodes > 1) {
+        stand_in.inside.bytes /= fmin(64, pieces);
+        stand_in.between.latency = 2 * ceil(log2(nodes)) / (messages + rounds);
+        stand_in.between.bytes = nodes / (nodes - 1);
+    }
+    return stand_in;
+}
+
+const struct collective collective_nvls = {
+    .op = COLLECTIVE_ALL_REDUCE,
+    .name = "nvls",
+    .title = "All-reduce in the switches (NVLink SHARP)",
+    .paper = "NCCL (src/device/all_reduce.h, NVLS and NVLS tree); Graham et al., Scalable Hierarchical Aggregation and "
+             "Reduction Protocol (SHARP) Streaming-Aggregation, ISC 2020",
+    .figure =
+        "2 ranks a node\n"
+        "step  rank 0   rank 1   rank 2   rank 3\n"
+        " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
+        " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
+        " 2    a => 2   c => 3   b => 0   d => 1\n"
+        " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
+    .formula = "in a node of g: latency + (1 + 1/g) bytes / bandwidth; between L nodes + 2 ceil(log2 L) latency + "
+               "2 bytes / g / bandwidth",
+    .every_nic = true,
+    .crowds = true,
+    .pacer = PACER_NVLS,
+    .library = true,
+    .chunks = chunks,
+    .messages = messages_of,
+    .draw = draw,
+    .ideal = ideal,
+    .cost = cost,
+    .in_switch = in_switch,
+};

@@ -1,0 +1,36 @@
+/* Whatever the bytes of nccl-tests' output: no crash, no leak; errors stand in the file, and what is accepted is a table
+ * whose rows the tables' own reader takes. */
+#include <stdlib.h>
+
+#include "import_nccl.h"
+#include "published.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct node *root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, &err);
+
+    BUG_IF(!root != (err.count > 0));
+    for (int i = 0; i < err.count; i++)
+        BUG_IF(err.messages[i].loc.line < 1 || err.messages[i].loc.column < 1);
+    error_release(&err);
+    if (root) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        struct node *again;
+
+        node_print(root, out);
+        fclose(out);
+        /* reads back; it may be deeper or longer than YAML here allows, which is said then */
+        if (!conf_parse(&arena, "again.yaml", text, length, &again, &err))
+            BUG_IF(!node_get(again, "rows") || !node_get(again, "rows")->count);
+        error_release(&err);
+        free(text);
+    }
+    arena_release(&arena);
+    return 0;
+}

@@ -1,0 +1,217 @@
+/* Communication profiles: what they make of messages, against closed forms and both engines. */
+#include "cluster_files.h"
+#include "measure.h"
+
+static int first_gpus[1024];
+
+static const struct collective *all_reduce(const char *name)
+{
+    return collective_find(COLLECTIVE_ALL_REDUCE, name);
+}
+
+/* Alone on the first n GPUs, or on `stride`-th ones. */
+static struct measured simulate(enum engine engine, const struct cluster *cluster,
+                                const struct collective *collective, int n, int stride, double bytes)
+{
+    struct measure measure;
+    struct measured measured;
+
+    for (int i = 0; i < n; i++)
+        first_gpus[i] = i * stride;
+    measure_init(&measure, engine, cluster);
+    assert_int_equal(measure_collective(&measure, collective, first_gpus, 1, n, bytes, 0, &measured, &error), 0);
+    measure_release(&measure);
+    return measured;
+}
+
+static const char profile[] =
+    "ring:\n"
+    "  ll: {launch: 5 us, inside: 1 us, spanning: 1.5 us, network: 3 us, inside_share: 0.25, network_share: 0.5,\n"
+    "       inside_most: 20 GB/s}\n"
+    "  simple: {launch: 9 us, inside: 4 us, network: 16 us, inside_share: 0.8, network_share: 0.9, plateau: 2,\n"
+    "           spanning_plateau: 1.5, plateau_from: 100 MB}\n"
+    "tree: {ll: {launch: 5 us, inside: 1 us, network: 4 us, inside_share: 0.1, network_share: 0.2},\n"
+    "       simple: {launch: 9 us, inside: 4 us, network: 16 us, inside_share: 0.7, network_share: 0.8}}\n"
+    "nvls: {simple: {launch: 1 us, inside: 20 us, network: 20 us, inside_share: 0.6, network_share: 0.9}}\n"
+    "send: {inside: 7 us, network: 11 us, inside_share: 0.9, network_share: 0.95}\n";
+
+static struct cluster profiled(int nodes, const char *launch)
+{
+    struct cluster cluster;
+
+    write_file("own.yaml", profile);
+    cluster = load_good(arena_printf(&arena, "{nodes: %d, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: "
+                                     "0.5 us}, network: {bandwidth: 10 GB/s, latency: 2 us, nics: 8}, "
+                                     "communication: {profile: ./own.yaml, launch: %s}}", nodes, launch));
+    return cluster;
+}
+
+static void assert_near(double actual, double expected, double tolerance)
+{
+    if (!(fabs(actual - expected) <= tolerance * expected))
+        fail_msg("%.12g instead of %.12g", actual, expected);
+}
+
+/* launch + steps (latency + bytes / n / rate), for the protocol that makes it the least; on both engines. */
+static void ring_in_a_node(void **state)
+{
+    struct cluster cluster = profiled(1, "2 us");
+    static const double sizes[] = {1, 1e3, 1e5, 1e6, 1e7, 99e6, 100e6, 1e9};
+    bool used[PROTOCOL_COUNT] = {false};
+
+    (void)state;
+    for (int n = 2; n <= 8; n++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            double steps = 2 * (n - 1), share = sizes[i] / n, latency = sizes[i] < 100e6 ? 4e-6 : 8e-6;
+            double ll = 7e-6 + steps * (1e-6 + share / 20e9), simple = 11e-6 + steps * (latency + share / 80e9);
+            struct measured ideal = simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), n, 1, sizes[i]);
+            struct measured simgrid = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), n, 1, sizes[i]);
+
+            used[ideal.protocol] = true;
+            assert_int_equal(ideal.protocol, ll < simple ? PROTOCOL_LL : PROTOCOL_SIMPLE);
+            assert_near(ideal.seconds, fmin(ll, simple), 1e-9);
+            assert_near(simgrid.seconds, ideal.seconds, 1e-9);
+            /* payload is what is counted, whatever the protocol adds on the wire */
+            assert_near(ideal.bytes_sent, steps * share, 1e-12);
+        }
+    assert_true(used[PROTOCOL_LL] && used[PROTOCOL_SIMPLE] && !used[PROTOCOL_LL128]);
+}
+
+/* One GPU a node: every message crosses the network, and its own latency is the least that a message takes. */
+static void ring_between_nodes(void **state)
+{
+    struct cluster cluster = profiled(4, "0 s");
+
+    (void)state;
+    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e6).seconds,
+                fmin(9e-6 + 6 * (16e-6 + 25e4 / 9e9), 5e-6 + 6 * (3e-6 + 25e4 / 5e9)), 1e-9);
+    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
+                9e-6 + 6 * (24e-6 + 25e7 / 9e9), 1e-9);
+    cluster.network.latency = 1e-3;
+    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
+                9e-6 + 6 * (1e-3 + 25e7 / 9e9), 1e-9);
+}
+
+/* NCCL's count: a message pays the latency of its own link, as buffers let the next follow (tuning.cc, ring). Latency
+ * alone and bandwidth alone come out of it; what is between is a sum. */
+static void ring_over_nodes_is_as_nccl_counts(void **state)
+{
+    struct cluster cluster = profiled(4, "0 s");
+    double small = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32).seconds;
+    double large = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds;
+
+    (void)state;
+    /* 62 steps, 6 of them between nodes; a chunk may cross once or twice more than that */
+    assert_true(small >= 5e-6 + 56 * 1.5e-6 + 6 * 3e-6 - 1e-9);
+    assert_true(small <= 5e-6 + 54 * 1.5e-6 + 8 * 3e-6 + 1e-9);
+    /* eight rings, each through a NIC of its own */
+    assert_near(large, 62 * 1e9 / 72e9, 0.01);
+}
+
+/* In the switch a port carries (1 + 1/g) of the vector, and the way there and back is paid once. */
+static void in_the_switch(void **state)
+{
+    struct cluster cluster = profiled(1, "0 s");
+
+    (void)state;
+    for (int n = 2; n <= 8; n++)
+        for (double bytes = 1e3; bytes <= 1e9; bytes *= 100) {
+            struct measured ideal = simulate(ENGINE_IDEAL, &cluster, all_reduce("nvls"), n, 1, bytes);
+            struct measured simgrid = simulate(ENGINE_SIMGRID, &cluster, all_reduce("nvls"), n, 1, bytes);
+
+            assert_near(ideal.seconds, 1e-6 + 20e-6 + (1 + 1.0 / n) * bytes / 60e9, 1e-9);
+            assert_near(simgrid.seconds, ideal.seconds, 1e-7);
+            assert_near(ideal.bytes_sent, 2 * (n - 1.0) / n * bytes, 1e-12);
+        }
+}
+
+/* Between nodes: 2 log2 L latencies, two shares through every NIC, and of the nodes' own phases one piece. */
+static void in_the_switches_of_nodes(void **state)
+{
+    (void)state;
+    for (int nodes = 2; nodes <= 16; nodes++)
+        for (double bytes = 1e4; bytes <= 1e10; bytes *= 1e3) {
+            struct cluster cluster = profiled(nodes, "0 s");
+            double pieces = fmin(64, fmax(1, bytes / 8 / (2 << 20)));
+            double far = 2 * ceil(log2(nodes)) * 20e-6 + 2 * bytes / 8 / 9e9, near = 20e-6 + 1.125 * bytes / 60e9 / pieces;
+            double seconds = simulate(ENGINE_IDEAL, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds;
+
+            assert_near(seconds, 1e-6 + near + far, 1e-9);
+        }
+}
+
+/* What auto chooses is what NCCL has, the least by its estimate; trees between nodes alone. */
+static void auto_chooses_what_the_library_has(void **state)
+{
+    struct cluster one = profiled(1, "0 s"), many = profiled(16, "0 s");
+    bool ring = false, tree = false, nvls = false;
+
+    (void)state;
+    for (double bytes = 1; bytes < 1e11; bytes *= 3) {
+        const struct collective *used = simulate(ENGINE_IDEAL, &one, all_reduce("auto"), 8, 1, bytes).used;
+
+        assert_true(used == all_reduce("ring") || used == all_reduce("nvls"));
+        used = simulate(ENGINE_IDEAL, &many, all_reduce("auto"), 16, 8, bytes).used;
+        assert_true(used == all_reduce("ring") || used == all_reduce("double-tree"));     /* one rank a node */
+        ring |= used == all_reduce("ring");
+        tree |= used == all_reduce("double-tree");
+        used = simulate(ENGINE_IDEAL, &many, all_reduce("auto"), 128, 1, bytes).used;
+        nvls |= used == all_reduce("nvls");
+    }
+    assert_true(ring && tree && nvls);
+}
+
+static void sends_have_a_pace(void **state)
+{
+    struct cluster cluster = profiled(2, "0 s"), bare = load_good("{nodes: 2, gpus_per_node: 8, inside: {bandwidth: "
+                                                                  "100 GB/s, latency: 0.5 us}, network: {bandwidth: "
+                                                                  "10 GB/s, latency: 2 us}}");
+    struct extra inside = cluster_send(&cluster, 0, 1), between = cluster_send(&cluster, 0, 8);
+
+    (void)state;
+    assert_near(inside.delay, 6.5e-6, 1e-9);
+    assert_near(inside.overhead, 1 / 0.9 - 1, 1e-9);
+    assert_near(between.delay, 9e-6, 1e-9);
+    assert_near(between.overhead, 1 / 0.95 - 1, 1e-9);
+    inside = cluster_send(&bare, 0, 1);
+    assert_true(inside.delay == 0 && inside.overhead == 0);
+    assert_null(bare.communication);
+    assert_null(load_good("{platform: dgx-a100, communication: none}").communication);
+    assert_false(collective_runs_on(all_reduce("nvls"), &bare));
+    assert_true(collective_runs_on(all_reduce("nvls"), &cluster) && collective_runs_on(all_reduce("ring"), &bare));
+}
+
+/* Slower links, later results; a profile of the platforms never beats the links themselves (but for the switches). */
+static void no_profile_is_faster_than_its_links(void **state)
+{
+    static const char *const names[] = {"dgx-1-v100", "dgx-a100", "dgx-h100", "hgx-h200", "pcie-10gbe"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        struct cluster with = load_good(arena_printf(&arena, "{platform: %s, nodes: 4}", names[i]));
+        struct cluster without = load_good(arena_printf(&arena, "{platform: %s, nodes: 4, communication: none}",
+                                                        names[i]));
+
+        for (int n = 2; n <= 32; n *= 2)
+            for (double bytes = 1e3; bytes <= 1e9; bytes *= 1e3)
+                assert_true(simulate(ENGINE_IDEAL, &with, all_reduce("ring"), n, 1, bytes).seconds >
+                            0.999 * simulate(ENGINE_IDEAL, &without, all_reduce("ring"), n, 1, bytes).seconds ||
+                            n > with.gpus_per_node);     /* there messages are buffered, see above */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ring_in_a_node),
+        cmocka_unit_test(ring_between_nodes),
+        cmocka_unit_test(ring_over_nodes_is_as_nccl_counts),
+        cmocka_unit_test(in_the_switch),
+        cmocka_unit_test(in_the_switches_of_nodes),
+        cmocka_unit_test(auto_chooses_what_the_library_has),
+        cmocka_unit_test(sends_have_a_pace),
+        cmocka_unit_test(no_profile_is_faster_than_its_links),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
