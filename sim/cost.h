@@ -66,7 +66,8 @@ struct cost {
 
 /* One kernel entry (all its launches).
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
- *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et al. 2009); nothing is extrapolated.
+ *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et
+ *           al. 2009); nothing is extrapolated.
  * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak,
  *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes that it was
  *           fitted to, counts as extrapolated. */

@@ -61,7 +61,9 @@ static int part_too_long(const struct table *table, const struct given_layer *gi
 /* A backward in one piece and a split one are measured apart: where all three are given they need not add up. */
 static int settle_times(const struct table *table, struct given_layer *given, struct error *err)
 {
-    static const char *const with_flops[] = {"efficiency", "efficiency_backward", "operands", "traffic", "traffic_backward"};
+    static const char *const with_flops[] = {
+        "efficiency", "efficiency_backward", "operands", "traffic", "traffic_backward",
+    };
     bool input = field_given(table, given, "backward_input"), weight = field_given(table, given, "backward_weight");
 
     for (size_t i = 0; table == &given_layer_table && i < COUNT(with_flops); i++)

@@ -92,6 +92,7 @@ static void make_lanes(struct lowering *lowering)
     lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
+    lowering->sent = ARENA_ARRAY(&lowering->arena, struct arrival, 2 * ranks);
     for (int rank = 0; rank < ranks; rank++) {
         lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
         for (int t = 0; t < flows && lowering->plan->stages > 1; t++) {
@@ -235,7 +236,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (2 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
+                                    (4 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }

@@ -50,6 +50,8 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
+    if (from.rank != dst && !scenario->strategy.overlap_p2p)
+        lowering->sent[2 * sender + up] = arrival;
     return arrival;
 }
 
@@ -346,6 +348,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
     const struct row *row = &lowering->rows[rank];
     size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
+    struct arrival *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
     double hidden;
@@ -363,6 +366,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
+    wait_for(&waits, sent[0]);
+    wait_for(&waits, sent[1]);
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
@@ -379,6 +384,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             here.holder->complete = id;
         waits.count = 0;
     }
+    sent[0] = sent[1] = (struct arrival){0};
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
     *cursor = last + 1;

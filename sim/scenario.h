@@ -49,6 +49,7 @@ struct scenario {
         double capacity_factor;          /* of experts; 0: they compute what they get */
         int chunks;
         bool sequence_parallel, scatter_gather;
+        bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */

@@ -149,6 +149,12 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(scatter_gather),
      .fallback = "true",
      .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU"},
+    {.key = "overlap_p2p",
+     .kind = FIELD_BOOL,
+     MEMBER(overlap_p2p),
+     .fallback = "true",
+     .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
+              "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
     {.key = "zero",
      .kind = FIELD_INT,
      MEMBER(zero),

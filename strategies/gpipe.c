@@ -21,7 +21,8 @@ static const struct field fields[] = {
      .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
      .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
     {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
-     .fallback = "false", .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
+     .fallback = "false",
+     .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of gpipe", .fields = fields, .count = COUNT(fields),

@@ -18,8 +18,8 @@ static const struct field fields[] = {
               " ZB-2p); fixed: the order that the paper draws"},
     {.key = "input_frees", .kind = FIELD_QUANTITY, .offset = offsetof(struct zero_bubble_options, input_frees),
      .unit = UNIT_NUMBER, .fallback = "0.05882353", .max = 0.99,
-     .brief = "what the greedy order believes that a backward for the input frees, a share of the activations: 2/34 in a"
-              " transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
+     .brief = "what the greedy order believes that a backward for the input frees, a share of the activations: 2/34 in"
+              " a transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
 };
 const struct table zero_bubble_options = {
     .name = "strategy", .brief = "options of zb-h1 and zb-h2", .fields = fields, .count = COUNT(fields),
@@ -97,9 +97,10 @@ static void put(struct builder *builder, int rank, enum work_kind kind)
 /* By how much another forward would exceed the memory, in micro-batches. */
 static double exceeds(const struct builder *builder, const struct progress *at)
 {
-    int held = at->done[FORWARD] - at->done[BACKWARD_WEIGHT], without = at->done[BACKWARD_INPUT] - at->done[BACKWARD_WEIGHT];
+    int held = at->done[FORWARD] - at->done[BACKWARD_WEIGHT];
+    int pending = at->done[BACKWARD_INPUT] - at->done[BACKWARD_WEIGHT];
 
-    return held + 1 - builder->input_frees * without - builder->limit - tiny;
+    return held + 1 - builder->input_frees * pending - builder->limit - tiny;
 }
 
 /* How many W another forward needs before it, to have its memory. */
@@ -271,7 +272,8 @@ static void set_costs(struct builder *builder)
     builder->communication = any ? round(times->communication / unit) : 0;
 }
 
-/* What builds the row: W follow from where the first rank's begin, so that all ranks end alike. */
+/* As drawn: each rank's first W comes `limit` micro-batches later than that of the rank before it, as its first I came
+ * earlier. */
 static void fixed_row(struct row *row, const struct plan *plan, int rank, int limit)
 {
     int count = plan->micro_batches, early = limit * (plan->stages - 1 - rank), late = limit * rank;

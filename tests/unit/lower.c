@@ -181,10 +181,31 @@ static void test_programs(void **state)
     }
 }
 
+/* Two stages under GPipe that send while both wait: every micro-batch takes stage 0 a forward and a transfer, and
+ * stage 1 a backward and a transfer; beside its work a sender's transfers are hidden, but for one each way. */
+static void test_p2p_without_overlap(void **state)
+{
+    (void)state;
+    for (int m = 1; m <= 6; m++)
+        for (int overlap = 0; overlap < 2; overlap++) {
+            struct simulated simulated;
+            double f = 2, b = 3, c = 1, expected = overlap ? (m + 1) * (f + b) + 2 * c : m * (f + b + 2 * c) + f + b;
+
+            simulate(&simulated,
+                          "model: {stages: {forward: 2 s, backward: 3 s, boundary: 1 GB}}\n"
+                          "cluster: {nodes: 1, gpus_per_node: 2, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
+                          "batch: {micro_batches: %d}\n"
+                          "strategy: {schedule: gpipe, pipeline: 2, overlap_p2p: %s}\n", m, overlap ? "true" : "false");
+            assert_true(fabs(simulated.run.timeline.makespan - expected) < 1e-9);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
+        cmocka_unit_test(test_p2p_without_overlap),
     };
 
     return cmocka_run_group_tests_name("lower", tests, NULL, NULL);

@@ -287,8 +287,8 @@ static void layers_by_flops(void **state)
     assert_true(model_flop(&model, NULL) == 9e9);
 }
 
-/* What is no product is a kernel of its own, forward and with the backward for the input; without FLOPs there is nothing
- * else. */
+/* What is no product is a kernel of its own, forward and with the backward for the input; without FLOPs there is
+ * nothing else. */
 static void layers_with_traffic(void **state)
 {
     (void)state;
@@ -412,7 +412,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(published_counts), TEST(bert_with_a_pooler), TEST(published_flops), TEST(transformer_defaults),
         TEST(sequence_beside), TEST(dumps_read_back), TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults),
-        TEST(stage_defaults), TEST(timed_layers), TEST(layers_by_flops), TEST(layers_with_traffic), TEST(messages), TEST(tensor_messages),
+        TEST(stage_defaults), TEST(timed_layers), TEST(layers_by_flops), TEST(layers_with_traffic), TEST(messages),
+        TEST(tensor_messages),
         TEST(preset_messages),
     };
 

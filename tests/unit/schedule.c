@@ -366,7 +366,8 @@ static void test_closed_forms(void **state)
                     assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
 }
 
-/* Where the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe, checkpoint='always'). */
+/* Where the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe's checkpoint='always').
+ */
 static void test_recompute_last(void **state)
 {
     (void)state;
