@@ -28,7 +28,7 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
         fprintf(out, " %12s %12s %12s %12s %12s %12s\n",
-                unit_format_short(UNIT_COUNT, stage->parameters, text[0], 48),
+                unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
                 unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
                 unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
                 unit_format_short(UNIT_TIME, again ? stage->work[RECOMPUTE].seconds : 0, text[3], 48),
@@ -38,41 +38,61 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
     fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
 }
 
+/* A line a rank, a column a kind that any of them holds. */
+static void print_memory(const struct metrics *metrics, int ranks)
+{
+    bool held[MEMORY_KIND_COUNT] = {false};
+    char text[48];
+
+    for (int r = 0; r < ranks; r++)
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+            held[kind] |= metrics->ranks[r].memory.bytes[kind] > 0;
+    fputs("rank", stdout);
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        if (held[kind])
+            printf(" %13s", memory_kind_names[kind]);
+    printf(" %13s\n", "total");
+    for (int r = 0; r < ranks; r++) {
+        printf("%-4d", r);
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+            if (held[kind])
+                printf(" %13s", unit_format_short(UNIT_BYTES, metrics->ranks[r].memory.bytes[kind], text, sizeof text));
+        printf(" %13s\n", unit_format_short(UNIT_BYTES, metrics->ranks[r].peak_memory, text, sizeof text));
+    }
+}
+
+static void print_memory_json(const struct metrics *metrics, int ranks)
+{
+    json_t *list = json_array(), *whole;
+
+    for (int r = 0; r < ranks; r++) {
+        json_t *rank = json_pack("{s:i}", "rank", r);
+
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
+            char key[48];
+
+            snprintf(key, sizeof key, "%s_bytes", memory_kind_names[kind]);
+            json_object_set_new(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
+        }
+        json_object_set_new(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
+        json_array_append_new(list, rank);
+    }
+    whole = json_pack("{s:o, s:f}", "ranks", list, "peak_memory_bytes", metrics->peak_memory);
+    json_print(whole, stdout);
+    json_decref(whole);
+}
+
 /* Memory follows from the order alone, so the engine without a network tells it. */
 static int show_memory(struct scenario *scenario, bool json, struct error *err)
 {
     struct run run = {0};
-    json_t *list = json_array();
     int rc;
 
     scenario->simulation.engine = ENGINE_IDEAL;
     scenario->cluster.ideal = true;
     rc = run_init(&run, scenario, err);
-    if (run.metrics.ranks && !json)
-        printf("%-6s %14s %14s %14s %14s %14s\n", "rank", "parameters", "gradients", "optimizer", "activations",
-               "total");
-    for (int r = 0; run.metrics.ranks && r < scenario->plan.stages; r++) {
-        struct memory_breakdown memory = rank_states(scenario, run.stages, r);
-        double values[] = {memory.parameters, memory.gradients, memory.optimizer, run.metrics.ranks[r].peak_activation,
-                           run.metrics.ranks[r].peak_memory};
-        char text[5][48];
-
-        for (size_t i = 0; i < COUNT(values); i++)
-            unit_format_short(UNIT_BYTES, values[i], text[i], sizeof text[i]);
-        if (!json)
-            printf("%-6d %14s %14s %14s %14s %14s\n", r, text[0], text[1], text[2], text[3], text[4]);
-        json_array_append_new(list, json_pack("{s:i, s:f, s:f, s:f, s:f, s:f}", "rank", r,
-                                              "parameters_bytes", values[0],
-                                              "gradients_bytes", values[1], "optimizer_bytes", values[2],
-                                              "activations_bytes", values[3], "peak_memory_bytes", values[4]));
-    }
-    if (json && run.metrics.ranks) {
-        json_t *whole = json_pack("{s:O, s:f}", "ranks", list, "peak_memory_bytes", run.metrics.peak_memory);
-
-        json_print(whole, stdout);
-        json_decref(whole);
-    }
-    json_decref(list);
+    if (run.metrics.ranks)
+        (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);
     run_release(&run);
     return rc;
 }

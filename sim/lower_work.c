@@ -273,7 +273,11 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
                    scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
+    const struct stage_workspace *workspace =
+        !again ? &costs->plain : here.cell->split ? &costs->ahead : &costs->again;
     struct op op = receive(lowering, here, work);
+
+    op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
 
     if (work.kind == FORWARD)
         op.takes = kept;

@@ -40,11 +40,18 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
+static double weights_of(const struct slice *layer)
+{
+    return layer->parameters + layer->frozen;
+}
+
 /* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
- * checkpointing): the recomputation then has its place in the backward. */
+ * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
+ * for each. */
 static bool fused(const struct lowering *lowering, struct place here)
 {
-    return here.cell->recomputes && scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+    return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+           scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
 /* One layer of the work, after its parameters have arrived. */
@@ -76,9 +83,9 @@ static uint32_t gather(struct lowering *lowering, struct place here, const struc
     uint32_t last = NO_OP;
 
     for (int experts = 0; experts < 2; experts++) {
-        double parameters = circle_parameters(lowering->scenario, experts, layer->parameters, layer->expert_parameters);
+        double weights = circle_parameters(lowering->scenario, experts, weights_of(layer), layer->expert_parameters);
         uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
-                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), parameters * each, after);
+                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
 
         last = id != NO_OP ? id : last;
     }

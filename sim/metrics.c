@@ -163,69 +163,24 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
- * walk tells. */
-static void read_memory(struct metrics *metrics, const struct timeline *timeline)
+static void read_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
+                        const struct timeline *timeline)
 {
-    const struct program *program = timeline->program;
-    double *held = xcalloc((size_t)program->ranks, sizeof *held);
-    uint32_t *order = timeline_order(timeline);
+    struct memory_peak *peaks = memory_peaks(scenario, stages, timeline);
 
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[order[i]];
-        int rank = program->lanes.items[op->lane].rank;
-
-        held[rank] += op->takes;
-        metrics->ranks[rank].peak_activation = later(metrics->ranks[rank].peak_activation, held[rank]);
-        held[rank] -= op->frees;
-    }
-    free(order);
-    free(held);
-}
-
-struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
-{
-    struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    int pipeline_rank = program_rank % scenario->plan.stages;
-    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
-    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
-    double parameters = 0, weights = 0, gathered = 0, share = 0, weight_share = 0, compression = 0;
-
-    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
-        return (struct memory_breakdown){0};
-    for (int chunk = 0; chunk < plan_chunks(&scenario->plan, pipeline_rank); chunk++) {
-        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, pipeline_rank, chunk)];
-        double kept = stage_share(scenario, stage->parameters, stage->expert_parameters);
-
-        parameters += stage->parameters;
-        share += kept;
-        weights += stage->parameters * stage->versions;
-        weight_share += kept * stage->versions;
-        compression += stage->compression;
-        gathered = later(gathered, stage->gathered);
-    }
-    return (struct memory_breakdown){
-        .parameters = zero < 3 || scenario_replicas(scenario) == 1 ? weights * each.weights
-                                                                   : weight_share * each.weights + gathered,
-        .gradients = (zero >= 2 ? share : parameters) * each.gradients + compression,
-        .optimizer = served ? 0 : share * each.optimizer,
-    };
-}
-
-static void peak_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
-{
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
-        struct memory_breakdown states = rank_states(scenario, stages, r);
 
-        rank->peak_memory = states.parameters + states.gradients + states.optimizer + rank->peak_activation;
+        rank->memory = peaks[r].memory;
+        rank->peak_activation = peaks[r].activations;
+        rank->peak_memory = memory_total(&rank->memory);
         if (r > 0 && rank->peak_memory <= metrics->peak_memory)
             continue;
-        states.activations = rank->peak_activation;
-        metrics->memory = states;
+        metrics->memory = rank->memory;
         metrics->peak_memory = rank->peak_memory;
         metrics->peak_rank = r;
     }
+    free(peaks);
 }
 
 static void averages(struct metrics *metrics)
@@ -279,7 +234,7 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
     if (model_is_timed(&scenario->model))
         return;
     metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
-    metrics->model_flop = model_flop(&scenario->model, NULL) * metrics->samples;
+    metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 
 static void rates(struct metrics *metrics, const struct scenario *scenario)
@@ -308,8 +263,7 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     read_lanes(metrics, timeline);
     metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, timeline);
-    peak_memory(metrics, scenario, stages);
+    read_memory(metrics, scenario, stages, timeline);
     averages(metrics);
     count_flop(metrics, scenario, stages);
     rates(metrics, scenario);
@@ -319,35 +273,4 @@ void metrics_release(struct metrics *metrics)
 {
     free(metrics->ranks);
     memset(metrics, 0, sizeof *metrics);
-}
-
-double memory_limit(const struct scenario *scenario)
-{
-    if (!scenario->memory.enforce)
-        return INFINITY;
-    if (!isnan(scenario->memory.limit))
-        return scenario->memory.limit;
-    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
-}
-
-int metrics_check_memory(const struct metrics *metrics, const struct scenario *scenario, struct error *err)
-{
-    double limit = memory_limit(scenario);
-    const struct memory_breakdown *memory = &metrics->memory;
-    char need[48], have[48], parts[4][48];
-
-    if (metrics->peak_memory <= limit)
-        return 0;
-    unit_format_short(UNIT_BYTES, memory->parameters, parts[0], sizeof parts[0]);
-    unit_format_short(UNIT_BYTES, memory->gradients, parts[1], sizeof parts[1]);
-    unit_format_short(UNIT_BYTES, memory->optimizer, parts[2], sizeof parts[2]);
-    unit_format_short(UNIT_BYTES, memory->activations, parts[3], sizeof parts[3]);
-    return error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-                     "memory: a GPU of stage %d needs %s and has %s (parameters %s, gradients %s, optimizer %s, "
-                     "activations %s); try more pipeline or tensor parallelism%s, or 'enforce: false' to simulate it "
-                     "anyway",
-                     plan_global_stage(&scenario->plan, metrics->peak_rank % scenario->plan.stages, 0),
-                     unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
-                     unit_format_short(UNIT_BYTES, limit, have, sizeof have), parts[0], parts[1], parts[2], parts[3],
-                     scenario->memory.recompute == RECOMPUTE_FULL ? ", a smaller micro-batch" : ", 'recompute: full'");
 }

@@ -11,14 +11,16 @@
 #define DTSIM_METRICS_H
 
 #include "lower.h"
+#include "memory.h"
 
 struct rank_metrics {
     double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
     double exposed_communication;    /* s */
     double bubble;                   /* s */
     double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
-    double peak_activation;          /* B */
-    double peak_memory;              /* B: states and activations */
+    double peak_activation;          /* B: the most that is kept for backwards */
+    struct memory memory;            /* B, when the rank holds most */
+    double peak_memory;              /* B: their sum */
 };
 
 /* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
@@ -54,7 +56,7 @@ struct metrics {
     double bubble;                   /* s, mean */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
                                         backward is all but the forward and the update: recomputation too */
-    struct memory_breakdown { double parameters, gradients, optimizer, activations; } memory;    /* B, of peak_rank */
+    struct memory memory;            /* B, of peak_rank */
     double extrapolated;             /* s of compute, mean over ranks, on kernels unlike the samples */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
@@ -74,15 +76,5 @@ struct metric {
 const struct metric *metric_at(size_t index);                 /* NULL past the last */
 const struct metric *metric_find(const char *name);           /* NULL: there is none */
 double metric_value(const struct metrics *metrics, const struct metric *metric);    /* in its unit; NaN: undefined */
-
-/* Bytes of parameters, gradients (with what their compression keeps) and optimizer states on each GPU of a rank of the
- * program; ZeRO's shares as in Rajbhandari et al. 2020, section 5: stage 1 divides the optimizer states by the replicas
- * that share them, 2 also the gradients, 3 also the parameters, of which two neighbouring layers are gathered at a
- * time. */
-struct memory_breakdown rank_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
-/* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */
-double memory_limit(const struct scenario *scenario);
-/* Infeasible (EXIT_INFEASIBLE) when a rank needs more, saying by how much, where, and what would help. */
-int metrics_check_memory(const struct metrics *metrics, const struct scenario *scenario, struct error *err);
 
 #endif

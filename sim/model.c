@@ -200,29 +200,37 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
-/* The backward of a product is two products of its size. FlashAttention's fifth, which redoes the scores, is
- * recomputation and does not count. */
-double model_flop(const struct model *model, double *forward)
+/* The backward of the attention core is two products of its size for each of its own: FlashAttention's fifth, which
+ * redoes the scores, is recomputation and does not count. */
+static double kernel_flop(const struct kernel *kernel)
+{
+    if (kernel->attention_core)
+        return kernel->phase == PHASE_FORWARD ? 3 * kernel->flop : 0;
+    return kernel->flop;
+}
+
+double model_flop(const struct model *model, const struct lora *lora, double *forward)
 {
     struct arena arena = {0};
     struct error err = {0};
     const struct layer *layers;
     size_t count;
-    double total = 0;
+    double total = 0, first = 0;
 
     if (model_is_timed(model)) {
-        total = NAN;
+        total = first = NAN;
     } else {
-        if (model_layers(&arena, model, &(struct shard){.micro = 1, .tensor = 1}, (struct loc){0}, &layers, &count,
-                         &err) < 0)
+        if (model_layers(&arena, model, &(struct shard){.micro = 1, .tensor = 1, .lora = lora}, (struct loc){0},
+                         &layers, &count, &err) < 0)
             BUG("a model that cannot be cut into one piece");
         for (size_t i = 0; i < count; i++)
-            for (size_t k = 0; k < layers[i].nkernels; k++)
-                if (layers[i].kernels[k].phase == PHASE_FORWARD)
-                    total += layers[i].kernels[k].flop;
+            for (size_t k = 0; k < layers[i].nkernels; k++) {
+                total += kernel_flop(&layers[i].kernels[k]);
+                first += layers[i].kernels[k].phase == PHASE_FORWARD ? layers[i].kernels[k].flop : 0;
+            }
         arena_release(&arena);
     }
     if (forward)
-        *forward = total;
-    return 3 * total;
+        *forward = first;
+    return total;
 }

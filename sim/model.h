@@ -90,6 +90,25 @@ double model_active_parameters(const struct model *model);
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
 
+/* Which formula says what a block keeps for its backward:
+ * korthikanti: Korthikanti et al. 2022, section 4, part by part: whatever a backward reads;
+ * rajbhandari: Rajbhandari et al. 2020 (ZeRO), section 3.2, footnote: 12 x hidden values a token and block, nothing
+ *     else. It leaves out attention scores, norms and masks. */
+enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
+/* fp32: logits are converted and the softmax kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section 4.3);
+ * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's and others'). */
+enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_FUSED };
+
+/* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen; beside each targeted product X W stands
+ * X A B, with A of in x rank and B of rank x out. Kept in the model's format; no dropout. */
+enum lora_target { LORA_QKV, LORA_PROJECTION, LORA_MLP_UP, LORA_MLP_DOWN, LORA_TARGET_COUNT };
+struct lora {
+    const struct node *node;
+    int rank;
+    struct list targets;         /* of int, enum lora_target */
+};
+extern const struct table lora_table;
+
 /* How the model is cut and computed. */
 struct shard {
     int micro;                   /* samples a micro-batch */
@@ -102,7 +121,13 @@ struct shard {
     int expert;                  /* GPUs that divide the experts; 0 as 1 */
     double capacity;             /* rows that experts have room for, over those they get when balanced; 0: no limit,
                                     so that they compute what they get */
+    const struct lora *lora;     /* NULL: every weight is trained */
+    enum activation_formula formula;
+    enum cross_entropy cross_entropy;
 };
+
+/* Bytes that a layer holds while it is computed, beside what it keeps. */
+struct workspace { double forward, backward; };
 
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, with the first stage: embeddings */
@@ -112,11 +137,12 @@ enum layer_role {
 struct layer {
     const char *name;
     enum layer_role role;
-    double parameters;           /* elements on this GPU, tied ones not counted again */
+    double parameters;           /* elements on this GPU that are trained, tied ones not counted again */
     double expert_parameters;    /* of them, those of experts: other GPUs of the expert group hold others */
+    double frozen;               /* and elements that are not trained (LoRA) */
     double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
                                   * where the two stand on different pipeline stages, its gradients then all-reduced */
-    const double *tensors;       /* its parameter tensors in the model's order, elements here (sum: parameters) */
+    const double *tensors;       /* its trained tensors in the model's order, elements here (sum: parameters) */
     const double *rows;          /* of each tensor that is a matrix; 0: it is none, NULL: nothing is known of them */
     size_t ntensors, nexperts;   /* the last nexperts of the tensors are those of experts */
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
@@ -129,11 +155,13 @@ struct layer {
                                   * full: what stands there while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
+    struct workspace workspace;
     double output;               /* B of the model's output, of LAYER_LAST: what the loss is computed from */
     double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
+    int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
     /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor
      * group gathers and scatters what the experts get. */
@@ -148,8 +176,8 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
                  const struct layer **layers, size_t *count, struct error *err);
 
 /* Whole-model FLOPs that the mathematics of one sample's training step needs: forward and backward matrix products
- * (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for a GPT), without recomputation. `forward` may be
- * NULL; receives the forward's part alone. */
-double model_flop(const struct model *model, double *forward);
+ * (Narayanan et al. 2021, appendix: 72 s l h^2 (1 + s/6h + V/12lh) for a GPT), without recomputation; with LoRA without
+ * the gradients of frozen weights. `lora` and `forward` may be NULL; forward receives the forward's part alone. */
+double model_flop(const struct model *model, const struct lora *lora, double *forward);
 
 #endif

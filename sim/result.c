@@ -43,11 +43,13 @@ json_t *node_json(const struct node *node)
     return json;
 }
 
-static json_t *memory_json(const struct memory_breakdown *memory)
+static json_t *memory_json(const struct memory *memory)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "parameters", number(memory->parameters), "gradients",
-                     number(memory->gradients), "optimizer", number(memory->optimizer), "activations",
-                     number(memory->activations));
+    json_t *json = json_object();
+
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        json_object_set_new(json, memory_kind_names[kind], number(memory->bytes[kind]));
+    return json;
 }
 
 json_t *breakdown_json(const struct metrics *metrics)

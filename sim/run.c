@@ -1,5 +1,6 @@
 #include "jitter.h"
 #include "result.h"
+#include "memory_advice.h"
 
 #include <string.h>
 
@@ -27,7 +28,7 @@ int run_simulate(struct run *run, struct scenario *scenario, struct error *err)
 
 int run_init(struct run *run, struct scenario *scenario, struct error *err)
 {
-    return run_simulate(run, scenario, err) || metrics_check_memory(&run->metrics, scenario, err) ? -1 : 0;
+    return run_simulate(run, scenario, err) || memory_check(&run->metrics, scenario, err) ? -1 : 0;
 }
 
 void run_release(struct run *run)

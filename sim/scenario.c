@@ -20,30 +20,6 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
 }
 
-struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
-{
-    bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
-    double states = scenario->memory.optimizer == OPTIMIZER_ADAM       ? 8
-                    : scenario->memory.optimizer == OPTIMIZER_MOMENTUM ? 4
-                                                                       : 0;
-    double weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
-
-    return (struct parameter_bytes){
-        .weights = weights, .gradients = weights, .optimizer = master + states,
-        /* the gradient is read; master weights and states are read and written; half-precision weights are written */
-        .update_traffic = weights + 2 * (mixed ? master : weights) + 2 * states + (mixed ? weights : 0),
-    };
-}
-
-enum dtype scenario_dtype(const struct scenario *scenario)
-{
-    static const enum dtype dtypes[] = {
-        [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
-        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16,
-    };
-    return dtypes[scenario->memory.precision];
-}
-
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_switches(const struct scenario *scenario, struct error *err)
@@ -250,12 +226,13 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
-        .recompute = scenario->memory.recompute == RECOMPUTE_FULL,
+        .recompute = scenario->memory.recompute.mode == RECOMPUTE_FULL,
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_model(scenario, err) | degrees_check(scenario, err) | resolve_batch(scenario, err))
+        check_model(scenario, err) | scenario_check_memory(scenario, err) | degrees_check(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

@@ -10,7 +10,11 @@
 #include "replay.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
-enum optimizer { OPTIMIZER_ADAM, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD };
+enum optimizer {
+    OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
+    OPTIMIZER_ADAFACTOR_MOMENTUM
+};
+enum gradients { GRADIENTS_HALF, GRADIENTS_FP32 };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
@@ -70,7 +74,19 @@ struct scenario {
     } strategy;
     struct memory_spec {
         const struct node *node;
-        int precision, optimizer, recompute;
+        int precision, optimizer;
+        int gradients;                   /* enum gradients */
+        struct recompute_spec {
+            const struct node *node;
+            int mode;                    /* enum recompute */
+            int every;                   /* blocks a checkpoint, under full; 0: one */
+        } recompute;
+        struct lora *lora;               /* NULL: every weight is trained */
+        int activations;                 /* enum activation_formula */
+        int cross_entropy;               /* enum cross_entropy */
+        bool fused_gradients, bucket_copies;
+        double context;                  /* B; NaN: memory_states says */
+        double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */
         bool enforce;
     } memory;
@@ -123,11 +139,20 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
  * buffer. */
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
-/* Bytes per parameter of weights and gradients, and of the optimizer's states with fp32 master weights (Rajbhandari et
- * al. 2020, ZeRO, section 3.1: 2 + 2 + 12 for mixed precision with Adam), and what one update reads and writes. */
-struct parameter_bytes { double weights, gradients, optimizer, update_traffic; };
+/* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
+ * and 4 for mixed precision), and what one update reads and writes. */
+struct parameter_bytes { double weights, gradients, master, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
+/* What an optimizer keeps for each parameter. */
+struct optimizer_states {
+    double full;             /* B in fp32: 4 for each moment */
+    int quantized;           /* of them, moments that large tensors keep in 8 bits */
+    bool factored;           /* and a second moment as a sum over rows and one over columns */
+};
+struct optimizer_states scenario_optimizer(const struct scenario *scenario);
 enum dtype scenario_dtype(const struct scenario *scenario);
+/* What of `memory:` does not go together, or with the rest. */
+int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* What a kernel takes; nothing where the model's times are given. */

@@ -259,15 +259,47 @@ static const struct table strategy_table = {
     .extension = strategy_options, .misplaced = option_misplaced,
 };
 
+#define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
+static const struct field recompute_spec_fields[] = {
+    {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
+     .brief = "none; the attention core (selective); or everything but the inputs of blocks (full)"},
+    {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
+     .brief = "under full: keep the input of every so many-th block only; left out: of each"},
+};
+#undef MEMBER
+static const struct table recompute_table = {
+    TABLE("memory: recompute", "which activations are computed again in the backward", recompute_spec),
+    .shorthand = "mode", .bare = true,
+};
+
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
      .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16"),
      .brief = "mixed: half-precision weights and products, fp32 master weights"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "momentum", "sgd"), .brief = "its fp32 states: two, one or none a parameter"},
-    {.key = "recompute", .kind = FIELD_CHOICE, MEMBER(recompute), .fallback = "none", .choices = recompute_names,
-     .brief = "activations computed again in the backward: the attention core, or everything but a layer's input"},
+     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
+     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
+    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", .choices = NAMES("half", "fp32"),
+     .brief = "their format under mixed precision: as the weights, or added up and sent in fp32 (Megatron-LM's bf16)"},
+    {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
+     .brief = "activations computed again in the backward: a mode, or {mode: full, every: 2}"},
+    {.key = "lora", .kind = FIELD_OPTIONAL, MEMBER(lora), .table = &lora_table,
+     .brief = "low-rank adapters are trained, the model's own weights are frozen"},
+    {.key = "activations", .kind = FIELD_CHOICE, MEMBER(activations), .fallback = "korthikanti",
+     .choices = NAMES("korthikanti", "rajbhandari"),
+     .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
+    {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
+     .choices = NAMES("fp32", "fused"),
+     .brief = "logits converted and kept in fp32 for the loss; or one kernel that reads them as they are"},
+    {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
+     .brief = "one fp32 buffer for all gradients (of this GPU's share under ZeRO): 4 bytes a parameter"},
+    {.key = "bucket_copies", .kind = FIELD_BOOL, MEMBER(bucket_copies), .fallback = "false",
+     .brief = "DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
+    {.key = "context", .kind = FIELD_QUANTITY, MEMBER(context), .unit = UNIT_BYTES,
+     .brief = "of driver, CUDA and NCCL; left out: 1 GiB, and 544 or 688 MiB a communicator of 2 or more GPUs"},
+    {.key = "fragmentation", .kind = FIELD_QUANTITY, MEMBER(fragmentation), .unit = UNIT_NUMBER, .max = 0.9,
+     .brief = "share of the allocator's memory that cannot be used; left out: 0.075"},
     {.key = "limit", .kind = FIELD_QUANTITY, MEMBER(limit), .unit = UNIT_BYTES, .positive = true,
      .brief = "memory of a GPU that may be used; left out: all of it"},
     {.key = "enforce", .kind = FIELD_BOOL, MEMBER(enforce), .fallback = "true",

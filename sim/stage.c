@@ -1,4 +1,4 @@
-#include "stage.h"
+#include "stage_memory.h"
 
 #include <math.h>
 
@@ -62,8 +62,8 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
-        work.hidden_gathers = layer->all_reduces[PHASE_BACKWARD_INPUT];
-    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute == RECOMPUTE_SELECTIVE) {
+        work.hidden_gathers = layer->input_gathers;
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
@@ -134,13 +134,9 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
         stage->attention[phase] = fmax(stage->attention[phase], core_seconds(scenario, layer, (enum phase)phase));
 }
 
-/* Megatron recomputes layer by layer, with the backward: the inputs of all blocks are kept, and the activations of
- * one block live between its recomputation and its backward; of all blocks, where the backward for the weights comes
- * later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is kept, and
- * the activations of all blocks come back. The layers before and after the blocks are not recomputed. */
-static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer, bool first_block)
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
+                      struct stage_peaks *peaks)
 {
-    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
@@ -154,7 +150,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
-        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters,
+        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
@@ -162,26 +158,25 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
     stage->expert_parameters += layer->expert_parameters;
-    stage->activation += layer->activation;
-    if (layer->role == LAYER_BLOCK) {
-        stage->checkpoint += !ahead || first_block ? layer->checkpoint : 0;
-        stage->working_split += layer->activation;
-        stage->working = ahead ? stage->working_split : fmax(stage->working, layer->activation);
-    } else {
-        stage->checkpoint += layer->activation;
-    }
+    stage->frozen += layer->frozen;
+    stage_peaks_add(peaks, stage, scenario, layer);
     add_exchange_sizes(stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
-static void add_tied_copy(struct arena *arena, struct stage *stage, const struct layer *layer,
+static void add_tied_copy(struct scenario *scenario, struct stage *stage, const struct layer *layer,
                           const struct layer *embedding)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
-    double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
-    double *rows = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+    double *tensors = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
+    double *rows = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
 
+    if (scenario->memory.lora) {
+        slice->frozen += layer->tied;
+        stage->frozen += layer->tied;
+        return;
+    }
     for (size_t i = 0; i < slice->ntensors; i++) {
         tensors[i] = slice->tensors[i];
         rows[i] = slice->rows[i];
@@ -246,6 +241,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
     int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
+    struct stage_peaks *peaks = ARENA_ARRAY(&scenario->arena, struct stage_peaks, nstages);
 
     for (size_t s = 0; s < nstages; s++)
         stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
@@ -257,12 +253,13 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         else
             for (stage = 0; begins[stage + 1] <= block; stage++)
                 ;
-        add_layer(&stages[stage], scenario, &layers[i], block == begins[stage]);
+        add_layer(&stages[stage], scenario, &layers[i], &peaks[stage]);
         block += layers[i].role == LAYER_BLOCK;
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
-            add_tied_copy(&scenario->arena, &stages[stage], &layers[i], &layers[0]);
+            add_tied_copy(scenario, &stages[stage], &layers[i], &layers[0]);
     }
     for (size_t s = 0; s < nstages; s++) {
+        stage_peaks_settle(&peaks[s], &stages[s], scenario);
         stages[s].layers = (int)(begins[s + 1] - begins[s]);
         reverse(stages[s].slices, stages[s].nslices);
     }
@@ -273,9 +270,11 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
-        .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute,
+        .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
+        .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
+        .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
     };
     const struct layer *layers;
     size_t count, *begins = NULL;
@@ -354,10 +353,10 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
-/* What replicas share of a layer: not the experts that no other replica holds. */
-static double shared_parameters(const struct scenario *scenario, const struct slice *slice)
+/* What replicas share of a layer's weights: not the experts that no other replica holds. */
+static double shared_weights(const struct scenario *scenario, const struct slice *slice)
 {
-    return slice->parameters -
+    return slice->parameters + slice->frozen -
            (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
 }
 
@@ -366,9 +365,9 @@ static double gathered_bytes(const struct scenario *scenario, const struct stage
     double most = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        double next = i + 1 < stage->nslices ? shared_parameters(scenario, &stage->slices[i + 1]) : 0;
+        double next = i + 1 < stage->nslices ? shared_weights(scenario, &stage->slices[i + 1]) : 0;
 
-        most = fmax(most, shared_parameters(scenario, &stage->slices[i]) + next);
+        most = fmax(most, shared_weights(scenario, &stage->slices[i]) + next);
     }
     return most * scenario_parameter_bytes(scenario).weights;
 }

@@ -28,11 +28,12 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
  */
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
-    const double *tensors;   /* parameters of each tensor, in the model's order */
+    const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
     size_t ntensors, nexperts;   /* the last nexperts are those of experts */
     double parameters;       /* their sum */
     double expert_parameters;    /* of them, those of experts */
+    double frozen;           /* parameters that are not trained */
 };
 /* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
 struct outside {
@@ -50,8 +51,9 @@ struct stage {
     double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
     double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
                                 travel */
-    double parameters;       /* elements on each GPU (ZeRO divides what is stored of them, not these) */
+    double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
     double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
+    double frozen;           /* and elements that are not trained (LoRA) */
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
@@ -61,6 +63,9 @@ struct stage {
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
+    /* B that a work holds at its peak on top of what stands above: of a stage that keeps all; of one that recomputes
+     * layer by layer with its backward, or all ahead of it. */
+    struct stage_workspace { double forward, backward; } plain, again, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
@@ -68,7 +73,7 @@ struct stage {
 };
 
 /* Of the parameters on a GPU of the stage, those whose states one replica keeps: from ZeRO 1 on its share of them,
- * which is larger of experts, as fewer replicas hold the same; else all. */
+ * which is larger of experts, as fewer replicas hold the same; else all. Bytes likewise. */
 double stage_share(const struct scenario *scenario, double parameters, double expert_parameters);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages

@@ -66,31 +66,35 @@ void spans_write(const struct run *run, FILE *out)
     free(order);
 }
 
-/* What each rank holds, a line whenever it changes: states from the start, activations by the operations. */
+/* What each rank holds, a line whenever it changes, and which part of it operations hold: what is there all the time
+ * from the start, with the fragmentation of the peak; activations and workspace on top. */
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
-    double *held = xcalloc((size_t)program->ranks, sizeof *held);
+    struct holding { double always, activations; } *held = xcalloc((size_t)program->ranks, sizeof *held);
     uint32_t *order = timeline_order(&run->timeline);
 
-    fputs("rank\tt\tbytes\n", out);
+    fputs("rank\tt\tbytes\tactivations\tworkspace\n", out);
     for (int r = 0; r < program->ranks; r++) {
-        struct memory_breakdown states = rank_states(run->scenario, run->stages, r);
+        const struct memory *peak = &run->metrics.ranks[r].memory;
 
-        held[r] = states.parameters + states.gradients + states.optimizer;
-        fprintf(out, "%d\t0\t%.17g\n", r, held[r]);
+        held[r].always = memory_total(peak) - peak->bytes[MEMORY_ACTIVATIONS] - peak->bytes[MEMORY_WORKSPACE];
+        fprintf(out, "%d\t0\t%.17g\t0\t0\n", r, held[r].always);
     }
     for (size_t k = 0; k < program->ops.count; k++) {
         uint32_t i = order[k];
         const struct op *op = &program->ops.items[i];
         int rank = program->lanes.items[op->lane].rank;
+        struct holding *here = &held[rank];
 
-        held[rank] += op->takes;
-        if (op->takes > 0)
-            fprintf(out, "%d\t%.12g\t%.17g\n", rank, run->timeline.start[i], held[rank]);
-        held[rank] -= op->frees;
-        if (op->frees > 0)
-            fprintf(out, "%d\t%.12g\t%.17g\n", rank, run->timeline.end[i], held[rank]);
+        here->activations += op->takes;
+        if (op->takes + op->workspace > 0)
+            fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t%.17g\n", rank, run->timeline.start[i],
+                    here->always + here->activations + op->workspace, here->activations, op->workspace);
+        here->activations -= op->frees;
+        if (op->frees + op->workspace > 0)
+            fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t0\n", rank, run->timeline.end[i],
+                    here->always + here->activations, here->activations);
     }
     free(order);
     free(held);

@@ -45,6 +45,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .shape = shape,
         .dtype = shard->dtype,
         .recompute = shard->recompute,
+        .lora = shard->lora,
+        .formula = shard->formula,
+        .cross_entropy = shard->cross_entropy,
+        .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence,
@@ -68,14 +72,14 @@ double transformer_parameters(const struct transformer *shape)
 {
     struct cut cut = cut_of(shape, &(struct shard){.micro = 1, .tensor = 1});
     struct tensors first = embedding_tensors(&cut), last = output_tensors(&cut), blocks[2];
-    double total = tensors_sum(&first) + tensors_sum(&last);
+    double total = tensors_sum(&first, false) + tensors_sum(&last, false);
 
     for (int kind = 0; kind < 2; kind++) {
         cut.has_experts = kind;
         blocks[kind] = block_tensors(&cut);
     }
     for (int i = 0; i < shape->layers; i++)
-        total += tensors_sum(&blocks[transformer_has_experts(shape, i)]);
+        total += tensors_sum(&blocks[transformer_has_experts(shape, i)], false);
     return total;
 }
 
@@ -89,70 +93,6 @@ double transformer_active_parameters(const struct transformer *shape)
     active.experts = shape->experts_per_token;
     return transformer_parameters(&active) +
            (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
-}
-
-/* Inputs of the activation function (with its gate) and of the second product. */
-static double mlp_activation(const struct cut *cut, double rows, double ffn)
-{
-    return (cut->shape->mlp == MLP_SWIGLU ? 3 : 2) * rows * ffn * cut->value;
-}
-
-/* The router's probabilities in fp32; what the experts get, and give, which the gradients of the probabilities need;
- * and what an MLP keeps inside, of the experts and of the shared ones, whose input is the router's. */
-static double experts_activation(const struct cut *cut)
-{
-    double bytes = 4 * cut->own_tokens * cut->shape->experts;
-
-    bytes += (cut->received + cut->sent) * cut->hidden * cut->value;
-    return bytes + mlp_activation(cut, cut->received, cut->expert_ffn) +
-           mlp_activation(cut, cut->tokens, cut->shared_ffn);
-}
-
-/* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
- * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. */
-static double block_activation(const struct cut *cut)
-{
-    const struct transformer *shape = cut->shape;
-    double own = cut->own_tokens * cut->hidden, bytes = 0;
-
-    bytes += 2 * own * cut->value;                                       /* the inputs of both norms */
-    bytes += 2 * own * cut->value;                                       /* the inputs of QKV and of the MLP */
-    if (shape->dropout > 0)
-        bytes += 2 * own;                                                /* masks before both residuals */
-    bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
-    bytes += cut->tokens * cut->attended * cut->value;                   /* the projection's input */
-    if (shape->kv_rank > 0)                                              /* inputs of the latent norms, and outputs */
-        bytes += cut->tokens * (2.0 * shape->q_rank + 2.0 * shape->kv_rank) * cut->value;
-    bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);
-    if (cut->recompute == RECOMPUTE_SELECTIVE)
-        return bytes;                                                    /* table 2, selective: without the core */
-    if (shape->flash_attention)
-        return bytes + 4 * cut->scores / cut->sequence;                  /* an fp32 sum a row of scores */
-    bytes += cut->scores * cut->value;                                   /* the softmax's output */
-    if (shape->attention_dropout > 0)
-        bytes += cut->scores * (1 + cut->value);                         /* the mask, and what it leaves */
-    return bytes;
-}
-
-/* Korthikanti et al. 2022, section 4.3: the mask of the embeddings' dropout. Token numbers are not counted. */
-static double embedding_activation(const struct cut *cut)
-{
-    double own = cut->own_tokens * cut->hidden;
-
-    return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
-}
-
-/* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
- * transform keeps three inputs more. */
-static double output_activation(const struct cut *cut)
-{
-    double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
-
-    if (cut->shape->head == HEAD_NONE)
-        return bytes;
-    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
-        bytes += 3 * own;
-    return bytes + own + 4 * cut->tokens * cut->vocabulary;
 }
 
 /* "1, 2, 4 or 8": the divisors of n. */
@@ -205,17 +145,21 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
     double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
 
-    memcpy(rows, tensors->rows, tensors->count * sizeof *rows);
-    memcpy(sizes, tensors->items, tensors->count * sizeof *sizes);
+    for (size_t i = 0; i < tensors->count; i++) {
+        if (tensors->items[i].frozen)
+            continue;
+        if (i + tensors->nexperts >= tensors->count)
+            layer->expert_parameters += tensors->items[i].elements;
+        sizes[layer->ntensors] = tensors->items[i].elements;
+        rows[layer->ntensors++] = tensors->items[i].rows;
+    }
     if (kernels->count)
         memcpy(copy, kernels->items, kernels->count * sizeof *copy);
-    layer->parameters = tensors_sum(tensors);
+    layer->parameters = tensors_sum(tensors, false);
+    layer->frozen = tensors_sum(tensors, true);
     layer->tensors = sizes;
     layer->rows = rows;
-    layer->ntensors = tensors->count;
     layer->nexperts = tensors->nexperts;
-    for (size_t i = tensors->count - tensors->nexperts; i < tensors->count; i++)
-        layer->expert_parameters += sizes[i];
     layer->kernels = copy;
     layer->nkernels = kernels->count;
     free(kernels->items);
@@ -237,10 +181,13 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
      * only this GPU's tokens of it. */
     struct layer layer = {.name = "block", .role = LAYER_BLOCK, .activation = block_activation(cut),
-                          .checkpoint = cut->own_tokens * cut->hidden * cut->value};
+                          .checkpoint = cut->own_tokens * cut->hidden * cut->value,
+                          .workspace = block_workspace(cut)};
 
     if (rows && cut->shape->shared_experts == 0)
         all_reduces = split;
+    layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
+    tensors_adapt(&tensors, cut, true);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;
         layer.dispatches[phase] = dispatches;
@@ -267,19 +214,23 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
         return -1;
     cut = cut_of(shape, shard);
     first = embedding_tensors(&cut), last = output_tensors(&cut);
+    tensors_adapt(&first, &cut, false);
+    tensors_adapt(&last, &cut, false);
     embedding_kernels(&list[0], &cut);
     output_kernels(&list[1], &cut);
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
-                            .all_reduces[PHASE_FORWARD] = split};
+                            .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = split};
     fill(arena, &all[0], &first, &list[0]);
     *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
+                          .workspace = output_workspace(&cut),
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
+                          .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     fill(arena, end, &last, &list[1]);
     if (shape->head != HEAD_NONE) {
         end->output = cut.tokens * cut.vocabulary * cut.value;
-        end->loss_activation = 4 * cut.tokens * cut.vocabulary;      /* the logits in fp32 */
+        end->loss_activation = loss_activation(&cut);
     } else {
         end->output = cut.tokens * cut.hidden * cut.value;
     }

@@ -10,6 +10,10 @@ struct cut {
     const struct transformer *shape;
     enum dtype dtype;
     enum recompute recompute;
+    const struct lora *lora;
+    enum activation_formula formula;
+    enum cross_entropy cross_entropy;
+    double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;
@@ -32,16 +36,22 @@ struct cut {
     bool gathers_rows;       /* of what its experts compute it gets a share, and the tensor group gathers the shares */
 };
 
-/* Parameter tensors of one layer, in elements; the last nexperts are those of experts. */
+/* Parameter tensors of one layer; the last nexperts are those of experts. */
 struct tensors {
-    double items[32];
-    double rows[32];         /* of a matrix: the width of what it puts out; of others 0 */
+    struct tensor {
+        double elements;
+        double rows;         /* of a matrix: the width of what it puts out; of others 0 */
+        bool frozen;
+    } items[32];
     size_t count, nexperts;
 };
 struct tensors embedding_tensors(const struct cut *cut);
 struct tensors block_tensors(const struct cut *cut);
 struct tensors output_tensors(const struct cut *cut);
-double tensors_sum(const struct tensors *list);
+/* LoRA: what the layer has is frozen, and every target of a block gets two thin matrices (Hu et al. 2021, section
+ * 4.1). */
+void tensors_adapt(struct tensors *list, const struct cut *cut, bool block);
+double tensors_sum(const struct tensors *list, bool frozen);
 
 struct kernels {
     struct kernel *items;
@@ -52,6 +62,22 @@ struct kernels {
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
+
+/* The products that LoRA may adapt: their width on this GPU. */
+struct adapted { double in, out; };
+/* Whether it does. */
+bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
+/* Whether the product's weights, or an adapter beside them, want a gradient, so that its input is kept. */
+bool lora_trains(const struct cut *cut, enum lora_target target);
+
+/* Bytes of one micro-batch on this GPU: kept from the forward to the backward, and for a moment on top. */
+double embedding_activation(const struct cut *cut);
+double block_activation(const struct cut *cut);
+double output_activation(const struct cut *cut);
+double loss_activation(const struct cut *cut);           /* what of it belongs to the loss */
+struct workspace embedding_workspace(const struct cut *cut);
+struct workspace block_workspace(const struct cut *cut);
+struct workspace output_workspace(const struct cut *cut);
 
 /* Fills the defaults that depend on other keys and checks that the numbers fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);

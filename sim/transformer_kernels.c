@@ -6,6 +6,8 @@
  * registers, and vectors of the size of a bias, are not counted. Gradients of biases ride on the weights' products. */
 #include "transformer.h"
 
+#include <string.h>
+
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     kernel.kind = KERNEL_MATMUL;
@@ -18,16 +20,19 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
 }
 
 /* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it, for each of `batch` weights: dX = dY W,
- * dW = dY^T X. */
+ * dW = dY^T X. Under LoRA W is frozen, unless it is an adapter's. */
 static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
                             double out, double in)
 {
+    bool adapter = strcmp(name, "lora") == 0;
+
     product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
                                        .m = rows, .n = out, .k = in});
     product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = batch,
                                        .m = rows, .n = in, .k = out});
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
-                                       .batch = batch, .m = out, .n = in, .k = rows});
+    if (!cut->lora || adapter)
+        product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
+                                           .batch = batch, .m = out, .n = in, .k = rows});
 }
 
 static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
@@ -129,6 +134,21 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
+/* A product of the block, with its adapter's two and what adds their output. */
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+{
+    struct adapted width;
+    bool adapts = lora_adapts(cut, target, &width);
+
+    weight_product(list, cut, name, cut->tokens, width.out, width.in);
+    if (!adapts)
+        return;
+    weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
+    memory(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+}
+
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
 static void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
@@ -141,9 +161,16 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
            (gated ? 5 : 3) * elements * cut->value);
 }
 
+static void mlp(struct kernels *list, const struct cut *cut)
+{
+    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
+    activation_function(list, cut, cut->tokens * cut->ffn);
+    adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
+}
+
 /* `copies` MLPs, each for so many rows. */
-static void mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
-                double rows, double ffn)
+static void expert_mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
+                       double rows, double ffn)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
 
@@ -166,11 +193,11 @@ static void experts(struct kernels *list, const struct cut *cut)
     memory(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
     for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
         memory(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
-    mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
+    expert_mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
     memory(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
     memory(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
     if (cut->shared_ffn > 0)
-        mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
+        expert_mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
 }
 
 /* A norm of a latent vector. */
@@ -217,7 +244,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     if (latent)
         latent_inputs(list, cut);
     else
-        weight_product(list, cut, "qkv", cut->tokens, cut->query + cut->key + cut->values, cut->hidden);
+        adapted_product(list, cut, LORA_QKV, "qkv");
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
@@ -227,13 +254,13 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     else
         plain_attention(list, cut);
     merge_blocks(list, cut);
-    weight_product(list, cut, "projection", cut->tokens, cut->hidden, cut->attended);
+    adapted_product(list, cut, LORA_PROJECTION, "projection");
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
     if (cut->has_experts)
         experts(list, cut);
     else
-        mlp(list, cut, "mlp-up", "mlp-down", 1, cut->tokens, cut->ffn);
+        mlp(list, cut);
     residual(list, cut, "mlp-residual");
 }
 
@@ -245,7 +272,8 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
     double width = cut->hidden * cut->value;
 
     memory(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
-    memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
+    if (!cut->lora)
+        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -278,10 +306,12 @@ static void transform(struct kernels *list, const struct cut *cut)
 }
 
 /* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
- * Its all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+ * Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum, sum and the
+ * target's logit: 12 bytes a token) are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
-    double logits = cut->tokens * cut->vocabulary * (cut->value + 4);
+    double logits = cut->tokens * cut->vocabulary;
+    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
 
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
@@ -290,8 +320,10 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
+           logits * (fused ? cut->value : cut->value + 4));
     list->items[list->count - 1].loss = true;
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD, logits);
+    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
+           logits * (fused ? 2 * cut->value : cut->value + 4));
     list->items[list->count - 1].loss = true;
 }

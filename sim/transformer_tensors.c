@@ -3,23 +3,27 @@
  * and each product of all experts that a GPU holds. */
 #include "transformer.h"
 
-static void add_tensor(struct tensors *list, double elements)
+static void add_tensor(struct tensors *list, struct tensor tensor)
 {
     BUG_IF(list->count == COUNT(list->items));
-    list->items[list->count++] = elements;
+    list->items[list->count++] = tensor;
+}
+
+static void add_vector(struct tensors *list, double elements)
+{
+    add_tensor(list, (struct tensor){.elements = elements});
 }
 
 static void add_norm(struct tensors *list, const struct cut *cut)
 {
-    add_tensor(list, cut->hidden);
+    add_vector(list, cut->hidden);
     if (cut->shape->norm == NORM_LAYERNORM)
-        add_tensor(list, cut->hidden);
+        add_vector(list, cut->hidden);
 }
 
 static void add_matrix(struct tensors *list, double rows, double columns)
 {
-    add_tensor(list, rows * columns);
-    list->rows[list->count - 1] = rows;
+    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows});
 }
 
 /* A weight and its bias; `bias` 0: none. */
@@ -27,7 +31,7 @@ static void add_product(struct tensors *list, double rows, double columns, doubl
 {
     add_matrix(list, rows, columns);
     if (bias > 0)
-        add_tensor(list, bias);
+        add_vector(list, bias);
 }
 
 struct tensors embedding_tensors(const struct cut *cut)
@@ -52,11 +56,11 @@ static void add_latent_inputs(struct tensors *list, const struct cut *cut)
 
     if (shape->q_rank > 0) {
         add_matrix(list, shape->q_rank, cut->hidden);
-        add_tensor(list, shape->q_rank);
+        add_vector(list, shape->q_rank);
     }
     add_matrix(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
     add_matrix(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
-    add_tensor(list, shape->kv_rank);
+    add_vector(list, shape->kv_rank);
     add_matrix(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
 }
 
@@ -107,18 +111,32 @@ struct tensors output_tensors(const struct cut *cut)
     if (masked) {
         add_product(&list, cut->hidden, cut->hidden, cut->hidden);
         add_norm(&list, cut);
-        add_tensor(&list, cut->vocabulary);       /* the output layer's bias */
+        add_vector(&list, cut->vocabulary);       /* the output layer's bias */
     }
     if (shape->head != HEAD_NONE && !shape->tied)
         add_matrix(&list, cut->vocabulary, cut->hidden);
     return list;
 }
 
-double tensors_sum(const struct tensors *list)
+void tensors_adapt(struct tensors *list, const struct cut *cut, bool block)
+{
+    for (size_t i = 0; cut->lora && i < list->count; i++)
+        list->items[i].frozen = true;
+    for (int target = 0; block && target < LORA_TARGET_COUNT; target++) {
+        struct adapted adapted;
+
+        if (!lora_adapts(cut, (enum lora_target)target, &adapted))
+            continue;
+        add_matrix(list, adapted.in, cut->lora->rank);
+        add_matrix(list, cut->lora->rank, adapted.out);
+    }
+}
+
+double tensors_sum(const struct tensors *list, bool frozen)
 {
     double total = 0;
 
     for (size_t i = 0; i < list->count; i++)
-        total += list->items[i];
+        total += list->items[i].frozen == frozen ? list->items[i].elements : 0;
     return total;
 }

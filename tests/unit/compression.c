@@ -80,7 +80,7 @@ static void test_sparse_and_quantized(void **state)
         for (int k = 0; k < 4; k++) {
             struct simulated simulated;
             int rounds = strstr(cases[c].how, "quantized") ? 2 : 1;
-            struct memory_breakdown memory;
+            struct memory memory;
 
             simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: %.17g}}\n"
                      "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 3 GB/s, latency: 20 us, nics: 1}}\n"
@@ -91,8 +91,8 @@ static void test_sparse_and_quantized(void **state)
                         simulated.text);
             expect_near("iteration", simulated.run.metrics.iteration_time, 5 * 4e-3 +
                         (DATA - 1) * (rounds * latency + cases[c].seconds / bandwidth), simulated.text);
-            memory = rank_states(&simulated.scenario, simulated.run.stages, 0);
-            expect_near("memory", memory.gradients, 2 * values * (1 + cases[c].kept), simulated.text);
+            memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+            expect_near("memory", memory.bytes[MEMORY_GRADIENTS], 2 * values * (1 + cases[c].kept), simulated.text);
             simulated_release(&simulated);
         }
 }

@@ -289,9 +289,9 @@ static void replicas_like_others(void **state)
                 expect_near(payload_names[payload], runs[1].run.metrics.ranks[0].sent[payload],
                             runs[0].run.metrics.ranks[0].sent[payload], runs[1].text);
         assert_true(runs[1].run.metrics.ranks[0].sent[PAYLOAD_WEIGHT_GRADIENTS] > 0);
-        expect_near("states", runs[1].run.metrics.memory.optimizer, runs[0].run.metrics.memory.optimizer, runs[1].text);
-        expect_near("gradients", runs[1].run.metrics.memory.gradients, runs[0].run.metrics.memory.gradients,
-                    runs[1].text);
+        for (int kind = 0; kind <= MEMORY_OPTIMIZER; kind++)
+            expect_near(memory_kind_names[kind], runs[1].run.metrics.memory.bytes[kind],
+                        runs[0].run.metrics.memory.bytes[kind], runs[1].text);
         simulated_release(&runs[0]);
         simulated_release(&runs[1]);
     }
@@ -312,6 +312,28 @@ static void payloads(void **state)
                     simulated.text);
         simulated_release(&simulated);
     }
+}
+
+/* Others' keys and values, while they are attended to: of the whole sample where they are gathered, else two blocks. */
+static void workspaces(void **state)
+{
+    (void)state;
+    for (int context = 1; context <= 8; context *= 2)
+        for (int ring = 0; ring < 2; ring++) {
+            struct place p = {context, 1, 1, 8, 1, 3e11, 2e-6};
+            struct shard shard = {.micro = 1, .tensor = 1, .dtype = DTYPE_BF16, .context = context, .ring = ring};
+            double keys_values = 2.0 * H * SEQUENCE * 2, others = ring ? 2 * keys_values / context : keys_values;
+            const struct layer *layers;
+            struct simulated simulated;
+            struct error err = {0};
+            size_t count;
+
+            run(&simulated, &p, ring ? "ring" : "all-gather", "ideal", "", 1);
+            assert_int_equal(model_layers(&simulated.scenario.arena, &simulated.scenario.model, &shard,
+                                          (struct loc){0}, &layers, &count, &err), 0);
+            expect_near("forward", layers[1].workspace.forward, context > 1 ? others : 0, simulated.text);
+            simulated_release(&simulated);
+        }
 }
 
 /* Where a three-entry placement does not say, context varies next after tensor. */
@@ -349,6 +371,7 @@ int main(void)
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
         cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(overlapped_all_to_alls),
         cmocka_unit_test(replicas_like_others), cmocka_unit_test(payloads),
+        cmocka_unit_test(workspaces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

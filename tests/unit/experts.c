@@ -128,16 +128,16 @@ static double between_replicas(const struct degrees *d, int stage)
 
 static void expect_states(const struct simulated *simulated, const struct degrees *d, int stage)
 {
-    struct memory_breakdown states = rank_states(&simulated->scenario, simulated->run.stages, stage);
+    struct memory states = memory_states(&simulated->scenario, simulated->run.stages, stage);
     double other = other_parameters(d, stage), experts = expert_parameters(d, stage);
     int replicas = d->context * d->data;
     double kept = other / replicas + experts / (replicas / (double)d->expert);
 
     expect_near("parameters", simulated->run.stages[stage].parameters, other + experts, simulated->text);
-    expect_near("optimizer", states.optimizer, 12 * (d->zero ? kept : other + experts), simulated->text);
-    expect_near("gradients", states.gradients, 2 * (d->zero >= 2 ? kept : other + experts), simulated->text);
-    if (d->zero < 3)
-        expect_near("weights", states.parameters, 2 * (other + experts), simulated->text);
+    expect_near("optimizer", states.bytes[MEMORY_OPTIMIZER], 12 * (d->zero ? kept : other + experts), simulated->text);
+    expect_near("gradients", states.bytes[MEMORY_GRADIENTS], 2 * (d->zero >= 2 ? kept : other + experts),
+                simulated->text);
+    expect_near("weights", states.bytes[MEMORY_PARAMETERS], 2 * (d->zero == 3 ? kept : other + experts), simulated->text);
 }
 
 static void traffic_and_memory(void **state)

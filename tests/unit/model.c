@@ -43,10 +43,10 @@ static void published_flops(void **state)
     double forward;
     struct model model = preset("vgg16");
 
-    assert_close(model_flop(&model, &forward), 3 * 2 * 15470264320.0);
+    assert_close(model_flop(&model, NULL, &forward), 3 * 2 * 15470264320.0);
     assert_close(forward, 2 * 15470264320.0);
     model = preset("resnet50");
-    assert_close(model_flop(&model, NULL), 3 * 2 * 4089184256.0);
+    assert_close(model_flop(&model, NULL, NULL), 3 * 2 * 4089184256.0);
     assert_false(model_is_timed(&model));
     assert_true(model_has_samples(&model));
 }
@@ -238,7 +238,7 @@ static void stage_defaults(void **state)
     assert_int_equal(model.stages.count, 1);
     assert_true(stage->backward == 6 && stage->recompute == 3);
     assert_true(stage->backward_input == 3 && stage->backward_weight == 3);
-    assert_true(isnan(stage->flops) && isnan(model_parameters(&model)) && isnan(model_flop(&model, NULL)));
+    assert_true(isnan(stage->flops) && isnan(model_parameters(&model)) && isnan(model_flop(&model, NULL, NULL)));
     assert_true(model_is_timed(&model));
     assert_false(model_has_samples(&model));
 
@@ -284,7 +284,7 @@ static void layers_by_flops(void **state)
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
         assert_true(flop_of(first, (enum phase)phase) == 4e9);
     assert_true(first->kernels[0].bytes == 100 * 2 + 2 * 160);
-    assert_true(model_flop(&model, NULL) == 9e9);
+    assert_true(model_flop(&model, NULL, NULL) == 9e9);
 }
 
 /* What is no product is a kernel of its own, forward and with the backward for the input; without FLOPs there is

@@ -95,7 +95,7 @@ static void test_memory(void **state)
         simulate_gpt(&simulated, "dataparallel", schedules[k], 2);
         own = simulated.run.stages[0].activation - 4 * logits + 2 * logits;
         if (k < 2) {
-            expect_near("others", simulated.run.metrics.ranks[7].peak_memory, held * (own + 2 * psi) + 2 * psi,
+            expect_near("others", simulated.run.metrics.ranks[7].peak_activation, held * (own + 2 * psi) + 2 * psi,
                         simulated.text);
             assert_true(simulated.run.metrics.ranks[0].peak_memory >= 16 * psi + held * own + 8 * (2 + 2 + 4) * logits);
         }

@@ -311,7 +311,7 @@ static void test_tied_chunks(void **state)
         simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {micro_batches: 2}\nstrategy: {schedule: interleaved, chunks: %d, data: 1}\n"
                  "simulation: {engine: ideal}\n", v);
-        parameters[v - 1] = simulated.run.metrics.memory.parameters;
+        parameters[v - 1] = simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS];
         simulated_release(&simulated);
     }
     assert_true(parameters[0] > 0 && parameters[0] == parameters[1]);

@@ -47,7 +47,7 @@ static void test_closed_forms(void **state)
                         zero, data, shard, 1 + k % 2, 1 + k / 4, 3, modes[k % 2], engine_of[k / 2 % 2], 25,
                     };
                     double n = shard, groups = (double)data / shard, psi, inside, across;
-                    struct memory_breakdown memory;
+                    struct memory memory;
                     struct simulated simulated;
 
                     if (data % shard)
@@ -60,11 +60,11 @@ static void test_closed_forms(void **state)
                                 simulated.text);
                     expect_near("weights", simulated.run.metrics.sent[PAYLOAD_WEIGHTS],
                                 (n - 1) / n * psi * (zero == 3 ? 2 * setup.micro_batches : 1), simulated.text);
-                    memory = rank_states(&simulated.scenario, simulated.run.stages, 0);
+                    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
                     psi = 2 * simulated.run.stages[0].parameters;
-                    expect_near("optimizer", memory.optimizer, 6 * psi / n, simulated.text);
-                    expect_near("gradients", memory.gradients, zero > 1 ? psi / n : psi, simulated.text);
-                    expect_near("parameters", memory.parameters,
+                    expect_near("optimizer", memory.bytes[MEMORY_OPTIMIZER], 6 * psi / n, simulated.text);
+                    expect_near("gradients", memory.bytes[MEMORY_GRADIENTS], zero > 1 ? psi / n : psi, simulated.text);
+                    expect_near("parameters", memory.bytes[MEMORY_PARAMETERS] + memory.bytes[MEMORY_GATHERED],
                                 zero < 3 ? psi : psi / n + simulated.run.stages[0].gathered, simulated.text);
                     simulated_release(&simulated);
                     compared++;

@@ -57,7 +57,7 @@ static void narayanan_flops(void **state)
             total += flop_of(&layers.items[k], PHASE_FORWARD) * (layers.items[k].role == LAYER_BLOCK ? 2 : 1) +
                      flop_of(&layers.items[k], PHASE_BACKWARD_INPUT) + flop_of(&layers.items[k], PHASE_BACKWARD_WEIGHT);
         assert_close(total * t, 96 * B * s * l * h * h * (1 + s / (6 * h) + V / (16 * l * h)));
-        assert_close(model_flop(&model, &forward), 72 * s * l * h * h * (1 + s / (6 * h) + V / (12 * l * h)));
+        assert_close(model_flop(&model, NULL, &forward), 72 * s * l * h * h * (1 + s / (6 * h) + V / (12 * l * h)));
         assert_close(forward, l * block + logits);
     }
 }
@@ -249,12 +249,12 @@ static void flash_attention_kernels(void **state)
     (void)state;
     struct model model = gpt(1, 256, 4, 512);
     struct layers plain_layers = cut(&model, plain(2, 2)), flash;
-    double flop = model_flop(&model, NULL), product = 2 * (2 * 2) * 512.0 * 512 * 64;
+    double flop = model_flop(&model, NULL, NULL), product = 2 * (2 * 2) * 512.0 * 512 * 64;
     const struct kernel *kernel;
 
     model.transformer->flash_attention = true;
     flash = cut(&model, plain(2, 2));
-    assert_close(model_flop(&model, NULL), flop);
+    assert_close(model_flop(&model, NULL, NULL), flop);
     assert_close(flop_of(&flash.items[1], PHASE_FORWARD), flop_of(&plain_layers.items[1], PHASE_FORWARD));
     kernel = find(&flash.items[1], "flash-attention", PHASE_FORWARD);
     assert_close(kernel->flop, 2 * product);

@@ -1,0 +1,194 @@
+#include "memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const memory_kind_names[] = {
+    [MEMORY_PARAMETERS] = "parameters",   [MEMORY_GATHERED] = "gathered", [MEMORY_GRADIENTS] = "gradients",
+    [MEMORY_OPTIMIZER] = "optimizer",     [MEMORY_ACTIVATIONS] = "activations",
+    [MEMORY_WORKSPACE] = "workspace",     [MEMORY_BUFFERS] = "buffers",   [MEMORY_CONTEXT] = "context",
+    [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
+};
+
+/* The optimizer's states of one tensor. */
+static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
+{
+    enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
+    double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
+    double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
+
+    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
+}
+
+/* Of all that is trained, or of the experts alone. */
+static double stage_states(const struct scenario *scenario, const struct stage *stage, bool experts)
+{
+    struct optimizer_states optimizer = scenario_optimizer(scenario);
+    double trained = experts ? stage->expert_parameters : stage->parameters, bytes = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+
+        for (size_t k = experts ? slice->ntensors - slice->nexperts : 0; k < slice->ntensors; k++)
+            bytes += tensor_states(&optimizer, slice->tensors[k],
+                                   slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
+    }
+    return bytes + trained * scenario_parameter_bytes(scenario).master;
+}
+
+/* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
+struct holding {
+    double trained, weights;
+    double trained_share, weights_share, states_share;
+    double gathered, layers, arrives, compression;
+};
+
+static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
+{
+    const struct plan *plan = &scenario->plan;
+    struct holding sum = {0};
+
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+        int at = plan_global_stage(plan, rank, chunk);
+        const struct stage *stage = &stages[at];
+        double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
+
+        sum.trained += stage->parameters;
+        sum.weights += weights;
+        sum.trained_share += stage_share(scenario, stage->parameters, stage->expert_parameters);
+        sum.weights_share += stage_share(scenario, weights, stage->expert_parameters * stage->versions);
+        sum.states_share += stage_share(scenario, stage_states(scenario, stage, false),
+                                        stage_states(scenario, stage, true));
+        sum.compression += stage->compression;
+        sum.gathered = fmax(sum.gathered, stage->gathered);
+        for (size_t i = 0; i < stage->nslices; i++)
+            sum.layers = fmax(sum.layers, stage->slices[i].parameters +
+                                          (i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0));
+        if (at > 0)
+            arrives += stages[at - 1].boundary;
+        if (at + 1 < plan_global_stages(plan))
+            arrives += stage->boundary;
+        sum.arrives = fmax(sum.arrives, arrives);
+    }
+    return sum;
+}
+
+static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    int replicas = scenario_replicas(scenario), share = spec->zero ? spec->shard : 1;
+
+    if (scenario->memory.fused_gradients)
+        bytes += 4 * holding->trained_share;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
+        bytes += gradients;
+    else if (share > 1 && spec->zero == 2)
+        bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
+    if (share > 1 && spec->zero == 3)
+        bytes += holding->layers * scenario_parameter_bytes(scenario).gradients;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
+        bytes += gradients;
+    if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
+        bytes += holding->arrives;
+    return bytes;
+}
+
+static double context(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int groups[] = {spec->tensor, spec->pipeline, scenario_replicas(scenario), spec->context, spec->expert,
+                          spec->expert > 1 ? scenario_replicas(scenario) / spec->expert : 1};
+    const double mib = 1048576;
+    double bytes = 1024 * mib;
+
+    if (!isnan(scenario->memory.context))
+        return scenario->memory.context;
+    if (model_is_timed(&scenario->model))
+        return 0;
+    for (size_t i = 0; i < COUNT(groups); i++)
+        bytes += groups[i] == 1 ? 0 : groups[i] == 2 ? 544 * mib : 688 * mib;
+    return bytes;
+}
+
+struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
+    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    struct memory memory = {0};
+
+    memory.bytes[MEMORY_CONTEXT] = context(scenario);
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return memory;
+    memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
+    memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
+    memory.bytes[MEMORY_GRADIENTS] =
+        (zero >= 2 ? holding.trained_share : holding.trained) * each.gradients + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
+    memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
+    return memory;
+}
+
+static void add_fragmentation(struct memory *memory, const struct scenario *scenario)
+{
+    const double usual = 0.075;
+    double lost = scenario->memory.fragmentation, allocated = memory_total(memory) - memory->bytes[MEMORY_CONTEXT];
+
+    if (isnan(lost))
+        lost = model_is_timed(&scenario->model) ? 0 : usual;
+    memory->bytes[MEMORY_FRAGMENTATION] = allocated * lost / (1 - lost);
+}
+
+/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
+ * walk tells. The peak is where kept activations and an operation's workspace are most together. */
+struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
+                                 const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    uint32_t *order = timeline_order(timeline);
+    size_t ranks = (size_t)program->ranks;
+    struct memory_peak *peaks = xcalloc(ranks, sizeof *peaks);
+    double *held = xcalloc(ranks, sizeof *held), *most = xcalloc(ranks, sizeof *most);
+
+    for (size_t r = 0; r < ranks; r++)
+        peaks[r].memory = memory_states(scenario, stages, (int)r);
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[order[i]];
+        int r = program->lanes.items[op->lane].rank;
+
+        held[r] += op->takes;
+        peaks[r].activations = fmax(peaks[r].activations, held[r]);
+        if (held[r] + op->workspace > most[r]) {
+            most[r] = held[r] + op->workspace;
+            peaks[r].memory.bytes[MEMORY_ACTIVATIONS] = held[r];
+            peaks[r].memory.bytes[MEMORY_WORKSPACE] = op->workspace;
+        }
+        held[r] -= op->frees;
+    }
+    for (size_t r = 0; r < ranks; r++)
+        add_fragmentation(&peaks[r].memory, scenario);
+    free(order);
+    free(held);
+    free(most);
+    return peaks;
+}
+
+double memory_total(const struct memory *memory)
+{
+    double total = 0;
+
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        total += memory->bytes[kind];
+    return total;
+}
+
+double memory_limit(const struct scenario *scenario)
+{
+    if (!scenario->memory.enforce)
+        return INFINITY;
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+}

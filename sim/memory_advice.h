@@ -1,0 +1,11 @@
+/* memory_advice: a scenario that does not fit, and what would help. */
+#ifndef DTSIM_MEMORY_ADVICE_H
+#define DTSIM_MEMORY_ADVICE_H
+
+#include "metrics.h"
+
+/* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
+ * change that fits and costs the least time: each change of a short list is simulated on the free engine. */
+int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err);
+
+#endif

@@ -1,0 +1,50 @@
+#include "stage_memory.h"
+
+#include <limits.h>
+#include <math.h>
+
+/* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
+ * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
+ * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
+ * kept, and the activations of all blocks come back. The layers before and after the blocks are not recomputed. */
+void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
+                     const struct layer *layer)
+{
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+    int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
+    /* DataParallel computes the loss elsewhere (lower_replicate.c) */
+    bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
+                scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
+    const struct workspace none = {0}, *workspace = loss ? &none : &layer->workspace;
+
+    stage->activation += layer->activation;
+    if (layer->role == LAYER_BLOCK) {
+        bool begins = peaks->blocks++ % every == 0;
+
+        stage->checkpoint += begins ? layer->checkpoint : 0;
+        stage->working_split += layer->activation;
+        peaks->segment = (begins ? 0 : peaks->segment) + layer->activation;
+    } else {
+        stage->checkpoint += layer->activation;
+        peaks->segment = 0;
+    }
+    peaks->kept = fmax(peaks->kept, stage->checkpoint + peaks->segment);
+    peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace->forward);
+    peaks->plain.backward = fmax(peaks->plain.backward, stage->activation + workspace->backward);
+    peaks->again.forward = fmax(peaks->again.forward, stage->checkpoint + workspace->forward);
+    peaks->again.backward = fmax(peaks->again.backward, stage->checkpoint + peaks->segment + workspace->backward);
+    peaks->ahead = fmax(peaks->ahead, workspace->backward);
+}
+
+void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)
+{
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+
+    stage->working = ahead ? stage->working_split : fmax(0, peaks->kept - stage->checkpoint);
+    stage->plain.forward = fmax(0, peaks->plain.forward - stage->activation);
+    stage->plain.backward = fmax(0, peaks->plain.backward - stage->activation);
+    stage->again.forward = stage->ahead.forward = fmax(0, peaks->again.forward - stage->checkpoint);
+    stage->ahead.backward = peaks->ahead;
+    stage->again.backward =
+        ahead ? peaks->ahead : fmax(0, peaks->again.backward - stage->checkpoint - stage->working);
+}

@@ -1,0 +1,342 @@
+/* memory: what papers print of it, closed forms of every kind, and advice that helps. */
+#include "simulated.h"
+
+static const double GB = 1e9, GiB = 1073741824.0;
+
+static double model_states(const struct memory *memory)
+{
+    return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_GRADIENTS] + memory->bytes[MEMORY_OPTIMIZER];
+}
+
+static const double *peak_of(const struct simulated *simulated, int rank)
+{
+    return simulated->run.metrics.ranks[rank].memory.bytes;
+}
+
+static void assert_within(const char *what, double actual, double expected, double share)
+{
+    if (!(fabs(actual - expected) <= share * expected))
+        fail_msg("%s: %.6g instead of %.6g", what, actual, expected);
+}
+
+/* Rajbhandari et al. 2020, sections 3.1 and 3.2, of GPT-2 with 1.5 billion parameters: 24 GB of states, 3 GB of them
+ * weights, a fused fp32 buffer of 6 GB; activations of 32 samples of 1K tokens 60 GB, and about 8 GB with checkpoints
+ * for a third more compute (eight of them, near the square root of 48 layers). */
+static void test_zero_paper(void **state)
+{
+    static const struct { const char *recompute; double activations, compute; } cases[] = {
+        {"none", 60, 1}, {"{mode: full, every: 6}", 8, 4.0 / 3},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+        const struct metrics *metrics = &simulated.run.metrics;
+
+        simulate(&simulated, "model: {preset: gpt2-1.5b}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                 "batch: {global: 32, micro: 32}\nstrategy: {data: 1}\nsimulation: {engine: ideal}\n"
+                 "memory: {recompute: %s, activations: rajbhandari, fused_gradients: true, enforce: false}\n",
+                 cases[i].recompute);
+        assert_within("states", model_states(&metrics->memory), 24 * GB, 0.05);
+        assert_within("weights", metrics->memory.bytes[MEMORY_PARAMETERS], 3 * GB, 0.05);
+        assert_within("fused buffer", metrics->memory.bytes[MEMORY_BUFFERS], 6 * GB, 0.05);
+        assert_within("activations", metrics->ranks[0].peak_activation, cases[i].activations * GB, 0.05);
+        assert_within("compute", metrics->hardware_flop / metrics->model_flop, cases[i].compute, 0.02);
+        simulated_release(&simulated);
+    }
+}
+
+/* Korthikanti et al. 2022, figure 1: GiB of parameters and optimizer states with gradients added up in fp32, which are
+ * 18 bytes for each of the 12 h^2 parameters a layer; figure 7: percent of the activations that tensor parallelism
+ * alone leaves (as read off the plot). */
+static void test_korthikanti(void **state)
+{
+    static const struct {
+        int layers, hidden, heads, micro, pipeline;
+        double states, sequence, selective, both, full;
+    } cases[] = {
+        {48, 6144, 64, 4, 1, 45.5625, 66.84, 49.42, 16.18, 7.64},
+        {96, 12288, 96, 1, 8, 45.5625, 62.04, 56.53, 18.49, 8.71},
+        {105, 20480, 128, 1, 35, 31.640625, 58.31, 62.04, 20.27, 9.42},
+        {128, 25600, 160, 1, 64, 32.958984375, 58.31, 62.04, 20.27, 9.42},
+    };
+    static const char *const modes[] = {"none", "none", "selective", "selective", "full"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const double percent[] = {100, cases[i].sequence, cases[i].selective, cases[i].both, cases[i].full};
+        double h = cases[i].hidden, kept[5];
+
+        for (int k = 0; k < 5; k++) {
+            struct simulated simulated;
+            struct error err = {0};
+            struct stage *stages;
+            struct memory memory;
+
+            simulated_load(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: 2048, "
+                           "vocabulary: 51200, dropout: 0.1, head: none}}\ncluster: {platform: dgx-a100, nodes: 64}\n"
+                           "batch: {micro: %d, micro_batches: 1}\nmemory: {gradients: fp32, recompute: %s}\n"
+                           "strategy: {tensor: 8, pipeline: %d, data: 1, sequence_parallel: %s}\n",
+                           cases[i].layers, cases[i].hidden, cases[i].heads, cases[i].micro, modes[k],
+                           cases[i].pipeline, k % 2 ? "true" : "false");
+            assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+            /* the last stage, whose final norm keeps its input too */
+            const struct stage *stage = &stages[cases[i].pipeline - 1];
+            double norm = 2.0 * 2048 * cases[i].micro * h / (k % 2 ? 8 : 1), mask = norm / 2;
+            kept[k] = (k == 4 ? stage->checkpoint : stage->activation) - norm - (cases[i].pipeline == 1 ? mask : 0);
+            memory = memory_states(&simulated.scenario, stages, cases[i].pipeline - 1);
+            expect_near("bytes a parameter", model_states(&memory) / stage->parameters, 18, simulated.text);
+            expect_near("states", 18 * 12 * h * h * cases[i].layers / cases[i].pipeline / 8, cases[i].states * GiB,
+                        simulated.text);
+            simulated_release(&simulated);
+        }
+        for (int k = 0; k < 5; k++)
+            if (fabs(100 * kept[k] / kept[0] - percent[k]) > 0.15)
+                fail_msg("%d layers, %d: %g %% instead of %g %%", cases[i].layers, k, 100 * kept[k] / kept[0],
+                         percent[k]);
+    }
+}
+
+enum { LAYERS = 12, HIDDEN = 64, HEADS = 8, SEQUENCE = 32, MICRO = 2, VOCABULARY = 1000 };
+static const char little[] =
+    "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, dropout: 0.1}}\n"
+    "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+    "batch: {micro: 2, micro_batches: 4}\nsimulation: {engine: ideal}\n";
+
+/* Of a block: four matrices, whose small tensors keep 32 bits, and nine vectors of 64 (7), 192 and 256. */
+static void test_optimizers(void **state)
+{
+    const double h = HIDDEN, v = VOCABULARY, s = SEQUENCE, b = 13 * h;       /* vectors of a block: 13 h */
+    const double large = LAYERS * 12 * h * h + v * h, small = LAYERS * b + s * h + 2 * h;
+    const double rows = LAYERS * (4 * h + 2 * h + 5 * h + 5 * h) + (v + h) + (s + h) + LAYERS * b + 2 * h;
+    const struct { const char *name; double bytes; } cases[] = {
+        {"adam", 8 * (large + small)}, {"momentum", 4 * (large + small)}, {"sgd", 0}, {"adafactor", 4 * rows},
+        {"adafactor-momentum", 4 * rows + 4 * (large + small)},
+        {"adam-8bit", 2 * (1 + 4.0 / 2048) * large + 8 * small},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int mixed = 0; mixed < 2; mixed++) {
+            struct simulated simulated;
+
+            simulate(&simulated, "%smemory: {optimizer: %s, precision: %s}\nstrategy: {data: 1}\n", little,
+                     cases[i].name, mixed ? "mixed-bf16" : "fp32");
+            expect_near("states", peak_of(&simulated, 0)[MEMORY_OPTIMIZER],
+                        cases[i].bytes + (mixed ? 4 * (large + small) : 0), simulated.text);
+            expect_near("gradients", peak_of(&simulated, 0)[MEMORY_GRADIENTS], (mixed ? 2 : 4) * (large + small),
+                        simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
+/* Segments of k blocks: the inputs of all segments up to one, and all of that one's activations. The stage before the
+ * last of 1F1B holds two micro-batches' inputs; its 6 blocks are computed again once, whatever k is. */
+static void test_every(void **state)
+{
+    const double sbh = SEQUENCE * MICRO * HIDDEN, whole = sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN);
+    enum { BLOCKS = LAYERS / 2 };
+    double flop = 0;
+
+    (void)state;
+    for (int k = 1; k <= BLOCKS + 1; k++) {
+        double held = 0, inputs = 0;
+        struct simulated simulated;
+
+        simulate(&simulated, "%smemory: {recompute: {mode: full, every: %d}}\nstrategy: {pipeline: 2, data: 1}\n",
+                 little, k);
+        for (int block = 0; block < BLOCKS; block += k) {
+            inputs += 2 * sbh;
+            held = fmax(held, inputs + (block + k < BLOCKS ? k : BLOCKS - block) * whole);
+        }
+        expect_near("activations", simulated.run.metrics.ranks[0].peak_activation, 2 * sbh + inputs + held,
+                    simulated.text);
+        if (k > 1)
+            expect_near("flop", simulated.run.metrics.hardware_flop, flop, simulated.text);
+        flop = simulated.run.metrics.hardware_flop;
+        simulated_release(&simulated);
+    }
+}
+
+/* The output layer at the end of a single stage's forward: all activations, with the half-precision logits and their
+ * conversion beside the softmax (fp32), or half-precision logits and their gradient, with that of its input (fused). */
+static void test_workspace(void **state)
+{
+    const double sbh = SEQUENCE * MICRO * HIDDEN, logits = SEQUENCE * MICRO * VOCABULARY;
+
+    (void)state;
+    for (int fused = 0; fused < 2; fused++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "%smemory: {cross_entropy: %s}\nstrategy: {data: 1}\n", little,
+                 fused ? "fused" : "fp32");
+        expect_near("workspace", peak_of(&simulated, 0)[MEMORY_WORKSPACE], fused ? 2 * logits + 2 * sbh : 6 * logits,
+                    simulated.text);
+        expect_near("activations", peak_of(&simulated, 0)[MEMORY_ACTIVATIONS],
+                    LAYERS * sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 5 * sbh + (fused ? 2 : 4) * logits,
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* The table over time begins with what is always there, has the peak as its largest value, and ends where it began. */
+static void test_over_time(void **state)
+{
+    static const char *const options[] = {
+        "schedule: 1f1b", "schedule: gpipe", "schedule: zb-h1", "schedule: interleaved, chunks: 2", "schedule: varuna",
+        "schedule: chimera", "schedule: 1f1b, zero: 3",
+    };
+    static const char *const recompute[] = {"none", "selective", "full"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(options); i++)
+        for (size_t k = 0; k < COUNT(recompute); k++) {
+            struct simulated simulated;
+            char *text = NULL;
+            size_t size;
+            FILE *out = open_memstream(&text, &size);
+            double first[8], last[8], most[8] = {0};
+
+            simulate(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
+                     recompute[k], options[i]);
+            memory_write(&simulated.run, out);
+            fclose(out);
+            for (char *line = strchr(text, '\n') + 1, seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
+                int rank;
+                double bytes;
+
+                assert_int_equal(sscanf(line, "%d %*s %lf", &rank, &bytes), 2);
+                assert_true(rank < simulated.run.metrics.nranks && rank < 8);
+                first[rank] = seen[rank] ? first[rank] : bytes;
+                seen[rank] = 1;
+                most[rank] = fmax(most[rank], bytes);
+                last[rank] = bytes;
+            }
+            for (int r = 0; r < simulated.run.metrics.nranks; r++) {
+                expect_near("peak", most[r], simulated.run.metrics.ranks[r].peak_memory, simulated.text);
+                expect_near("end", last[r], first[r], simulated.text);
+            }
+            free(text);
+            simulated_release(&simulated);
+        }
+}
+
+/* A share f of what the allocator holds is lost: the rest is what is used. The context stands outside. */
+static void test_allowances(void **state)
+{
+    static const struct { const char *keys; double lost, context; } cases[] = {
+        {"fragmentation: 0", 0, 1024 + 544 + 688}, {"fragmentation: 0.3", 0.3, 1024 + 544 + 688},
+        {"enforce: true", 0.075, 1024 + 544 + 688}, {"context: 100 MiB, fragmentation: 0.15", 0.15, 100},
+        {"context: 0 B", 0.075, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+        const double *held;
+        double allocated;
+
+        simulate(&simulated, "%smemory: {%s}\nstrategy: {pipeline: 2, data: 4}\n", little, cases[i].keys);
+        held = peak_of(&simulated, 1);
+        expect_near("context", held[MEMORY_CONTEXT], cases[i].context * 1048576, simulated.text);
+        allocated = simulated.run.metrics.ranks[1].peak_memory - held[MEMORY_CONTEXT];
+        expect_near("lost", held[MEMORY_FRAGMENTATION], cases[i].lost * allocated, simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* Bytes that stand beside the states for communication's sake. */
+static void test_buffers(void **state)
+{
+    static const struct { const char *strategy, *memory; double parameters, bytes; } cases[] = {
+        {"data: 8", "bucket_copies: true", 2, 0},          {"data: 1", "bucket_copies: true", 0, 0},
+        {"data: 8", "gradients: fp32, bucket_copies: true", 4, 0},
+        {"data: 8", "fused_gradients: true", 4, 0},        {"data: 4, zero: 1", "fused_gradients: true", 1, 0},
+        {"data: 8, zero: 2, bucket: 3 KiB, first_bucket: 1 KiB", "precision: fp32", 0, 3072},
+        {"data: 4, data_parallel: parameter-server", "precision: fp32", 4, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "%smemory: {%s}\nstrategy: {%s}\n", little, cases[i].memory, cases[i].strategy);
+        expect_near("buffers", peak_of(&simulated, 0)[MEMORY_BUFFERS],
+                    cases[i].parameters * simulated.run.stages[0].parameters + cases[i].bytes, simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* Hu et al. 2021: rank x (in + out) parameters an adapted product; only they have gradients and states. The gradients
+ * of frozen weights are not computed: of three times the forward, one is left out but for the attention core. */
+static void test_lora(void **state)
+{
+    static const struct { const char *targets; double widths; } cases[] = {     /* in + out, in hidden */
+        {"[qkv]", 4}, {"[projection]", 2}, {"[qkv, projection]", 6}, {"[mlp-up, mlp-down]", 10},
+        {"[qkv, projection, mlp-up, mlp-down]", 16},
+    };
+    struct simulated full;
+
+    (void)state;
+    simulate(&full, "%sstrategy: {data: 2}\n", little);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const double rank = 4, trained = LAYERS * rank * HIDDEN * cases[i].widths;
+        struct simulated simulated;
+        const double *held;
+        double samples, core;
+
+        simulate(&simulated, "%sstrategy: {data: 2}\nmemory: {lora: {rank: 4, targets: %s}}\n", little,
+                 cases[i].targets);
+        held = peak_of(&simulated, 0);
+        expect_near("trained", simulated.run.stages[0].parameters, trained, simulated.text);
+        expect_near("frozen", simulated.run.stages[0].frozen, full.run.stages[0].parameters, simulated.text);
+        expect_near("weights", held[MEMORY_PARAMETERS], 2 * (trained + full.run.stages[0].parameters), simulated.text);
+        expect_near("gradients", held[MEMORY_GRADIENTS], 2 * trained, simulated.text);
+        expect_near("states", held[MEMORY_OPTIMIZER], 12 * trained, simulated.text);
+        expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, 2 * trained, simulated.text);
+        if (i + 1 < COUNT(cases))        /* with every product adapted, the inputs of all are kept */
+            assert_true(simulated.run.metrics.ranks[0].peak_activation < full.run.metrics.ranks[0].peak_activation);
+        samples = simulated.run.metrics.samples;
+        core = 4.0 * SEQUENCE * SEQUENCE * HIDDEN * LAYERS;
+        expect_near("flop", simulated.run.metrics.model_flop,
+                    (full.run.metrics.model_flop - samples * 3 * core) * 2 / 3 + samples * 3 * core +
+                        samples * SEQUENCE * 6 * trained, simulated.text);
+        simulated_release(&simulated);
+    }
+    simulated_release(&full);
+}
+
+/* LoRA composes: pipelines (with a frozen tied copy), tensor and sequence parallelism, ZeRO 3, recomputation. */
+static void test_lora_composes(void **state)
+{
+    static const char *const strategies[] = {
+        "pipeline: 2, data: 2", "tensor: 2, data: 2", "tensor: 4, sequence_parallel: true, data: 1", "data: 4, zero: 3",
+        "data: 4, zero: 1",
+    };
+    static const char *const recompute[] = {"none", "selective", "full"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(strategies); i++)
+        for (size_t k = 0; k < COUNT(recompute); k++) {
+            struct simulated simulated;
+
+            simulate(&simulated, "%smemory: {recompute: %s, lora: {rank: 4}}\nstrategy: {%s}\n", little, recompute[k],
+                     strategies[i]);
+            assert_true(simulated.run.metrics.iteration_time > 0);
+            assert_true(simulated.run.metrics.memory.bytes[MEMORY_GRADIENTS] * 20 <
+                        simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS]);
+            simulated_release(&simulated);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_zero_paper),  cmocka_unit_test(test_korthikanti),     cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace),       cmocka_unit_test(test_over_time),
+        cmocka_unit_test(test_allowances),  cmocka_unit_test(test_buffers),         cmocka_unit_test(test_lora),
+        cmocka_unit_test(test_lora_composes),
+    };
+
+    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}
