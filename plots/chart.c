@@ -17,16 +17,19 @@ static const struct {
     [TONE_PACK] = {"0xb39ddb", "0x000000"},
     [TONE_UPDATE] = {"0x666666", "0xffffff"},
     [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
+    [TONE_HOST] = {"0xe0a030", "0x000000"},
 };
 
 const char *const tone_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update", "communication", NULL,
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update", "communication",
+    "host", NULL,
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 
 int tone_of(const char *kind)
 {
     static const char *const moves[] = {"activation", "gradient", "sync", "weights"};
+    static const char *const hosts[] = {"offload", "prefetch", "host-update"};
 
     for (int i = 0; i < TONE_COMMUNICATION; i++)
         if (strcmp(kind, tone_names[i]) == 0)
@@ -34,6 +37,9 @@ int tone_of(const char *kind)
     for (size_t i = 0; i < COUNT(moves); i++)
         if (strcmp(kind, moves[i]) == 0)
             return TONE_COMMUNICATION;
+    for (size_t i = 0; i < COUNT(hosts); i++)
+        if (strcmp(kind, hosts[i]) == 0)
+            return TONE_HOST;
     return -1;
 }
 

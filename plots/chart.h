@@ -33,6 +33,7 @@ int utilization_draw(struct chart *chart);
 enum tone {
     TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_PACK, TONE_UPDATE,
     TONE_COMMUNICATION,      /* activations, gradients and collectives alike */
+    TONE_HOST,               /* copies to the host and back, and what it computes */
     TONE_COUNT
 };
 extern const char *const tone_names[];               /* "forward", ...; ends in NULL */

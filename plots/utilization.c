@@ -10,11 +10,11 @@
 enum { COLUMNS = 700 };              /* windows narrower than one of so many columns are averaged */
 
 /* t0, t1, a column a tone, idle. */
-enum { START, END, FIRST, IDLE = FIRST + TONE_COUNT, WANTED };
+enum { START, END, FIRST, IDLE = FIRST + TONE_HOST, WANTED };
 
 struct window {
     double start, end;
-    double share[TONE_COUNT];
+    double share[TONE_HOST];
 };
 struct windows { struct window *items; size_t count, capacity; };
 
@@ -86,7 +86,7 @@ static void merge(struct windows *windows, double column)
             windows->items[++kept] = *next;
             continue;
         }
-        for (int k = 0; k < TONE_COUNT; k++)
+        for (int k = 0; k < TONE_HOST; k++)
             last->share[k] = (last->share[k] * old + next->share[k] * more) / (next->end - last->start);
         last->end = next->end;
     }
@@ -99,7 +99,7 @@ static void write_data(const struct chart *chart, const struct windows *windows)
     double after = 0;
 
     fputs("time", chart->data);
-    for (int k = 0; k < TONE_COUNT; k++)
+    for (int k = 0; k < TONE_HOST; k++)
         fprintf(chart->data, "\t%s", tone_names[k]);
     fputs("\n", chart->data);
     for (size_t i = 0; i < windows->count; i++) {
@@ -108,7 +108,7 @@ static void write_data(const struct chart *chart, const struct windows *windows)
 
         for (int point = hole ? -2 : 0; point < 2; point++) {
             fprintf(chart->data, "%.15g", point == -2 ? after : point == 1 ? window->end : window->start);
-            for (int k = 0; k < TONE_COUNT; k++)
+            for (int k = 0; k < TONE_HOST; k++)
                 fprintf(chart->data, "\t%.10g", point < 0 ? 0 : window->share[k]);
             fputs("\n", chart->data);
         }
@@ -123,11 +123,11 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
     fputs("\n# columns: 1 time; 2 and on: the share of each kind, in the order of their colours.\n"
           "# Areas are drawn from 0 to the sum so far, the highest first.\n"
           "plot \\\n", out);
-    for (int k = TONE_COUNT - 1; k >= 0; k--)
+    for (int k = TONE_HOST - 1; k >= 0; k--)
         if (layout->tones[k])
             fprintf(out, "    data using (unit*$1):(100*sum [i = 2:%d] column(i)) with filledcurves y1=0 \\\n"
                          "        fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, \\\n", k + 2, k);
-    for (int k = 0; k < TONE_COUNT; k++)
+    for (int k = 0; k < TONE_HOST; k++)
         if (layout->tones[k])
             fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
                     tone_names[k]);
@@ -146,7 +146,7 @@ static void write_script(const struct chart *chart, const struct windows *window
     FILE *out = chart->script;
 
     for (size_t i = 0; i < windows->count; i++)
-        for (int k = 0; k < TONE_COUNT; k++)
+        for (int k = 0; k < TONE_HOST; k++)
             layout.tones[k] |= windows->items[i].share[k] > 0;
     layout.top = layout_top(&layout);
     script_begin(chart, &layout);
@@ -168,7 +168,7 @@ int utilization_draw(struct chart *chart)
     struct tsv tsv = {0};
     int failed;
 
-    for (int k = 0; k < TONE_COUNT; k++)
+    for (int k = 0; k < TONE_HOST; k++)
         columns[FIRST + k] = tone_names[k];
     failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/utilization.tsv", chart->dir), columns, chart->err) ||
              read_windows(&windows, &tsv, chart->err) || chart_open(chart);

@@ -127,10 +127,20 @@ static void consider(struct draft *best, struct draft *trial)
     *trial = worse;
 }
 
+/* The largest part that may come back while another one is in use. */
+static double coming_room(const struct planner *planner)
+{
+    double largest = 0;
+
+    for (int l = 0; l < planner->offloaded; l++)
+        largest = fmax(largest, fmax(planner->layers[l].input, rest_of(&planner->layers[l])));
+    return largest;
+}
+
 /* One micro-batch has all the memory: a little more than there is, then less, because sizes were rounded. */
 static void plan_alone(struct planner *planner, double memory, struct draft *best, struct draft *trial)
 {
-    int most = (int)floor(memory / planner->slot + 0.5) + planner->rounding;
+    int most = (int)floor(fmax(memory - coming_room(planner), 0) / planner->slot + 0.5) + planner->rounding;
 
     chain_first(planner, 0, most);
     for (int budget = most; budget >= 0 && budget > most - 4 * planner->rounding; budget--) {
@@ -169,13 +179,13 @@ static void plan_memory(struct planner *planner, double memory, int in_flight, s
     else
         plan_shared(planner, memory, in_flight, best, trial);
 }
-/* What is on its way to the host or back takes room too: two of the largest parts. */
+/* What is on its way to the host or back takes room too: all of a layer, twice. */
 static double moving_room(const struct planner *planner)
 {
     double largest = 0;
 
     for (int l = 0; l < planner->n; l++)
-        largest = fmax(largest, fmax(planner->layers[l].input, rest_of(&planner->layers[l])));
+        largest = fmax(largest, planner->layers[l].input + rest_of(&planner->layers[l]));
     return 2 * largest;
 }
 
@@ -243,6 +253,7 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
     rc = isinf(best.duration) ? -1 : 0;
     if (!rc) {
         *plan = best.plan;
+        plan->moving = plan->offloaded > 0 ? moving_room(&planner) : 0;
         plan->kept = ARENA_ARRAY(arena, struct chain_kept, count);
         plan->steps = ARENA_ARRAY(arena, struct chain_step, plan->nsteps);
         memcpy(plan->kept, best.plan.kept, count * sizeof *plan->kept);

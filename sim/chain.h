@@ -44,6 +44,7 @@ struct chain_plan {
     double held;                 /* B on the GPU from a micro-batch's forward to its backward */
     double working;              /* B on top of that, at most, while its backward runs */
     double offloaded;            /* B to the host and back, a micro-batch */
+    double moving;               /* B of what is on its way to the host or back, at most */
 };
 
 /* Plans the chain; everything lives in the arena. Returns -1 where not even computing everything again (and offloading

@@ -81,6 +81,11 @@ double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind
     return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
 }
 
+double cluster_host_bandwidth(const struct cluster *cluster)
+{
+    return cluster->host.bandwidth * cluster->host.efficiency;
+}
+
 double cluster_mesh_share(const struct cluster *cluster, int gpus)
 {
     const struct mesh *meshes = cluster->inside.meshes.items;

@@ -47,6 +47,14 @@ struct cluster {
             double oversubscription; /* a leaf's NIC bandwidth over its uplink bandwidth, >= 1; 1 when nonblocking */
         } topology;
     } network;
+    struct host {
+        const struct node *node;
+        double bandwidth;            /* B/s per GPU and direction while all GPUs of a node move data; NaN: not known */
+        double latency;              /* s of a copy */
+        double efficiency;           /* achievable share of the bandwidth */
+        double memory;               /* B of a node; NaN: not known, and then never too little */
+        double update;               /* parameters/s that the CPUs of a node update with Adam; NaN: not known */
+    } host;
     bool ideal;                      /* zero latency, infinite bandwidth */
     const struct communication_spec *communication_spec;     /* NULL: not given */
     const struct communication *communication;       /* filled by cluster_load; NULL: latency + bytes / bandwidth */
@@ -77,6 +85,8 @@ struct route {
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
 /* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* What a copy to the host or back gets of its link; INFINITY: it costs nothing but its latency. */
+double cluster_host_bandwidth(const struct cluster *cluster);
 /* The share of the bandwidth inside a node that rings of so many of its GPUs get: 1 but on a mesh. */
 double cluster_mesh_share(const struct cluster *cluster, int gpus);
 /* What sending from one GPU to another costs beside the route, as struct op's delay and overhead. */

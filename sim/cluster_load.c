@@ -100,6 +100,28 @@ static const struct table network_table = {
     .node_offset = offsetof(struct network, node),
 };
 
+static const struct field host_fields[] = {
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct host, bandwidth), .brief = "per GPU and direction while all GPUs of a node move data"},
+    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct host, latency),
+     .brief = "of a copy"},
+    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct host, efficiency), .fallback = "1", .brief = "share of the bandwidth that copies get"},
+    {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .offset = offsetof(struct host, memory), .brief = "of a node; left out: enough"},
+    {.key = "update", .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
+     .offset = offsetof(struct host, update), .brief = "parameters a second that the CPUs of a node update with Adam"},
+};
+
+static const struct table host_table = {
+    .name = "host",
+    .brief = "what offloading uses: the links to the host, its memory and its CPUs",
+    .fields = host_fields,
+    .count = COUNT(host_fields),
+    .size = sizeof(struct host),
+    .node_offset = offsetof(struct host, node),
+};
+
 static const struct field cluster_fields[] = {
     {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
      .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
@@ -114,6 +136,8 @@ static const struct field cluster_fields[] = {
      .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
     {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
      .brief = "between nodes; not needed for nodes: 1"},
+    {.key = "host", .kind = FIELD_RECORD, .table = &host_table, .offset = offsetof(struct cluster, host),
+     .brief = "host memory and the links to it; not needed where nothing is offloaded"},
     {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
      .offset = offsetof(struct cluster, communication_spec),
      .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
@@ -315,6 +339,8 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
 {
     int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err);
 
+    status |= check_link(cluster, &host_table, &cluster->host, NULL, &cluster->host.bandwidth, &cluster->host.latency,
+                         err);
     if (cluster->ideal)
         return check_ideal(cluster, err) | status;
     const char *pairs = NULL, *nodes = NULL;

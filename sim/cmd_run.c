@@ -35,6 +35,8 @@ static void print_breakdown(const struct metrics *m, FILE *out)
         if (m->compute[what] > 0)
             line(out, op_what_names[what], UNIT_TIME, m->compute[what], "");
     line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
+    if (m->exposed_offload > 0)
+        line(out, "exposed offload", UNIT_TIME, m->exposed_offload, "");
     line(out, "bubble", UNIT_TIME, m->bubble, "");
 }
 

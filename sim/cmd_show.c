@@ -2,6 +2,7 @@
 
 #include "cmd.h"
 #include "figure.h"
+#include "stage_plan.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
 static const char *const options[] = {
@@ -9,9 +10,21 @@ static const char *const options[] = {
     [OPT_MEMORY] = "--memory", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
 };
 
+/* What the first forward leaves of every layer, a letter each. */
+static void show_plan(const struct stage_plan *plan, FILE *out)
+{
+    fputs("  ", out);
+    for (size_t l = 0; l < plan->count; l++) {
+        const struct chain_kept *kept = &plan->chain.kept[l];
+
+        fputc(kept->rest ? (kept->rest_offloaded ? 'O' : 'K') : !kept->input ? '.' : kept->input_offloaded ? 'o' : 'k',
+              out);
+    }
+}
+
 static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
 {
-    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0;
+    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
     char text[6][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
@@ -21,21 +34,33 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
         fprintf(out, "%s parameters, of which a token meets %s\n\n",
                 unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),
                 unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
-    fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s\n", "stage", layers ? " layers" : "", "parameters",
-            "forward", "backward", "recompute", "activations", "boundary");
+    fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
+            "forward", "backward", "recompute", "activations", "boundary",
+            plans ? "    offloaded  layer by layer" : "");
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
-        fprintf(out, " %12s %12s %12s %12s %12s %12s\n",
+        double recompute = stage->plan ? stage->plan->chain.recompute : again ? stage->work[RECOMPUTE].seconds : 0;
+        double held = stage->plan ? stage->plan->chain.held : again ? stage->checkpoint : stage->activation;
+
+        fprintf(out, " %12s %12s %12s %12s %12s %12s",
                 unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
                 unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
                 unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
-                unit_format_short(UNIT_TIME, again ? stage->work[RECOMPUTE].seconds : 0, text[3], 48),
-                unit_format_short(UNIT_BYTES, again ? stage->checkpoint : stage->activation, text[4], 48),
+                unit_format_short(UNIT_TIME, recompute, text[3], 48),
+                unit_format_short(UNIT_BYTES, held, text[4], 48),
                 unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
+        if (stage->plan) {
+            fprintf(out, " %12s", unit_format_short(UNIT_BYTES, stage->plan->chain.offloaded, text[0], 48));
+            show_plan(stage->plan, out);
+        }
+        fputc('\n', out);
     }
     fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+    if (plans)
+        fputs("layer by layer, in the order of the forward: K keeps all, k its input alone, O and o the same in host "
+              "memory, . nothing: it is computed again\n", out);
 }
 
 /* A line a rank, a column a kind that any of them holds. */

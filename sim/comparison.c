@@ -7,16 +7,22 @@
 enum { MICRO_MAX = 1 << 20 };
 
 /* Whether micro-batches of so many samples fit, as many of them as before: memory follows from the order alone, so the
- * engine without a network tells it. */
+ * engine without a network tells it; or the planner, that no plan of the layers fits. */
 static int fits(struct scenario *scenario, int micro, bool *does, struct error *err)
 {
+    struct error own = {0};
     struct run run;
     int rc;
 
     scenario->batch.micro = micro;
     scenario->batch.global = micro * scenario->strategy.data * scenario->plan.micro_batches;
-    rc = run_simulate(&run, scenario, err);
-    *does = run.metrics.peak_memory <= memory_limit(scenario);
+    rc = run_simulate(&run, scenario, scenario_by_layers(scenario) ? &own : err);
+    *does = !rc && run.metrics.peak_memory <= memory_limit(scenario);
+    if (rc && own.count && error_exit_code(&own) == EXIT_INFEASIBLE)
+        rc = 0;
+    else if (own.count)
+        rc = error_add(err, own.messages[0].code, own.messages[0].loc, "%s", own.messages[0].text);
+    error_release(&own);
     run_release(&run);
     return rc;
 }

@@ -60,17 +60,20 @@ static int list_parse(const struct reading *reading, const struct field *field, 
 {
     const size_t size = field->kind == FIELD_LIST ? field->table->size : sizeof(int);
     const struct node *const *items = (const struct node *const *)node->items;
-    bool lone = node->kind == NODE_MAPPING ||
-                (node->kind == NODE_SCALAR && !node_is_null(node) && field->table && field->table->shorthand);
+    bool scalar = node->kind == NODE_SCALAR && !node_is_null(node);
+    bool lone = field->kind == FIELD_CHOICES ? scalar : node->kind == NODE_MAPPING ||
+                (scalar && field->table && field->table->shorthand);
     int result = 0;
 
     list->node = node;
     list->count = node->count;
-    if (field->single && field->kind == FIELD_LIST && lone) {
+    if (field->single && lone) {
         items = &node;
         list->count = 1;
     } else if (node->kind != NODE_SEQUENCE) {
-        return reading_unexpected(reading, node, field->key, field->single ? "a mapping or a list" : "a list");
+        return reading_unexpected(reading, node, field->key,
+                                  !field->single ? "a list" :
+                                  field->kind == FIELD_CHOICES ? "a name or a list" : "a mapping or a list");
     }
     list->items = arena_alloc(reading->arena, list->count * size);
     for (size_t i = 0; i < list->count; i++) {

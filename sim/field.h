@@ -45,7 +45,7 @@ struct field {
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
-    bool single;                /* LIST: a lone mapping stands for a sequence of one */
+    bool single;                /* LIST, CHOICES: a lone mapping or name stands for a sequence of one */
     /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump
      * alone. Not called for what is left out and has no default: that stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);

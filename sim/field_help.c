@@ -27,7 +27,7 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     case FIELD_CHOICE:
         return field->choice ? "a name" : arena_printf(arena, "one of %s", choices_text(arena, field));
     case FIELD_CHOICES:
-        return arena_printf(arena, "a list of %s", choices_text(arena, field));
+        return arena_printf(arena, "%sa list of %s", field->single ? "one, or " : "", choices_text(arena, field));
     case FIELD_INTS:
         bounds = bounds_text(arena, field);
         return bounds ? arena_printf(arena, "a list of integers, %s", bounds) : "a list of integers";

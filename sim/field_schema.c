@@ -95,6 +95,8 @@ static struct node *list_schema(struct arena *arena, const struct field *field, 
     node_put(arena, schema, "items", field->kind == FIELD_CHOICES ? choice_schema(arena, field)
                                      : field->kind == FIELD_INTS  ? number_schema(arena, field)
                                                                   : object_schema(arena, field->table, depth + 1));
+    if (field->kind == FIELD_CHOICES && field->single)
+        return combine(arena, "anyOf", schema, choice_schema(arena, field));
     if (field->kind == FIELD_LIST && field->single)
         return combine(arena, "anyOf", schema, object_schema(arena, field->table, depth + 1));
     return schema;

@@ -160,11 +160,9 @@ static int read_row(struct reader *reader)
 
 static int read_line(struct reader *reader)
 {
-    size_t blank = strspn(reader->text, " \t\r");
-
     reader->text[strcspn(reader->text, "\r")] = 0;
     reader->at = reader->text;
-    if (!reader->text[blank])
+    if (!reader->text[strspn(reader->text, " \t")])
         return 0;
     return reader->text[0] == '#' ? read_comment(reader) : read_row(reader);
 }

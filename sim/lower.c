@@ -1,4 +1,5 @@
 #include "lower_internal.h"
+#include "stage_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -100,6 +101,8 @@ static void make_lanes(struct lowering *lowering)
             lowering->previous_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
         }
     }
+    if (scenario_by_layers(lowering->scenario))
+        make_host_lanes(lowering);
 }
 
 static double tensors_of(const struct stage *stage)
@@ -144,17 +147,29 @@ static double count_messages(const struct scenario *scenario, const struct stage
     return messages * channels * flows * updates;
 }
 
+/* About how many operations the works of so many replicas are. */
+static double count_works(const struct scenario *scenario, const struct stage *stages, int replicas)
+{
+    const struct plan *plan = &scenario->plan;
+    double each = 4, works = (double)replicas * plan_global_stages(plan) * plan->micro_batches * plan->batches *
+                             scenario->strategy.local_steps;
+
+    for (int s = 0; s < plan_global_stages(plan); s++)
+        if (stages[s].plan)
+            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->chain.nsteps));
+    return each * works;
+}
+
 /* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
  * never durations where all-reduces of different stages would meet on the same links. */
-static void choose_mode(const struct scenario *scenario, double messages, enum lower_what what, struct lowered *lowered)
+static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
+                        enum lower_what what, struct lowered *lowered)
 {
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
     int replicas = scenario_replicas(scenario);
-    double work = 4.0 * replicas * spec->pipeline * plan->chunks * plan->micro_batches * plan->batches *
-                  spec->local_steps;
-    bool few = work <= FEW_WORKS && messages <= FEW_MESSAGES;
+    bool few = count_works(scenario, stages, replicas) <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
     lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
@@ -170,12 +185,11 @@ static void choose_mode(const struct scenario *scenario, double messages, enum l
 }
 
 /* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
-static int check_operations(const struct scenario *scenario, double messages, const struct lowered *lowered,
-                            struct error *err)
+static int check_operations(const struct scenario *scenario, const struct stage *stages, double messages,
+                            const struct lowered *lowered, struct error *err)
 {
     enum { MOST = 1 << 26 };
-    double work = 4.0 * lowered->replicas * plan_global_stages(&scenario->plan) * scenario->plan.micro_batches *
-                  scenario->plan.batches * scenario->strategy.local_steps;
+    double work = count_works(scenario, stages, lowered->replicas);
 
     if (lowered->measured)
         messages = 0;
@@ -211,7 +225,7 @@ static void allocate(struct lowering *lowering)
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, false};
+        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, NULL, false};
     lowering->rows = rows_build(lowering->scenario);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
@@ -236,7 +250,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (4 + 2 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
+                                    (6 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }
@@ -245,8 +259,10 @@ static void lowering_release(struct lowering *lowering)
 {
     for (int s = 0; s < plan_global_stages(lowering->plan); s++)
         free(lowering->buckets[s].items);
-    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++)
+    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->holders[i].ready.items);
+        free(lowering->holders[i].sums.items);
+    }
     rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }
@@ -265,8 +281,8 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
         lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
-    choose_mode(scenario, messages, what, lowered);
-    if (check_operations(scenario, messages, lowered, err))
+    choose_mode(scenario, stages, messages, what, lowered);
+    if (check_operations(scenario, stages, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     lowering.coupled = coupled_replicas(&lowering);

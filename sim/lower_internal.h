@@ -10,6 +10,7 @@
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
     struct compressed sum;   /* the exchanges that sum them */
+    double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
     bool experts;            /* gradients of experts, which fewer replicas share */
 };
@@ -27,6 +28,7 @@ struct cell {
     uint32_t forwarded, recomputed, backwarded;
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     bool recomputes;                 /* the row recomputes it */
+    uint32_t *moved;                 /* a layer: the copy of its activations to the host; NULL: none has gone */
     bool split;                      /* its backward for the weights comes later */
 };
 
@@ -40,9 +42,20 @@ struct holder {
     uint32_t updated;                /* the last update */
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
     uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
+    uint32_t *layers;                /* a slice: after what its gradients were last complete; offload: optimizer */
+    struct { uint32_t *items; size_t count, capacity; } sums;    /* and the ends of its all-reduces, a bucket and flow */
     uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
     uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
     int nawaited;
+};
+
+/* A rank's lanes to its host. */
+struct rank_host {
+    uint32_t to, from, cpu;          /* lanes */
+    uint32_t out[2];                 /* the last two copies of activations to the host */
+    const struct slice *loaded;      /* the layer whose weights came last, by `fetched` */
+    uint32_t fetched;
+    uint32_t before;                 /* the operation before the last one on the compute lane */
 };
 
 struct lowering {
@@ -69,6 +82,7 @@ struct lowering {
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
     struct arrival *sent;            /* [2 program ranks + up]: boundaries that a rank's next work waits for */
     int channels;                    /* of gradient all-reduces */
     int coupled;                     /* replicas, one after another, that exchange within their works */
@@ -163,6 +177,19 @@ bool zero_applies(const struct lowering *lowering);
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
                    const struct waits *waits);
 
+/* lower_layers.c: a cell of a stage with a plan, layer by layer. */
+void make_host_lanes(struct lowering *lowering);
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
+                     const struct waits *waits);
+/* A copy to or from the host after those of `after` that are not NO_OP; `op` says whose it is and what memory it takes
+ * or frees. */
+uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                   const uint32_t *after, size_t count);
+
+/* lower_host.c: the host's update of a chunk, after which its weights are there; NO_OP: it has none. And the copy of a
+ * rank's updated weights to the host, where they wait there. */
+uint32_t host_update(struct lowering *lowering, int prank, int chunk);
+void host_store_weights(struct lowering *lowering, int prank, uint32_t after);
 /* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
  * has not come to it. */
 bool replicates(const struct lowering *lowering);

@@ -6,10 +6,9 @@
 /* How many hold the stage: all of it but its experts, or the same experts. */
 static int count_holders(const struct lowering *lowering, int stage, bool experts)
 {
-    const struct scenario *scenario = lowering->scenario;
+    int all = scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage);
 
-    return scenario_replicas(scenario) * plan_holders(lowering->plan, stage) /
-           (experts ? scenario->strategy.expert : 1);
+    return experts ? all / lowering->scenario->strategy.expert : all;
 }
 
 /* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
@@ -17,8 +16,8 @@ static void close_bucket(struct lowering *lowering, int stage, bool experts, str
 {
     if (pile->values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)), .slice = slice,
-            .experts = experts,
+            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)),
+            .values = pile->values, .slice = slice, .experts = experts,
         };
     *pile = (struct pile){0};
 }
@@ -89,6 +88,15 @@ static void pack_holders(struct sync *sync, double seconds)
         }));
 }
 
+/* Without buckets the sums begin when a rank has computed all that comes before its update, not when each of its chunks
+ * is complete (Megatron-LM sums gradients after the pipeline's flush). ZeRO 2 scatters those of every micro-batch. */
+static bool after_flush(const struct lowering *lowering)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+
+    return spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->zero != 2;
+}
+
 /* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
  * and, once an iteration, of every share between those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient
  * synchronization). */
@@ -101,7 +109,8 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
 
     sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
     for (int i = 0; i < sync.here; i++)
-        sync_ready(&sync, i, sync_holder(&sync, i)->ready.items[at]);
+        sync_ready(&sync, i, after_flush(lowering) ? lowering->latest[sync.ranks[i]]
+                                                   : sync_holder(&sync, i)->ready.items[at]);
     rc = exchange_leg(&sync, &bucket->sum.legs[0]);
     sync_release(&sync);
     if (rc || !hybrid || !last)
@@ -116,6 +125,21 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     return rc;
 }
 
+/* For the host's update: the ends of a bucket's sum on all holders. */
+static int note_sum(struct lowering *lowering, int stage)
+{
+    struct sync sync;
+
+    if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
+        return 0;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int i = 0; i < sync.here; i++)
+        for (int t = 0; t < lowering->program->flows; t++)
+            *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
+    sync_release(&sync);
+    return 0;
+}
+
 /* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
  * between exchanges and after the last, in the buckets' order. */
 static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool last)
@@ -125,7 +149,8 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
     int rc = 0;
 
     for (size_t b = 0; !rc && b < buckets->count; b++)
-        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last) ||
+             note_sum(lowering, stage);
     if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
         return rc;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
@@ -155,23 +180,23 @@ static bool at_update(const struct lowering *lowering, int program_rank)
     return row->items[lowering->cursor[program_rank]].kind == UPDATE;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; with
- * compression, whose kernels come after them on the ranks' lanes, all before their updates. */
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before their
+ * updates, where a sum waits for that, and with compression, whose kernels come after them on the ranks' lanes. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
-    bool compressed = lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
-    struct sync sync;
+    bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
     bool complete = true;
+    struct sync sync;
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
-        complete &= sync_holder(&sync, i)->completed >= count && (!compressed || at_update(lowering, sync.ranks[i]));
+        complete &= sync_holder(&sync, i)->completed >= count && (!late || at_update(lowering, sync.ranks[i]));
     if (complete && !lowering->summed[stage])
         lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
     for (int i = 0; complete && i < sync.here; i++)
-        lowering->summed[stage][i] = sync_holder(&sync, i)->complete;
+        lowering->summed[stage][i] = late ? lowering->latest[sync.ranks[i]] : sync_holder(&sync, i)->complete;
     sync_release(&sync);
     for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
         lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
@@ -241,6 +266,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
     int form = lowering->scenario->strategy.data_parallel;
     bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
+    bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
     uint32_t *deps = lowering->scratch, id = NO_OP;
     double seconds = 0;
     size_t ndeps = 0;
@@ -257,7 +283,11 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         const struct holder *holder = holder_of(lowering, prank, chunk);
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
-        if (updates_here)
+        uint32_t there = updates_here && hosted ? host_update(lowering, prank, chunk) : NO_OP;
+
+        if (there != NO_OP)
+            deps[ndeps++] = there;
+        else if (updates_here && !hosted)
             seconds += lowering->stages[stage].update;
         for (int t = 0; t < flows; t++) {
             if (holder->synced[t] != NO_OP)
@@ -279,6 +309,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         }, deps, ndeps);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
+    if (!scenario_hands_out_weights(lowering->scenario))
+        host_store_weights(lowering, prank, id != NO_OP ? id : lowering->latest[prank]);
     ++*updates;
     return true;
 }
@@ -342,7 +374,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
     double seconds = 0;
-    uint32_t *deps = lowering->scratch;
+    uint32_t *deps = lowering->scratch, id = holder_of(lowering, prank, 0)->updated;
     size_t ndeps = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
@@ -359,9 +391,10 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
     }
     /* the update is over when the rank has all weights again */
     if (ndeps > 0)
-        program_add(lowering->program, (struct op){
+        id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
         }, deps, ndeps);
+    host_store_weights(lowering, prank, id);
     return true;
 }

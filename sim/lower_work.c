@@ -285,6 +285,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
+    if (costs->plan)
+        return layers_work(lowering, here, work, completes, op, waits);
     if (replicates(lowering)) {
         replicated_memory(lowering, here, work, &op);
         return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);

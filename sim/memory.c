@@ -36,11 +36,25 @@ static double stage_states(const struct scenario *scenario, const struct stage *
     return bytes + trained * scenario_parameter_bytes(scenario).master;
 }
 
+/* Parameters of the two largest layers: one is computed while the other's weights come from the host. */
+static double two_largest(const struct stage *stage)
+{
+    double most = 0, second = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        double here = stage->slices[i].parameters + stage->slices[i].frozen;
+
+        second = fmax(second, fmin(most, here));
+        most = fmax(most, here);
+    }
+    return most + second;
+}
+
 /* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
 struct holding {
     double trained, weights;
     double trained_share, weights_share, states_share;
-    double gathered, layers, arrives, compression;
+    double gathered, fetched, layers, arrives, compression;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -64,6 +78,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         for (size_t i = 0; i < stage->nslices; i++)
             sum.layers = fmax(sum.layers, stage->slices[i].parameters +
                                           (i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0));
+        sum.fetched = fmax(sum.fetched, two_largest(stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
         if (at + 1 < plan_global_stages(plan))
@@ -127,49 +142,106 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     memory.bytes[MEMORY_GRADIENTS] =
         (zero >= 2 ? holding.trained_share : holding.trained) * each.gradients + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
+    if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
+        memory.bytes[MEMORY_PARAMETERS] = 0;
+        memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
+    }
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
     return memory;
 }
 
-static void add_fragmentation(struct memory *memory, const struct scenario *scenario)
+double memory_fragmentation(const struct scenario *scenario)
 {
     const double usual = 0.075;
-    double lost = scenario->memory.fragmentation, allocated = memory_total(memory) - memory->bytes[MEMORY_CONTEXT];
 
-    if (isnan(lost))
-        lost = model_is_timed(&scenario->model) ? 0 : usual;
+    if (!isnan(scenario->memory.fragmentation))
+        return scenario->memory.fragmentation;
+    return model_is_timed(&scenario->model) ? 0 : usual;
+}
+
+static void add_fragmentation(struct memory *memory, const struct scenario *scenario)
+{
+    double lost = memory_fragmentation(scenario), allocated = memory_total(memory) - memory->bytes[MEMORY_CONTEXT];
+
     memory->bytes[MEMORY_FRAGMENTATION] = allocated * lost / (1 - lost);
 }
 
-/* Memory is taken when an operation starts and freed when it ends; a rank's compute lane runs one after another, so one
- * walk tells. The peak is where kept activations and an operation's workspace are most together. */
+double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    struct holding holding = holding_of(scenario, stages, rank);
+    double bytes = 0;
+
+    if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
+        bytes += holding.weights * each.weights;
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        bytes += holding.states_share + holding.trained_share * each.gradients;
+    return bytes;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct memory_event *x = a, *y = b;
+
+    if (x->at < y->at || x->at > y->at)
+        return x->at < y->at ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return (int)x->ends - (int)y->ends;
+}
+
+struct memory_event *memory_events(const struct timeline *timeline, size_t *count)
+{
+    const struct program *program = timeline->program;
+    struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events);
+
+    uint32_t *order = timeline_order(timeline);
+
+    *count = 0;
+    for (uint32_t k = 0; k < program->ops.count; k++) {
+        const struct op *op = &program->ops.items[order[k]];
+
+        if (op->takes + op->workspace > 0)
+            events[(*count)++] = (struct memory_event){timeline->start[order[k]], order[k], k, false};
+        if (op->frees + op->workspace > 0)
+            events[(*count)++] = (struct memory_event){timeline->end[order[k]], order[k], k, true};
+    }
+    free(order);
+    qsort(events, *count, sizeof *events, by_time);
+    return events;
+}
+
+/* The peak is where what is kept and an operation's workspace are most together. */
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    uint32_t *order = timeline_order(timeline);
-    size_t ranks = (size_t)program->ranks;
+    size_t ranks = (size_t)program->ranks, count;
+    struct memory_event *events = memory_events(timeline, &count);
     struct memory_peak *peaks = xcalloc(ranks, sizeof *peaks);
     double *held = xcalloc(ranks, sizeof *held), *most = xcalloc(ranks, sizeof *most);
 
     for (size_t r = 0; r < ranks; r++)
         peaks[r].memory = memory_states(scenario, stages, (int)r);
-    for (size_t i = 0; i < program->ops.count; i++) {
-        const struct op *op = &program->ops.items[order[i]];
+    for (size_t i = 0; i < count; i++) {
+        const struct op *op = &program->ops.items[events[i].op];
         int r = program->lanes.items[op->lane].rank;
 
-        held[r] += op->takes;
+        held[r] += events[i].ends ? -op->frees : op->takes;
+        if (events[i].ends)
+            continue;
         peaks[r].activations = fmax(peaks[r].activations, held[r]);
         if (held[r] + op->workspace > most[r]) {
             most[r] = held[r] + op->workspace;
             peaks[r].memory.bytes[MEMORY_ACTIVATIONS] = held[r];
             peaks[r].memory.bytes[MEMORY_WORKSPACE] = op->workspace;
         }
-        held[r] -= op->frees;
     }
     for (size_t r = 0; r < ranks; r++)
         add_fragmentation(&peaks[r].memory, scenario);
-    free(order);
+    free(events);
     free(held);
     free(most);
     return peaks;
@@ -188,7 +260,5 @@ double memory_limit(const struct scenario *scenario)
 {
     if (!scenario->memory.enforce)
         return INFINITY;
-    if (!isnan(scenario->memory.limit))
-        return scenario->memory.limit;
-    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+    return scenario_room(scenario);
 }

@@ -50,6 +50,15 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 struct memory_peak { struct memory memory; double activations; };
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline);
+double memory_fragmentation(const struct scenario *scenario);    /* that share */
+/* B of weights, gradients and optimizer states that one GPU of a pipeline rank has in host memory: all that is
+ * offloaded, from ZeRO 1 on of the update the replica's share. */
+double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
+
+/* Takings and freeings in the order of time; at the same time in the order of timeline_order, so that what waits takes
+ * after what it waited for has freed. The caller frees it. */
+struct memory_event { double at; uint32_t op, order; bool ends; };
+struct memory_event *memory_events(const struct timeline *timeline, size_t *count);
 double memory_total(const struct memory *memory);
 
 /* What a GPU may hold; INFINITY where nothing is known or nothing enforced. */

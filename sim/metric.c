@@ -18,6 +18,8 @@ static const struct metric metrics[] = {
     METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
+    METRIC("exposed_offload_s", exposed_offload, 1, METRIC_TIME),
+    METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES),
     METRIC("forward_s", forward, 1, METRIC_TIME),
     METRIC("backward_s", backward, 1, METRIC_TIME),
     METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES),

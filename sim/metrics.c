@@ -9,7 +9,13 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* The dependency that ended last, of all or of those on compute lanes; NULL: there is none. */
+/* Whether it is one of the lanes between a GPU and its host. */
+static bool on_host(const struct lane *lane)
+{
+    return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
+}
+
+/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
 static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
 {
     const struct program *program = timeline->program;
@@ -18,7 +24,7 @@ static const struct op *latest(const struct timeline *timeline, const struct op 
     for (uint32_t d = 0; d < op->ndeps; d++) {
         const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
 
-        if (computed && program->lanes.items[dep->lane].kind != LANE_COMPUTE)
+        if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
             continue;
         if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
             last = dep;
@@ -30,6 +36,16 @@ static const struct op *latest(const struct timeline *timeline, const struct op 
 static double ended(const struct timeline *timeline, const struct op *op)
 {
     return op ? timeline->end[op - timeline->program->ops.items] : 0;
+}
+
+static bool waits_for_host(const struct timeline *timeline, const struct op *op)
+{
+    const struct program *program = timeline->program;
+
+    for (uint32_t d = 0; d < op->ndeps; d++)
+        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
+            return true;
+    return false;
 }
 
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
@@ -69,7 +85,10 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (start >= window->from && (start < window->to || !window->steady)) {
+        if (on_host(lane))
+            rank->offloaded += start >= window->from && (start < window->to || !window->steady) ?
+                               op->sent / window->updates : 0;
+        else if (start >= window->from && (start < window->to || !window->steady)) {
             rank->sent[op_payload(op->what)] +=
                 (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
             rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
@@ -77,6 +96,9 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         if (lane->kind != LANE_COMPUTE)
             continue;
         double from = reached[lane->rank], busy = within(window, start, end);
+        double ready = waits_for_host(timeline, op) ? later(from, ended(timeline, latest(timeline, op, false))) : start;
+        rank->exposed_offload += within(window, ready, start);
+        start = ready < start ? ready : start;
         double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
         since = since < start ? since : start;
         double communication = op->amount > 0 ? busy * op->communication / op->amount : 0;
@@ -193,6 +215,8 @@ static void averages(struct metrics *metrics)
         for (int what = 0; what < WHAT_COUNT; what++)
             metrics->compute[what] += rank->seconds[what] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
+        metrics->exposed_offload += rank->exposed_offload / n;
+        metrics->offload_bytes_per_gpu += rank->offloaded / n;
         metrics->bubble += rank->bubble / n;
         for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
             metrics->sent[payload] += rank->sent[payload] / n;
@@ -222,9 +246,10 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
             const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
+            struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
 
-            hardware += stage->work[work.kind].flop;
-            extrapolated += stage->work[work.kind].extrapolated;
+            hardware += stage->work[work.kind].flop + again.flop;
+            extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
         }
         for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
             extrapolated += updates * stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;

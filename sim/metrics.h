@@ -1,11 +1,12 @@
 /* metrics: the numbers of an iteration, each defined here and read off the timeline alone (and off what the model's
  * mathematics needs). Averages are over ranks; a rank is one pipeline stage of one replica.
  *
- * On its compute lane a rank is always in one of three states, so that for every rank, and for the averages,
- *     compute + exposed communication + bubble = iteration time:
+ * On its compute lane a rank is always in one of four states, so that for every rank, and for the averages,
+ *     compute + exposed communication + exposed offload + bubble = iteration time:
  * - compute: a kernel runs (forward, backward, recompute, update);
  * - exposed communication: a tensor-parallel collective inside a work runs, or the lane waits although what it waits
  *   for has been computed: its data is in flight, or queues behind other data (boundaries, gradient all-reduce);
+ * - exposed offload: it waits for its host (a copy or an update there) although all else it waits for is there;
  * - bubble: it waits for a pipeline neighbour to compute, or has finished before the iteration's end. */
 #ifndef DTSIM_METRICS_H
 #define DTSIM_METRICS_H
@@ -16,7 +17,9 @@
 struct rank_metrics {
     double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
     double exposed_communication;    /* s */
+    double exposed_offload;          /* s */
     double bubble;                   /* s */
+    double offloaded;                /* B by each GPU of the rank to the host and from there */
     double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B: the most that is kept for backwards */
     struct memory memory;            /* B, when the rank holds most */
@@ -48,6 +51,8 @@ struct metrics {
                                       * et al. 2023, section 4); NaN: asynchronous */
     double span_utilization;         /* mean compute / rank_span: 1 less the bubble rate of Qi et al., section 5.3 */
     double exposed_communication;    /* s, mean */
+    double exposed_offload;          /* s, mean */
+    double offload_bytes_per_gpu;    /* B to the host and back, mean over GPUs */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */

@@ -88,7 +88,7 @@ double model_parameters(const struct model *model);      /* whole; NaN for stage
 /* Of them, those that one token meets: all but the experts that it is not sent to. */
 double model_active_parameters(const struct model *model);
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
+enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL };
 
 /* Which formula says what a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: whatever a backward reads;

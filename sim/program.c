@@ -6,7 +6,8 @@
 
 const char *const op_what_names[] = {
     "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update",
-    "activation", "gradient", "sync", "weights", NULL,
+    "activation", "gradient", "sync", "weights",
+    "offload", "prefetch", "host-update", NULL,
 };
 _Static_assert(COUNT(op_what_names) == WHAT_COUNT + 1, "a name for every op_what");
 
@@ -32,7 +33,8 @@ enum payload op_payload(enum op_what what)
     return payloads[what];
 }
 
-const char *const lane_kind_names[] = {"compute", "send-next", "send-previous", "collective", NULL};
+const char *const lane_kind_names[] = {"compute", "send-next", "send-previous", "collective",
+                                       "to-host", "from-host", "host", NULL};
 _Static_assert(COUNT(lane_kind_names) == LANE_KIND_COUNT + 1, "a name for every lane_kind");
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index)

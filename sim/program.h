@@ -20,6 +20,9 @@ enum op_what {
     WHAT_GRADIENT,       /* their gradients to the previous stage */
     WHAT_SYNC,           /* a collective over replicas: their gradients */
     WHAT_WEIGHTS,        /* one that hands weights out, or gathers them */
+    WHAT_OFFLOAD,        /* to host memory */
+    WHAT_PREFETCH,       /* from host memory */
+    WHAT_HOST_UPDATE,    /* an update by the host */
     WHAT_COUNT
 };
 extern const char *const op_what_names[];        /* "forward", "backward", ... */
@@ -57,7 +60,10 @@ static inline double op_wire(const struct op *op)
     return op->amount * (1 + op->overhead);
 }
 
-enum lane_kind { LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_KIND_COUNT };
+enum lane_kind {
+    LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_TO_HOST, LANE_FROM_HOST, LANE_HOST,
+    LANE_KIND_COUNT
+};
 extern const char *const lane_kind_names[];
 struct lane {
     int rank;

@@ -59,6 +59,7 @@ json_t *breakdown_json(const struct metrics *metrics)
     for (int what = 0; what <= WHAT_UPDATE; what++)
         json_object_set_new(json, op_what_names[what], number(metrics->compute[what]));
     json_object_set_new(json, "exposed-communication", number(metrics->exposed_communication));
+    json_object_set_new(json, "exposed-offload", number(metrics->exposed_offload));
     json_object_set_new(json, "bubble", number(metrics->bubble));
     return json;
 }

@@ -20,6 +20,7 @@ enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, CO
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
 enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
+enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_WEIGHTS, OFFLOAD_OPTIMIZER };
 enum fold { FOLD_AUTO, FOLD_OFF };
 extern const char *const dimension_names[];
 extern const char *const recompute_names[];
@@ -81,6 +82,7 @@ struct scenario {
             int mode;                    /* enum recompute */
             int every;                   /* blocks a checkpoint, under full; 0: one */
         } recompute;
+        struct list offload;             /* of int, enum offload: what waits in host memory */
         struct lora *lora;               /* NULL: every weight is trained */
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
@@ -151,6 +153,13 @@ struct optimizer_states {
 };
 struct optimizer_states scenario_optimizer(const struct scenario *scenario);
 enum dtype scenario_dtype(const struct scenario *scenario);
+/* B that a GPU may hold: the limit, or its memory; INFINITY where neither is known. */
+double scenario_room(const struct scenario *scenario);
+bool scenario_offloads(const struct scenario *scenario, enum offload what);
+/* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */
+bool scenario_by_layers(const struct scenario *scenario);
+/* Whether what their activations do is planned for what a GPU may hold. */
+bool scenario_plans_memory(const struct scenario *scenario);
 /* What of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* Settles which costs are used and reads their profile. */

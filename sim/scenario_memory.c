@@ -56,6 +56,105 @@ static int check_every(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+bool scenario_offloads(const struct scenario *scenario, enum offload what)
+{
+    const struct list *list = &scenario->memory.offload;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (((const int *)list->items)[i] == (int)what)
+            return true;
+    return false;
+}
+
+double scenario_room(const struct scenario *scenario)
+{
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+}
+
+bool scenario_by_layers(const struct scenario *scenario)
+{
+    return scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL || scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) ||
+           scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
+}
+
+bool scenario_plans_memory(const struct scenario *scenario)
+{
+    int mode = scenario->memory.recompute.mode;
+
+    return mode == RECOMPUTE_OPTIMAL || (mode != RECOMPUTE_FULL && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
+}
+
+/* What needs the host: its links, and for an update there its rate. */
+static int check_host(const struct scenario *scenario, struct error *err)
+{
+    const struct host *host = &scenario->cluster.host;
+    struct loc loc = node_loc(scenario->memory.node, "offload");
+    int rc = 0;
+
+    if (scenario_offloads(scenario, OFFLOAD_NONE))
+        return scenario->memory.offload.count == 1 ? 0 :
+               error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
+    if (isnan(host->bandwidth))
+        rc = error_add(err, EXIT_INPUT, loc,
+                       "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
+                       "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(host->bandwidth) && isnan(host->update))
+        rc = error_add(err, EXIT_INPUT, loc,
+                       "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
+                       "for example 'host: {update: 4 B}', parameters a second of a node");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.optimizer != OPTIMIZER_ADAM)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
+                       "expected 'optimizer: adam'");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: does not go with a parameter server, which "
+                       "updates for all replicas; expected data_parallel ddp or synchronous");
+    return rc;
+}
+
+/* Layer by layer: what that does not go together with. */
+static int check_by_layers(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct memory_spec *memory = &scenario->memory;
+    bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
+    struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
+    const char *what = optimal ? "recompute: optimal" : "offload";
+    int rc = check_host(scenario, err);
+
+    if (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
+                       "replicas one by one as well; expected zero 0 to 2", what);
+    if (scenario->strategy.context * scenario->strategy.expert > 1)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
+                       "in every layer and would wait for one another's copies; expected both 1", what);
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
+                       "are copied anew for every forward", what);
+    if (plan_opportunistic(strategy, &scenario->plan))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
+                       "changes it", what, strategy->name);
+    if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
+        (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
+                       "sums of gradients; expected no compression, and local_steps: 1");
+    if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
+        !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
+                       "leave the GPU; expected activations alone", strategy->name);
+    if (memory->recompute.mode == RECOMPUTE_FULL && strategy->recompute != RECOMPUTE_WITH_GRADIENT)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with full recomputation under %s, which "
+                       "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", strategy->name);
+    if (memory->recompute.every > 1)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
+                       "'recompute: optimal'", memory->recompute.every);
+    if (scenario_plans_memory(scenario) && isinf(scenario_room(scenario)))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
+                       "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
+    return rc;
+}
+
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
@@ -65,6 +164,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
 
     if (memory->recompute.every > 0)
         rc = check_every(scenario, err);
+    if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
+        rc = -1;
     if (memory->lora && !scenario->model.transformer)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: needs a transformer; this model says nothing of its products");

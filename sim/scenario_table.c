@@ -11,7 +11,7 @@ static const char *const recompute_rule_names[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
     [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
 };
-const char *const recompute_names[] = {"none", "selective", "full", NULL};
+const char *const recompute_names[] = {"none", "selective", "full", "optimal", NULL};
 
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
 #define TABLE(text, help, record) \
@@ -262,7 +262,8 @@ static const struct table strategy_table = {
 #define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
 static const struct field recompute_spec_fields[] = {
     {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
-     .brief = "none; the attention core (selective); or everything but the inputs of blocks (full)"},
+     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or the least that "
+              "makes a micro-batch fit (optimal)"},
     {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
      .brief = "under full: keep the input of every so many-th block only; left out: of each"},
 };
@@ -284,6 +285,10 @@ static const struct field memory_spec_fields[] = {
      .brief = "their format under mixed precision: as the weights, or added up and sent in fp32 (Megatron-LM's bf16)"},
     {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
      .brief = "activations computed again in the backward: a mode, or {mode: full, every: 2}"},
+    {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",
+     .choices = NAMES("none", "activations", "weights", "optimizer"),
+     .brief = "what waits in host memory: activations that do not fit, half-precision weights, optimizer states with "
+              "the update"},
     {.key = "lora", .kind = FIELD_OPTIONAL, MEMBER(lora), .table = &lora_table,
      .brief = "low-rank adapters are trained, the model's own weights are frozen"},
     {.key = "activations", .kind = FIELD_CHOICE, MEMBER(activations), .fallback = "korthikanti",

@@ -1,4 +1,5 @@
 #include "stage_memory.h"
+#include "stage_plan.h"
 
 #include <math.h>
 
@@ -151,6 +152,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
         .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
+        .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
+        .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
@@ -188,15 +191,6 @@ static void add_tied_copy(struct scenario *scenario, struct stage *stage, const 
     slice->parameters += layer->tied;
     stage->parameters += layer->tied;
     stage->tied = layer->tied;
-}
-
-double stage_share(const struct scenario *scenario, double parameters, double expert_parameters)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    if (!spec->zero)
-        return parameters;
-    return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
 static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class,
@@ -312,6 +306,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
+            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->slices[0].work[kind] = stage->work[kind];
@@ -331,6 +326,8 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
         if (scenario->plan.recompute)
             times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
+        if (stages[s].plan)
+            times->backward_input += stages[s].plan->chain.recompute / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
     if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
@@ -387,7 +384,9 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
-    plan_the_times(scenario, *stages);
     count_versions(scenario, *stages);
+    if (scenario_by_layers(scenario) && stage_plans_build(scenario, *stages, err))
+        return -1;
+    plan_the_times(scenario, *stages);
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef DTSIM_STAGE_H
 #define DTSIM_STAGE_H
 
+#include "chain.h"
 #include "scenario.h"
 
 /* What GPUs exchange within a work, on top of its kernels. */
@@ -34,6 +35,9 @@ struct slice {
     double parameters;       /* their sum */
     double expert_parameters;    /* of them, those of experts */
     double frozen;           /* parameters that are not trained */
+    double input, activation;    /* B of its input, and of all that its backward needs */
+    struct workspace workspace;
+    bool block;              /* it may be computed again */
 };
 /* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
 struct outside {
@@ -43,6 +47,7 @@ struct outside {
     double forward, backward;            /* s of the loss, of one replica's share */
     double all_forward, all_backward;    /* s of the loss of all replicas */
 };
+struct stage_plan;
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
     struct slice *slices;    /* in the order of the backward: the last layer first */
@@ -69,6 +74,8 @@ struct stage {
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
+    const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
+    struct stage_work recomputed;    /* what the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
 

@@ -22,7 +22,7 @@ static int by_rank_and_start(const void *a, const void *b, void *context)
 
 static void span_name(const struct op *op, char *buffer, size_t size)
 {
-    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P'};
+    static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P', 'O', 'L', 'H'};
 
     if (op->mb >= 0)
         snprintf(buffer, size, "%c%d", letters[op->what], op->mb);
@@ -71,8 +71,9 @@ void spans_write(const struct run *run, FILE *out)
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
-    struct holding { double always, activations; } *held = xcalloc((size_t)program->ranks, sizeof *held);
-    uint32_t *order = timeline_order(&run->timeline);
+    struct holding { double always, activations, workspace; } *held = xcalloc((size_t)program->ranks, sizeof *held);
+    size_t count;
+    struct memory_event *events = memory_events(&run->timeline, &count);
 
     fputs("rank\tt\tbytes\tactivations\tworkspace\n", out);
     for (int r = 0; r < program->ranks; r++) {
@@ -81,22 +82,17 @@ void memory_write(const struct run *run, FILE *out)
         held[r].always = memory_total(peak) - peak->bytes[MEMORY_ACTIVATIONS] - peak->bytes[MEMORY_WORKSPACE];
         fprintf(out, "%d\t0\t%.17g\t0\t0\n", r, held[r].always);
     }
-    for (size_t k = 0; k < program->ops.count; k++) {
-        uint32_t i = order[k];
-        const struct op *op = &program->ops.items[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct op *op = &program->ops.items[events[i].op];
         int rank = program->lanes.items[op->lane].rank;
         struct holding *here = &held[rank];
 
-        here->activations += op->takes;
-        if (op->takes + op->workspace > 0)
-            fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t%.17g\n", rank, run->timeline.start[i],
-                    here->always + here->activations + op->workspace, here->activations, op->workspace);
-        here->activations -= op->frees;
-        if (op->frees + op->workspace > 0)
-            fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t0\n", rank, run->timeline.end[i],
-                    here->always + here->activations, here->activations);
+        here->activations += events[i].ends ? -op->frees : op->takes;
+        here->workspace += events[i].ends ? -op->workspace : op->workspace;
+        fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t%.17g\n", rank, events[i].at,
+                here->always + here->activations + here->workspace, here->activations, here->workspace);
     }
-    free(order);
+    free(events);
     free(held);
 }
 

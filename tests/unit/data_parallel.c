@@ -254,9 +254,43 @@ static void test_auto(void **state)
     }
 }
 
+/* Without buckets a rank's gradients are summed after its last backward, all chunks of them. */
+static void test_after_flush(void **state)
+{
+    static const char *const schedules[] = {"interleaved, chunks: 2", "looped-bfs, chunks: 3", "zb-v", "chimera"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules); i++) {
+        struct simulated simulated;
+        double *last, summed = 0;
+
+        simulate(&simulated,
+                 "model: {stages: {forward: 2 s, backward: 4 s, boundary: 1 MB, parameters: 1 M}}\n"
+                 "cluster: {nodes: 4, gpus_per_node: 2, inside: {bandwidth: 1 GB/s, latency: 1 us},\n"
+                 "          network: {bandwidth: 1 GB/s, latency: 1 us, nics: 2}}\n"
+                 "batch: {micro_batches: 8}\n"
+                 "strategy: {schedule: %s, pipeline: 4, data: 2, data_parallel: synchronous}\n", schedules[i]);
+        const struct program *program = &simulated.run.lowered.program;
+        last = xcalloc((size_t)program->ranks, sizeof *last);
+        for (size_t op = 0; op < program->ops.count; op++)
+            if (program->ops.items[op].kind == OP_COMPUTE && program->ops.items[op].what < WHAT_UPDATE)
+                last[program->lanes.items[program->ops.items[op].lane].rank] = simulated.run.timeline.end[op];
+        for (size_t op = 0; op < program->ops.count; op++)
+            if (program->ops.items[op].what == WHAT_SYNC) {
+                assert_true(simulated.run.timeline.start[op] >=
+                            last[program->lanes.items[program->ops.items[op].lane].rank]);
+                summed += program->ops.items[op].amount;
+            }
+        assert_true(summed > 0);
+        free(last);
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_after_flush),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_overlap_helps),
         cmocka_unit_test(test_default_buckets),

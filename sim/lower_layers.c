@@ -1,0 +1,190 @@
+/* A stage computed layer by layer (stage_plan.h), with copies to the host and back beside the kernels: activations that
+ * leave after their layer's forward and come back before its backward, weights that come before each layer (L2L:
+ * Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. A copy keeps its lane for its
+ * latency and its bytes at the bandwidth that every GPU of a node gets while all of them copy, so copies of different
+ * GPUs do not contend. */
+#include "lower_internal.h"
+#include "stage_plan.h"
+
+void make_host_lanes(struct lowering *lowering)
+{
+    int ranks = lowering->program->ranks;
+
+    lowering->hosts = ARENA_ARRAY(&lowering->arena, struct rank_host, ranks);
+    for (int r = 0; r < ranks; r++)
+        lowering->hosts[r] = (struct rank_host){
+            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
+            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
+            .cpu = program_lane(lowering->program, r, LANE_HOST, 0), .out = {NO_OP, NO_OP}, .fetched = NO_OP,
+            .before = NO_OP,
+        };
+}
+
+uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                   const uint32_t *after, size_t count)
+{
+    const struct cluster *cluster = &lowering->scenario->cluster;
+    uint32_t ids[4];
+    size_t n = 0;
+
+    BUG_IF(count > COUNT(ids));
+    for (size_t i = 0; i < count; i++)
+        if (after[i] != NO_OP)
+            ids[n++] = after[i];
+    op.kind = OP_COMPUTE;
+    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
+    op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
+    op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
+    op.sent = bytes;
+    return program_add(lowering->program, op, ids, n);
+}
+
+/* What lowering a cell layer by layer goes through. */
+struct walk {
+    struct lowering *lowering;
+    struct place here;
+    struct work work;
+    const struct stage *stage;
+    struct rank_host *host;
+    int prank;
+    struct op op;            /* what the first operation has beside its kernels */
+    struct waits waits;      /* of the next operation */
+    uint32_t id;             /* the last operation */
+};
+
+/* Some of what an operation waits for; nothing is waited for once. */
+static void also_wait(struct walk *walk, uint32_t id)
+{
+    if (id != NO_OP)
+        walk->waits.ids[walk->waits.count++] = id;
+}
+
+static struct op copied(const struct walk *walk, double takes, double frees)
+{
+    return (struct op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
+}
+
+/* The next layer's weights come while the operation before it runs: then the one before that needs its own no more. */
+static void fetch_weights(struct walk *walk, const struct slice *layer)
+{
+    struct rank_host *host = walk->host;
+    double bytes = (layer->parameters + layer->frozen) * scenario_parameter_bytes(walk->lowering->scenario).weights;
+
+    if (!scenario_offloads(walk->lowering->scenario, OFFLOAD_WEIGHTS) || bytes == 0)
+        return;
+    if (host->loaded != layer)
+        host->fetched =
+            host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &host->before, 1);
+    host->loaded = layer;
+    also_wait(walk, host->fetched);
+}
+
+static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, double takes, double frees)
+{
+    struct lowering *lowering = walk->lowering;
+    struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
+    struct op op = walk->op;
+
+    op.takes = takes;
+    op.frees = frees;
+    op.workspace = kind == FORWARD || kind == RECOMPUTE ? layer->workspace.forward : layer->workspace.backward;
+    walk->host->before = lowering->latest[walk->prank];
+    walk->id = lower_compute(lowering, walk->here, work, layer->work[kind], op, &walk->waits);
+    walk->op = (struct op){.continues = true};
+    walk->waits.count = 0;
+}
+
+/* A forward that makes something for the host waits until all but one of the copies before have left. */
+static void forward_layers(struct walk *walk)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+    struct cell *cell = walk->here.cell;
+
+    if (plan->chain.offloaded > 0 && !cell->moved)
+        cell->moved = ARENA_ARRAY(&walk->lowering->arena, uint32_t, plan->count);
+    for (size_t l = 0; l < plan->count; l++) {
+        const struct slice *layer = stage_layer(walk->stage, l);
+
+        fetch_weights(walk, layer);
+        if (plan->moved[l] > 0)
+            also_wait(walk, walk->host->out[0]);
+        compute_layer(walk, FORWARD, layer, plan->forward[l], 0);
+        if (plan->moved[l] == 0)
+            continue;
+        cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
+                                   &walk->id, 1);
+        walk->host->out[0] = walk->host->out[1];
+        walk->host->out[1] = cell->moved[l];
+    }
+}
+
+/* The activations that come back next, of the layers below `layer`: they may once `after` has ended and all but one of
+ * the copies to the host have left. Returns the copy; NO_OP: there are none. */
+static uint32_t load_next(struct walk *walk, size_t layer, uint32_t after)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+
+    while (layer-- > 0)
+        if (plan->moved[layer] > 0) {
+            uint32_t ids[] = {walk->here.cell->moved[layer], after, walk->host->out[0]};
+
+            return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
+                             copied(walk, plan->moved[layer], 0), ids, COUNT(ids));
+        }
+    return NO_OP;
+}
+
+static void complete_layer(struct walk *walk, size_t slice)
+{
+    const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
+    struct holder *holder = walk->here.holder;
+
+    if (holder->layers)
+        holder->layers[slice] = walk->id;
+    for (size_t b = 0; b < buckets->count; b++)
+        if (buckets->items[b].slice == slice)
+            *GROW(&holder->ready) = walk->id;
+}
+
+static void backward_layers(struct walk *walk, bool completes)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+    uint32_t loaded = plan->chain.offloaded > 0 ? load_next(walk, plan->count, walk->host->before) : NO_OP;
+    size_t below = plan->count;          /* layers from here on have come back */
+
+    for (size_t i = 0; i < plan->chain.nsteps; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        const struct slice *layer = stage_layer(walk->stage, step->layer);
+        enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
+
+        fetch_weights(walk, layer);
+        if (step->layer < below && plan->moved[step->layer] > 0) {
+            also_wait(walk, loaded);
+            loaded = load_next(walk, step->layer, walk->lowering->latest[walk->prank]);
+        }
+        below = step->layer < below ? step->layer : below;
+        walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
+        compute_layer(walk, kind, layer, step->takes, step->frees);
+        if (step->backward && completes)
+            complete_layer(walk, walk->stage->nslices - 1 - step->layer);
+    }
+}
+
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
+                     const struct waits *waits)
+{
+    int prank = program_rank(lowering, here.replica, here.rank);
+    uint32_t *ids = lowering->scratch;
+    struct walk walk = {
+        .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
+        .host = &lowering->hosts[prank], .prank = prank, .op = op, .waits = {ids, waits->count}, .id = NO_OP,
+    };
+
+    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)
+        here.holder->layers = ARENA_ARRAY(&lowering->arena, uint32_t, walk.stage->nslices);
+    if (work.kind == FORWARD)
+        forward_layers(&walk);
+    else
+        backward_layers(&walk, completes);
+    return walk.id;
+}

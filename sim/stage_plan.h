@@ -1,0 +1,36 @@
+/* stage_plan: a stage computed layer by layer: what each layer's forward leaves on the GPU or in host memory, what its
+ * backward computes again, and when all of that comes and goes.
+ *
+ * - recompute: optimal plans every stage with chain.h for what its rank may hold beside all that memory_states says,
+ *   the workspace of its largest layer and fragmentation, with as many micro-batches in flight as the rows have. With
+ *   offload: activations the plan may also send to the host; without recompute: optimal, that alone.
+ * - Else all layers keep everything; or under recompute: full their inputs, which go to the host with offload:
+ *   activations (DeepSpeed's cpu_checkpointing).
+ * The times that plans weigh are those of kernels: a tensor group's all-reduces do not choose. */
+#ifndef DTSIM_STAGE_PLAN_H
+#define DTSIM_STAGE_PLAN_H
+
+#include "stage.h"
+
+/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends. */
+struct plan_step { bool backward; size_t layer; double takes, frees; };
+
+struct stage_plan {
+    struct chain_plan chain;     /* layers in the order of the forward */
+    size_t count;
+    double *forward;             /* a layer: B that its forward takes */
+    double *moved;               /* a layer: B of these that wait in host memory until its first step */
+    struct plan_step *steps;     /* chain.nsteps */
+};
+
+/* Fills stage.plan and stage.recomputed. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
+ * that does not suffice (likewise), schedules that split backwards. */
+int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
+
+/* The layer with that number in the order of the forward. */
+static inline const struct slice *stage_layer(const struct stage *stage, size_t layer)
+{
+    return &stage->slices[stage->nslices - 1 - layer];
+}
+
+#endif
