@@ -25,11 +25,15 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
 static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
 {
     bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
-    char text[6][48];
+    char text[6][48], degrees[128];
 
-    fprintf(out, "%s: %s, tensor %d x pipeline %d x data %d = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
-            scenario_strategy(scenario)->title, scenario->strategy.tensor, scenario->strategy.pipeline,
-            scenario->strategy.data, scenario_gpus(scenario), scenario->plan.micro_batches);
+    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
+            scenario_strategy(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
+            scenario_gpus(scenario), scenario->plan.micro_batches);
+    if (scenario->model.transformer && scenario->model.transformer->experts)
+        fprintf(out, "%s parameters, of which a token meets %s\n\n",
+                unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),
+                unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
     fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
             "forward", "backward", "recompute", "activations", "boundary",
             plans ? "    offloaded  layer by layer" : "");
@@ -204,7 +208,7 @@ const struct command cmd_show = {
                "  --figure            the schedule as its paper draws it, in text\n"
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
-               "  --groups            which GPUs form which tensor, pipeline and data group\n"
+               "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
                "  --memory            what each rank holds at its peak; with --json for programs\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",

@@ -136,13 +136,18 @@ int compression_resolve(struct scenario *scenario, struct error *err)
     struct compression_spec *spec = &strategy->compression;
     bool rooted = strategy->data_parallel == DATA_PARALLEL_SERVER ||
                   strategy->data_parallel == DATA_PARALLEL_REPLICATED;
-    bool shapeless = spec->method == COMPRESSION_POWERSGD && !scenario->model.transformer;
+    const struct transformer *shape = scenario->model.transformer;
+    bool powersgd = spec->method == COMPRESSION_POWERSGD;
     const char *why = strategy->zero ? "ZeRO scatters gradients as they are; expected 'none', or zero 0"
                       : strategy->local_steps > 1
                           ? "local steps exchange no gradients; expected 'none', or local_steps 1"
                       : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
-                      : shapeless ? "powersgd needs the shapes of the weights, which only a transformer tells; "
-                                    "expected top-k or quantized"
+                      : strategy->expert > 1
+                          ? "gradients of divided experts are summed apart; expected 'none', or expert 1"
+                      : powersgd && !shape ? "powersgd needs the shapes of the weights, which only a transformer tells; "
+                                             "expected top-k or quantized"
+                      : powersgd && shape->experts
+                          ? "powersgd does not know how experts' matrices are stacked; expected top-k or quantized"
                                   : NULL;
     int rc = 0;
 

@@ -22,7 +22,7 @@ bool scenario_hands_out_weights(const struct scenario *scenario)
 
 bool scenario_hybrid(const struct scenario *scenario)
 {
-    return scenario->strategy.zero && scenario->strategy.shard < scenario->strategy.data;
+    return scenario->strategy.zero && scenario->strategy.shard < scenario_replicas(scenario);
 }
 
 const struct collective *scenario_hand_out(const struct scenario *scenario)
@@ -40,19 +40,26 @@ int shard_resolve(struct scenario *scenario, struct error *err)
 {
     struct strategy_spec *spec = &scenario->strategy;
     struct loc loc = STRATEGY_LOC(scenario, "shard");
+    int replicas = scenario_replicas(scenario);
 
     if (spec->shard && !spec->zero)
         return error_add(err, EXIT_INPUT, loc,
                          "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3", spec->shard);
     if (!spec->shard)
-        spec->shard = spec->zero ? spec->data : 0;
-    if (!spec->zero || (spec->data % spec->shard == 0 && (spec->shard > 1 || spec->data == 1)))
-        return 0;
-    if (spec->shard == 1)
+        spec->shard = spec->zero ? replicas : 0;
+    if (spec->zero && spec->shard == 1 && replicas > 1)
         return error_add(err, EXIT_INPUT, loc,
-                         "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", spec->data);
-    return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s", spec->shard,
-                     spec->data, node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
+                         "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", replicas);
+    if (spec->zero && replicas % spec->shard)
+        return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s%s",
+                         spec->shard, replicas, spec->context > 1 ? " (data x context)" : "",
+                         node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
+    if (spec->zero && spec->shard < replicas && spec->expert > 1)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: %d of %d replicas do not go with experts divided over %d, which share their "
+                         "states in groups of their own; expected all replicas, or expert 1", spec->shard, replicas,
+                         spec->expert);
+    return 0;
 }
 
 /* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration, among replicas of
@@ -86,6 +93,7 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
     const struct strategy_spec *spec = &scenario->strategy;
     const struct { const char *key; int degree; } degrees[] = {
         {"pipeline", spec->pipeline}, {"tensor", spec->tensor}, {"chunks", spec->chunks},
+        {"context", spec->context},   {"expert", spec->expert},
     };
     int rc = 0;
 
@@ -112,6 +120,8 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
     const char *why = spec->zero                         ? "ZeRO's replicas have no whole states to step with"
                       : form == DATA_PARALLEL_SERVER     ? "only the server updates"
                       : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
+                      : spec->context > 1                ? "a context group's GPUs work on the same samples"
+                      : spec->expert > 1                 ? "a replica has no whole model to step with"
                       : strategy->asynchronous           ? "the schedule updates without a flush"
                       : plan_opportunistic(strategy, &scenario->plan)
                           ? "at run time forwards of the next step would go before the update"

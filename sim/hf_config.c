@@ -14,7 +14,7 @@ struct rule {
 struct family {
     const char *name;            /* model_type */
     const char *base;            /* what the family fixes, and the defaults of keys that config.json may leave out */
-    struct rule rules[16];
+    struct rule rules[24];
     const char *refused[2];      /* these two switches must agree: a transformer has one for both */
 };
 
@@ -35,6 +35,21 @@ static const struct family families[] = {
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
      " bias: false, sequence: 131072, kv_heads: 8}",
      {DECODER_RULES}, {NULL}},
+    {"mixtral",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
+     {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
+     {NULL}},
+    /* its multi-token-prediction modules (num_nextn_predict_layers) are left out */
+    {"deepseek_v3",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 4096, flash_attention: true}",
+     {DECODER_RULES, {"qk_nope_head_dim", "head_size", true}, {"qk_rope_head_dim", "rope_head_size", true},
+      {"v_head_dim", "value_head_size", true}, {"q_lora_rank", "q_rank", false}, {"kv_lora_rank", "kv_rank", true},
+      {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
+      {"moe_intermediate_size", "expert_ffn", true}, {"n_shared_experts", "shared_experts", false},
+      {"first_k_dense_replace", "dense_layers", true}, {"moe_layer_freq", "moe_every", false}},
+     {"attention_bias", "mlp_bias"}},     /* it has no mlp_bias */
     {"gpt2", "{sequence: 1024, positions: 1024, dropout: 0.1, attention_dropout: 0.1, tied: true}",
      {{"n_layer", "layers", true}, {"n_embd", "hidden", true}, {"n_head", "heads", true}, {"n_inner", "ffn", false},
       {"vocab_size", "vocabulary", true}, {"n_positions", "positions", false}, {"n_positions", "sequence", false},

@@ -119,7 +119,7 @@ static double tensors_of(const struct stage *stage)
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int data = spec->data, *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
+    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
     double messages = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
@@ -168,11 +168,12 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
     const struct strategy_spec *spec = &scenario->strategy;
     const struct plan *plan = &scenario->plan;
-    bool few = count_works(scenario, stages, spec->data) <= FEW_WORKS && messages <= FEW_MESSAGES;
+    int replicas = scenario_replicas(scenario);
+    bool few = count_works(scenario, stages, replicas) <= FEW_WORKS && messages <= FEW_MESSAGES;
     int mode = scenario->simulation.collectives;
 
-    lowered->replicas = what == LOWER_COMPUTE ? 1 : spec->data;
-    if (what == LOWER_COMPUTE || spec->data * plan_most_holders(plan) == 1)
+    lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
+    if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
                         (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
@@ -197,6 +198,21 @@ static int check_operations(const struct scenario *scenario, const struct stage 
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
                      "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' "
                      "need the fewest", work + messages, (double)MOST);
+}
+
+/* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
+static int coupled_replicas(const struct lowering *lowering)
+{
+    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert, a = context,
+        b = expert;
+
+    while (b) {
+        int rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return lowering->out->replicas == 1 ? 1 : context / a * expert;
 }
 
 static void allocate(struct lowering *lowering)
@@ -233,9 +249,10 @@ static void allocate(struct lowering *lowering)
         for (int t = 0; t < flows; t++)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t, (6 + 3 * lowering->plan->chunks) * (flows + 1) + 3 +
-                                                       lowering->plan->chunks * lowering->out->replicas *
-                                                           plan_most_holders(lowering->plan));
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t,
+                                    (6 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
+                                        lowering->plan->chunks * lowering->out->replicas *
+                                            plan_most_holders(lowering->plan));
 }
 
 static void lowering_release(struct lowering *lowering)
@@ -268,6 +285,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
     if (check_operations(scenario, stages, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
+    lowering.coupled = coupled_replicas(&lowering);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         repeat_row(&lowering, &lowering.rows[rank]);
@@ -277,7 +295,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
             *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }
-    lowering.failed = tensor_costs(&lowering) != 0;
+    lowering.failed = exchange_costs(&lowering) != 0;
     if (!lowering.failed) {
         make_lanes(&lowering);
         if (lowering.whole)

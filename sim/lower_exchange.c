@@ -15,22 +15,62 @@ void sync_release(struct sync *sync)
     free(sync->done);
 }
 
-/* One that holds a global stage: a rank of a replica, with the chunk. */
-struct copy_of { int gpu, program_rank, chunk, replica, rank; };
+enum circle circle_of(const struct scenario *scenario, bool experts)
+{
+    if (experts && scenario->strategy.expert > 1)
+        return CIRCLE_SAME_EXPERTS;
+    return scenario_hybrid(scenario) ? CIRCLE_SHARERS : CIRCLE_ALL;
+}
 
-static int by_gpu(const void *a, const void *b)
+double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters)
+{
+    double apart = scenario->strategy.expert > 1 ? expert_parameters : 0;
+
+    return experts ? apart : parameters - apart;
+}
+
+static bool circle_exists(const struct scenario *scenario, enum circle circle)
+{
+    if (circle == CIRCLE_SAME_EXPERTS)
+        return scenario->strategy.expert > 1;
+    return scenario_hybrid(scenario) == (circle != CIRCLE_ALL);
+}
+
+static int circle_groups(const struct scenario *scenario, enum circle circle)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return circle == CIRCLE_SHARERS        ? scenario_replicas(scenario) / spec->shard
+           : circle == CIRCLE_SAME_SHARE   ? spec->shard
+           : circle == CIRCLE_SAME_EXPERTS ? spec->expert
+                                           : 1;
+}
+
+/* Which of the circle's groups a replica is in: neighbours share states, and divide the experts among them. */
+static int group_of(const struct scenario *scenario, enum circle circle, int replica)
+{
+    return circle == CIRCLE_SHARERS ? replica / scenario->strategy.shard : replica % circle_groups(scenario, circle);
+}
+
+/* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
+struct copy_of { int group, place, program_rank, chunk, replica, rank; };
+
+static int by_place(const void *a, const void *b)
 {
     const struct copy_of *x = a, *y = b;
 
-    return x->gpu < y->gpu ? -1 : x->gpu > y->gpu;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* All holders of a stage, in the order of their GPUs, so that those of a node are next to each other. */
-static int find_copies(const struct lowering *lowering, int stage, struct copy_of **copies)
+/* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
+ * but replicas alone in their own order, so that the first of them may stand for all. */
+static int find_copies(const struct lowering *lowering, enum circle circle, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
     int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
-    int all = scenario->strategy.data * holders;
+    int all = scenario_replicas(scenario) * holders;
 
     *copies = xcalloc((size_t)all, sizeof **copies);
     for (int i = 0; i < all; i++) {
@@ -39,10 +79,10 @@ static int find_copies(const struct lowering *lowering, int stage, struct copy_o
         copy->replica = i / holders;
         copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
         copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
-        copy->gpu = scenario_gpu(scenario, 0, copy->replica, copy->rank);
+        copy->group = group_of(scenario, circle, copy->replica);
+        copy->place = holders > 1 ? scenario_gpu(scenario, 0, copy->replica, copy->rank) : i;
     }
-    if (holders > 1)         /* replicas alone are in order, and the first of them may stand for all */
-        qsort(*copies, (size_t)all, sizeof **copies, by_gpu);
+    qsort(*copies, (size_t)all, sizeof **copies, by_place);
     return all;
 }
 
@@ -56,38 +96,26 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
     return collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
-/* Holders in each group of a circle, and how far apart they are among all. */
-static int circle_shape(const struct lowering *lowering, enum circle circle, int all, int *step)
-{
-    int shard = lowering->scenario->strategy.shard;
-
-    *step = circle == CIRCLE_SAME_SHARE ? shard : 1;
-    return circle == CIRCLE_ALL ? all : circle == CIRCLE_SHARERS ? shard : all / shard;
-}
-
 void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
     struct copy_of *copies;
-    int step, count = find_copies(lowering, stage, &copies);
+    int count = find_copies(lowering, circle, stage, &copies);
     size_t all = (size_t)count;
 
     *sync = (struct sync){
         .lowering = lowering, .circle = circle, .stage = stage, .all = count,
         .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
-        .group = circle_shape(lowering, circle, count, &step),
+        .group = count / circle_groups(scenario, circle),
     };
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
     sync->chunks = xcalloc(all, sizeof *sync->chunks);
     for (int i = 0; i < count; i++) {
-        int index = i / sync->group, first = index / step * step * sync->group + index % step;
-        const struct copy_of *copy = &copies[first + i % sync->group * step];
-
-        sync->ranks[i] = copy->program_rank;
-        sync->chunks[i] = copy->chunk;
+        sync->ranks[i] = copies[i].program_rank;
+        sync->chunks[i] = copies[i].chunk;
         for (int t = 0; t < scenario->strategy.tensor; t++)
-            sync->gpus[t * count + i] = scenario_gpu(scenario, t, copy->replica, copy->rank);
+            sync->gpus[t * count + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
     }
     sync->channels = group_channels(lowering, sync->gpus, sync->group);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
@@ -239,6 +267,8 @@ int exchange(struct sync *sync, const struct collective *collective, enum op_wha
 {
     struct op like = {.kind = OP_COMPUTE, .what = (uint8_t)what, .mb = -1, .stage = sync->stage};
 
+    if (sync->group == 1)
+        return 0;
     if (sync->lowering->out->measured)
         return exchange_measured(sync, collective, like, bytes, slot);
     exchange_messages(sync, collective, like, bytes, slot);
@@ -255,7 +285,8 @@ int group_collective(struct lowering *lowering, enum circle circle, int stage, i
     for (int i = 0; i < sync.all; i++)
         if (sync.ranks[i] / lowering->plan->stages == replica)
             first = i - i % sync.group;
-    rc = measure_group(&sync, first, collective, bytes, measured);
+    *measured = (struct measured){0};
+    rc = sync.group == 1 ? 0 : measure_group(&sync, first, collective, bytes, measured);
     sync_release(&sync);
     return rc;
 }
@@ -268,21 +299,22 @@ struct holder *sync_holder(const struct sync *sync, int i)
 /* A lane for each stream, ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    bool hybrid = scenario_hybrid(lowering->scenario);
-    enum circle first = hybrid ? CIRCLE_SHARERS : CIRCLE_ALL, last = hybrid ? CIRCLE_SAME_SHARE : CIRCLE_ALL;
+    const struct scenario *scenario = lowering->scenario;
     int flows = lowering->program->flows;
     size_t count;
 
-    lowering->streams = hybrid ? 2 : 1;
+    lowering->streams = scenario_hybrid(scenario) ? 2 : 1;
     lowering->channels = 1;
-    for (int stage = 0; stage < plan_global_stages(lowering->plan); stage++)
-        for (enum circle circle = first; circle <= last; circle++) {
-            struct sync sync;
+    for (int i = 0; i < plan_global_stages(lowering->plan) * CIRCLE_COUNT; i++) {
+        enum circle circle = (enum circle)(i % CIRCLE_COUNT);
+        struct sync sync;
 
-            sync_init(&sync, lowering, circle, stage);
-            lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
-            sync_release(&sync);
-        }
+        if (!circle_exists(scenario, circle))
+            continue;
+        sync_init(&sync, lowering, circle, i / CIRCLE_COUNT);
+        lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
+        sync_release(&sync);
+    }
     count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->channels;
     lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->streams);
     for (int stream = 0; stream < lowering->streams; stream++)

@@ -12,14 +12,15 @@ struct bucket {
     struct compressed sum;   /* the exchanges that sum them */
     double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
+    bool experts;            /* gradients of experts, which fewer replicas share */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
 
 /* Operations after which something has arrived: `count` ids from `first` (one a flow). */
 struct arrival { uint32_t first, count; };
 
-/* What a collective inside the tensor group of one stage costs on one rank. */
-struct tensor_cost { double seconds, bytes_sent; };
+/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends. */
+struct exchange_cost { double seconds, bytes_sent; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
@@ -33,8 +34,8 @@ struct cell {
 
 /* A chunk of a rank, in one replica. */
 struct holder {
-    struct tensor_cost all_reduce;   /* or reduce-scatter and all-gather, under sequence parallelism */
-    struct tensor_cost gather;       /* all-gather of as many bytes */
+    struct exchange_cost exchanges[EXCHANGE_COUNT];
+    struct exchange_cost gather;     /* all-gather of as many bytes as an EXCHANGE_TENSOR */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     int completed;                   /* how often its gradients have been complete */
     uint32_t complete;               /* the id after which they last were */
@@ -84,6 +85,7 @@ struct lowering {
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
     struct arrival *sent;            /* [2 program ranks + up]: boundaries that a rank's next work waits for */
     int channels;                    /* of gradient all-reduces */
+    int coupled;                     /* replicas, one after another, that exchange within their works */
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */
@@ -98,6 +100,7 @@ struct place {
     int replica, rank, stage, direction;
     struct cell *cell;
     struct holder *holder;
+    double hidden;           /* share of its all-to-alls that runs beside other works' kernels */
 };
 
 /* Ids of what an operation waits for, beside its lane. */
@@ -116,9 +119,13 @@ bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_exchange.c */
 /* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
- * directions; or, where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
- * same share of them. */
-enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE };
+ * directions; where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
+ * same share of them; and where experts are divided, those that hold the same experts. */
+enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE, CIRCLE_SAME_EXPERTS, CIRCLE_COUNT };
+/* The circle that sums a stage's gradients and gathers its weights: of its experts, or of all else. */
+enum circle circle_of(const struct scenario *scenario, bool experts);
+/* How many of the parameters that is; experts that are not divided are among all else. */
+double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters);
 /* The holders of one global stage, in groups of equal size, those of a group next to each other. */
 struct sync {
     struct lowering *lowering;
@@ -141,14 +148,16 @@ void sync_ready(struct sync *sync, int i, uint32_t id);
 typedef uint32_t *holder_slot(struct holder *holder);
 uint32_t *slot_synced(struct holder *holder);
 uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. */
+/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. Nothing
+ * where a group is one. */
 int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
              holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
-/* What a collective over the group of a replica costs, measured together with the groups it shares links with. */
+/* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
+ * where the group is one. */
 int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
                      const struct collective *collective, double bytes, struct measured *measured);
 
@@ -189,9 +198,11 @@ bool replicate_before(struct lowering *lowering, int replica);
 struct stage_work replicated_work(const struct lowering *lowering, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
-/* lower_tensor.c: what the all-reduces of each rank's tensor group cost; how many flows stand for a tensor group;
- * whether all replicas are alike, so that one stands for all. */
-int tensor_costs(struct lowering *lowering);
+/* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
+int exchange_costs(struct lowering *lowering);
+
+/* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
+ * all. */
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);

@@ -3,36 +3,53 @@
 
 #include <stdlib.h>
 
-static void close_bucket(struct buckets *buckets, const struct scenario *scenario, int holders, struct pile *pile,
-                         size_t slice)
+/* How many hold the stage: all of it but its experts, or the same experts. */
+static int count_holders(const struct lowering *lowering, int stage, bool experts)
+{
+    int all = scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage);
+
+    return experts ? all / lowering->scenario->strategy.expert : all;
+}
+
+/* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
+static void close_bucket(struct lowering *lowering, int stage, bool experts, struct pile *pile, size_t slice)
 {
     if (pile->values > 0)
-        *GROW(buckets) = (struct bucket){
-            .sum = compress(scenario, pile, holders), .values = pile->values, .slice = slice,
+        *GROW(&lowering->buckets[stage]) = (struct bucket){
+            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)),
+            .values = pile->values, .slice = slice, .experts = experts,
         };
     *pile = (struct pile){0};
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
- * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. */
-static void stage_buckets(const struct scenario *scenario, const struct stage *stage, int holders,
-                          struct buckets *buckets)
+ * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
+ * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM); what one holds alone, none. */
+static void stage_buckets(struct lowering *lowering, int index)
 {
+    const struct scenario *scenario = lowering->scenario;
+    const struct stage *stage = &lowering->stages[index];
     const struct strategy_spec *spec = &scenario->strategy;
     double each = scenario_parameter_bytes(scenario).gradients;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
-    struct pile pile = {0};
+    struct pile piles[2] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
-            pile_add(&pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            if (ddp && pile.values * each >= (buckets->count ? spec->bucket : spec->first_bucket))
-                close_bucket(buckets, scenario, holders, &pile, i);
+            bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
+            struct pile *pile = &piles[experts];
+
+            if (count_holders(lowering, index, experts) == 1)
+                continue;
+            pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            if (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket))
+                close_bucket(lowering, index, experts, pile, i);
         }
     }
-    close_bucket(buckets, scenario, holders, &pile, stage->nslices - 1);
+    for (int experts = 0; experts < 2; experts++)
+        close_bucket(lowering, index, experts, &piles[experts], stage->nslices - 1);
 }
 
 void buckets_build(struct lowering *lowering)
@@ -40,19 +57,15 @@ void buckets_build(struct lowering *lowering)
     const struct scenario *scenario = lowering->scenario;
     bool any = false;
 
-    if (scenario->strategy.data > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
+    if (scenario_replicas(scenario) > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
         make_collective_lanes(lowering);     /* no sums of gradients */
         return;
     }
     for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        int holders = scenario->strategy.data * plan_holders(lowering->plan, s);
-
-        if (holders == 1)
-            continue;
-        stage_buckets(scenario, &lowering->stages[s], holders, &lowering->buckets[s]);
+        stage_buckets(lowering, s);
         any |= lowering->buckets[s].count > 0;
     }
-    if (any || (scenario->strategy.zero == 3 && scenario->strategy.data > 1))
+    if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
         make_collective_lanes(lowering);
 }
 
@@ -94,7 +107,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     struct sync sync;
     int rc;
 
-    sync_init(&sync, lowering, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
     for (int i = 0; i < sync.here; i++)
         sync_ready(&sync, i, after_flush(lowering) ? lowering->latest[sync.ranks[i]]
                                                    : sync_holder(&sync, i)->ready.items[at]);
@@ -326,29 +339,34 @@ bool lower_meeting(struct lowering *lowering, int rank)
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->stages[stage].parameters * scenario_parameter_bytes(scenario).weights;
-    struct sync sync;
+    const struct stage *costs = &lowering->stages[stage];
+    double each = scenario_parameter_bytes(scenario).weights;
     bool complete = true;
 
     if (lowering->gathers[stage] >= count)
         return true;
-    sync_init(&sync, lowering, scenario_hybrid(scenario) ? CIRCLE_SHARERS : CIRCLE_ALL, stage);
-    for (int i = 0; i < sync.here; i++) {
-        complete &= lowering->updates[sync.ranks[i]] >= count;
-        sync_ready(&sync, i, sync_holder(&sync, i)->updated);
+    for (int experts = 0; experts < 2 && complete && !lowering->failed; experts++) {
+        double parameters = circle_parameters(scenario, experts, costs->parameters, costs->expert_parameters);
+        struct sync sync;
+
+        sync_init(&sync, lowering, circle_of(scenario, experts), stage);
+        for (int i = 0; i < sync.here; i++) {
+            complete &= lowering->updates[sync.ranks[i]] >= count;
+            sync_ready(&sync, i, sync_holder(&sync, i)->updated);
+        }
+        if (complete && parameters > 0)
+            lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, parameters * each,
+                                        slot_published) != 0;
+        sync_release(&sync);
     }
-    if (complete) {
-        lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, bytes, slot_published) != 0;
-        lowering->gathers[stage] = count;
-    }
-    sync_release(&sync);
+    lowering->gathers[stage] = complete ? count : lowering->gathers[stage];
     return complete && !lowering->failed;
 }
 
 /* Whether others hold the stage too, and there is something to hold. */
 static bool shared(const struct lowering *lowering, int stage)
 {
-    return lowering->scenario->strategy.data * plan_holders(lowering->plan, stage) > 1 &&
+    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
            lowering->stages[stage].parameters > 0;
 }
 

@@ -73,10 +73,16 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
-    op.communication += cost.all_reduces * here.holder->all_reduce.seconds;
-    op.sent += cost.all_reduces * here.holder->all_reduce.bytes_sent;
-    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent;
-    op.sent += op.activations;
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        op.communication += cost.exchanges[i] * here.holder->exchanges[i].seconds *
+                            (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        op.sent += cost.exchanges[i] * here.holder->exchanges[i].bytes_sent;
+    }
+    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
+    /* on the way back keys and values go round once more, and as many gradients of them */
+    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent +
+                     cost.exchanges[EXCHANGE_ATTENTION_BACKWARD] *
+                         here.holder->exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
@@ -179,6 +185,31 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
 }
 
+/* What stages hand to a cell: the activations, or their gradient. */
+static struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
+{
+    return kind == FORWARD ? &cell->activation : &cell->gradient;
+}
+
+/* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
+ * others. False when some of it has not been lowered yet. */
+static bool wait_for_coupled(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+{
+    int n = lowering->coupled, first = here.replica / n * n;
+
+    for (int replica = first; replica < first + n; replica++) {
+        struct arrival arrival = *arrival_of(
+            lowering_cell(lowering, replica, here.direction, here.stage, work.mb), work.kind);
+
+        if (replica == here.replica)
+            continue;
+        if (arrival.first == NO_OP)
+            return false;
+        wait_for(waits, arrival);
+    }
+    return true;
+}
+
 /* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
 static bool dependencies(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
 {
@@ -189,7 +220,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
     uint32_t own = NO_OP;
 
     if (work.kind == FORWARD) {
-        arrival = here.cell->activation;
+        arrival = *arrival_of(here.cell, work.kind);
         wanted = !first;
     } else if (work.kind == BACKWARD_WEIGHT) {
         own = here.cell->backwarded;
@@ -202,7 +233,7 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
             arrival = (struct arrival){.first = here.cell->due, .count = 1};
     } else {
         own = here.cell->recomputes ? here.cell->recomputed : here.cell->forwarded;
-        arrival = here.cell->gradient;
+        arrival = *arrival_of(here.cell, work.kind);
         wanted = !last;
     }
     if ((work.kind != FORWARD && own == NO_OP) || (wanted && arrival.first == NO_OP))
@@ -211,9 +242,10 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         wait_for(waits, (struct arrival){own, 1});
     for (; here.holder->nawaited > 0; here.holder->nawaited--)
         wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
-    if (arrival.first != NO_OP && !(work.kind == RECOMPUTE && lowering->opportunistic))
-        wait_for(waits, arrival);
-    return true;
+    if (arrival.first == NO_OP || (work.kind == RECOMPUTE && lowering->opportunistic))
+        return true;
+    wait_for(waits, arrival);
+    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work, waits);
 }
 
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
@@ -291,6 +323,23 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
     }
 }
 
+/* The all-to-alls of overlapped works run beside the kernels of one another, which is what they are overlapped for
+ * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels together. */
+static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
+{
+    double kernels = 0, dispatches = 0;
+
+    for (size_t i = first; i <= last && first < last; i++) {
+        struct work work = lowering->rows[rank].items[i];
+        struct place here = lowering_place(lowering, replica, rank, work);
+        const struct stage_work *cost = &lowering->stages[here.stage].work[work.kind];
+
+        kernels += cost->seconds;
+        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.holder->exchanges[EXCHANGE_DISPATCH].seconds;
+    }
+    return dispatches > kernels ? kernels / dispatches : dispatches > 0;
+}
+
 /* After a meeting of those that share the rank's stage: what each had computed. */
 static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
 {
@@ -308,6 +357,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     struct arrival *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
     struct waits waits = {.ids = lowering->scratch};
     uint32_t id = NO_OP;
+    double hidden;
 
     if (replicates(lowering) && !replicate_before(lowering, replica))
         return false;
@@ -329,9 +379,11 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             return false;
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for_sharers(lowering, rank, &waits);
+    hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
 
+        here.hidden = hidden;
         id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i], &waits);
         here.holder->completed += lowering->completes[rank][i];
         if (lowering->completes[rank][i])

@@ -7,10 +7,10 @@
 
 bool zero_applies(const struct lowering *lowering)
 {
-    return lowering->whole && lowering->scenario->strategy.zero == 3 && lowering->scenario->strategy.data > 1;
+    return lowering->whole && lowering->scenario->strategy.zero == 3 && scenario_replicas(lowering->scenario) > 1;
 }
 
-/* A measured collective over a layer's parameters, in the replica's group, on its stream. */
+/* A measured collective in the replica's group, on its stream. */
 static uint32_t stream(struct lowering *lowering, struct place here, enum circle circle,
                        const struct collective *collective, double bytes, uint32_t after)
 {
@@ -79,25 +79,36 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
 
 static uint32_t gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
 {
-    return stream(lowering, here, scenario_hybrid(lowering->scenario) ? CIRCLE_SHARERS : CIRCLE_ALL,
-                  collective_find(COLLECTIVE_ALL_GATHER, "ring"),
-                  weights_of(layer) * scenario_parameter_bytes(lowering->scenario).weights, after);
+    double each = scenario_parameter_bytes(lowering->scenario).weights;
+    uint32_t last = NO_OP;
+
+    for (int experts = 0; experts < 2; experts++) {
+        double weights = circle_parameters(lowering->scenario, experts, weights_of(layer), layer->expert_parameters);
+        uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
+                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
+
+        last = id != NO_OP ? id : last;
+    }
+    return last;
 }
 
 /* A layer's gradients; with the iteration's last ones each share of their sum is summed on over those that hold it. */
 static void scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = layer->parameters * scenario_parameter_bytes(scenario).gradients;
-    bool hybrid = scenario_hybrid(scenario);
-    uint32_t id = stream(lowering, here, hybrid ? CIRCLE_SHARERS : CIRCLE_ALL,
-                         collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+    double each = scenario_parameter_bytes(scenario).gradients;
 
-    if (hybrid && last && id != NO_OP)
-        id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario), bytes / scenario->strategy.shard,
-                    id);
-    for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
-        here.holder->synced[t] = id;
+    for (int experts = 0; experts < 2; experts++) {
+        double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
+        uint32_t id = stream(lowering, here, circle_of(scenario, experts),
+                             collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+
+        if (scenario_hybrid(scenario) && last && id != NO_OP)
+            id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),
+                        bytes / scenario->strategy.shard, id);
+        for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
+            here.holder->synced[t] = id;
+    }
 }
 
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,

@@ -20,19 +20,20 @@ static double tensor_states(const struct optimizer_states *optimizer, double ele
     return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
-static double stage_states(const struct scenario *scenario, const struct stage *stage)
+/* Of all that is trained, or of the experts alone. */
+static double stage_states(const struct scenario *scenario, const struct stage *stage, bool experts)
 {
     struct optimizer_states optimizer = scenario_optimizer(scenario);
-    double bytes = 0;
+    double trained = experts ? stage->expert_parameters : stage->parameters, bytes = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
-        for (size_t k = 0; k < slice->ntensors; k++)
+        for (size_t k = experts ? slice->ntensors - slice->nexperts : 0; k < slice->ntensors; k++)
             bytes += tensor_states(&optimizer, slice->tensors[k],
                                    slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
     }
-    return bytes + stage->parameters * scenario_parameter_bytes(scenario).master;
+    return bytes + trained * scenario_parameter_bytes(scenario).master;
 }
 
 /* Parameters of the two largest layers: one is computed while the other's weights come from the host. */
@@ -49,8 +50,12 @@ static double two_largest(const struct stage *stage)
     return most + second;
 }
 
-/* Sums over the chunks of a rank. */
-struct holding { double trained, weights, states, gathered, fetched, layers, arrives, compression; };
+/* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
+struct holding {
+    double trained, weights;
+    double trained_share, weights_share, states_share;
+    double gathered, fetched, layers, arrives, compression;
+};
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
 {
@@ -60,11 +65,14 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
         int at = plan_global_stage(plan, rank, chunk);
         const struct stage *stage = &stages[at];
-        double arrives = 0;
+        double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
 
         sum.trained += stage->parameters;
-        sum.weights += stage->parameters * stage->versions + stage->frozen;
-        sum.states += stage_states(scenario, stage);
+        sum.weights += weights;
+        sum.trained_share += stage_share(scenario, stage->parameters, stage->expert_parameters);
+        sum.weights_share += stage_share(scenario, weights, stage->expert_parameters * stage->versions);
+        sum.states_share += stage_share(scenario, stage_states(scenario, stage, false),
+                                        stage_states(scenario, stage, true));
         sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
         for (size_t i = 0; i < stage->nslices; i++)
@@ -84,10 +92,10 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 {
     const struct strategy_spec *spec = &scenario->strategy;
     double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
-    int replicas = spec->data, share = spec->zero ? spec->shard : 1;
+    int replicas = scenario_replicas(scenario), share = spec->zero ? spec->shard : 1;
 
     if (scenario->memory.fused_gradients)
-        bytes += 4 * holding->trained / share;
+        bytes += 4 * holding->trained_share;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
     else if (share > 1 && spec->zero == 2)
@@ -104,7 +112,8 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 static double context(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    const int groups[] = {spec->tensor, spec->pipeline, spec->data};
+    const int groups[] = {spec->tensor, spec->pipeline, scenario_replicas(scenario), spec->context, spec->expert,
+                          spec->expert > 1 ? scenario_replicas(scenario) / spec->expert : 1};
     const double mib = 1048576;
     double bytes = 1024 * mib;
 
@@ -123,17 +132,16 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
     int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
     bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
-    double share = zero ? scenario->strategy.shard : 1;
     struct memory memory = {0};
 
     memory.bytes[MEMORY_CONTEXT] = context(scenario);
     if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
         return memory;
-    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights / (zero == 3 ? share : 1);
-    memory.bytes[MEMORY_GATHERED] = zero == 3 && share > 1 ? holding.gathered : 0;
-    memory.bytes[MEMORY_GRADIENTS] = 
-        holding.trained * each.gradients / (zero >= 2 ? share : 1) + holding.compression;
-    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states / share;
+    memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
+    memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
+    memory.bytes[MEMORY_GRADIENTS] =
+        (zero >= 2 ? holding.trained_share : holding.trained) * each.gradients + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
@@ -164,12 +172,12 @@ double memory_offloaded_states(const struct scenario *scenario, const struct sta
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, rank);
-    double share = scenario->strategy.zero ? scenario->strategy.shard : 1, bytes = 0;
+    double bytes = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
         bytes += holding.weights * each.weights;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
-        bytes += (holding.states + holding.trained * each.gradients) / share;
+        bytes += holding.states_share + holding.trained_share * each.gradients;
     return bytes;
 }
 

@@ -12,19 +12,19 @@ typedef void change_write(const struct scenario *scenario, FILE *out);
 
 static void shard_optimizer(const struct scenario *scenario, FILE *out)
 {
-    if (scenario->strategy.zero < 1 && scenario->strategy.data > 1)
+    if (scenario->strategy.zero < 1 && scenario_replicas(scenario) > 1)
         fputs("strategy.zero=1\n", out);
 }
 
 static void shard_gradients(const struct scenario *scenario, FILE *out)
 {
-    if (scenario->strategy.zero < 2 && scenario->strategy.data > 1)
+    if (scenario->strategy.zero < 2 && scenario_replicas(scenario) > 1)
         fputs("strategy.zero=2\n", out);
 }
 
 static void shard_parameters(const struct scenario *scenario, FILE *out)
 {
-    if (scenario->strategy.zero < 3 && scenario->strategy.data > 1)
+    if (scenario->strategy.zero < 3 && scenario_replicas(scenario) > 1)
         fputs("strategy.zero=3\n", out);
 }
 

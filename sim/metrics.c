@@ -258,7 +258,7 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
     rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
         return;
-    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario->strategy.data / updates;
+    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 

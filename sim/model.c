@@ -185,6 +185,11 @@ double model_parameters(const struct model *model)
     return total;
 }
 
+double model_active_parameters(const struct model *model)
+{
+    return model->transformer ? transformer_active_parameters(model->transformer) : model_parameters(model);
+}
+
 int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
                  const struct layer **layers, size_t *count, struct error *err)
 {

@@ -27,7 +27,21 @@ struct transformer {
     double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
     double attention_dropout;    /* of the attention probabilities; default: dropout */
     bool flash_attention;        /* attention without storing the scores */
+    /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): head_size is then the part of a query
+     * or key without position, rope_head_size the rotated part, which all heads share in the keys. */
+    int kv_rank;                 /* width of the compressed keys and values; 0: none, the attention is not latent */
+    int q_rank;                  /* of the compressed queries; 0: these are not compressed */
+    int rope_head_size, value_head_size;     /* default: 0; head_size */
+    /* Blocks with experts in the MLP's place (Shazeer et al. 2017; Fedus et al. 2021): a router sends each token to
+     * experts_per_token of them, and every token also goes through the shared ones. */
+    int experts;                 /* in a block; 0: none */
+    int experts_per_token;
+    int expert_ffn;              /* width inside one expert; default: ffn */
+    int shared_experts;
+    int dense_layers;            /* the first blocks, without experts */
+    int moe_every;               /* of the others, block i has experts where this divides i (from 0); default: 1 */
 };
+bool transformer_has_experts(const struct transformer *shape, int block);
 enum norm { NORM_LAYERNORM, NORM_RMSNORM };
 enum mlp { MLP_GELU, MLP_SWIGLU };
 enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };
@@ -71,6 +85,8 @@ int model_load(struct arena *arena, const struct node *value, struct model *mode
 bool model_is_timed(const struct model *model);          /* every time is given: needs no GPU */
 bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global makes sense */
 double model_parameters(const struct model *model);      /* whole; NaN for stages alike without a stage count */
+/* Of them, those that one token meets: all but the experts that it is not sent to. */
+double model_active_parameters(const struct model *model);
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL };
 
@@ -100,6 +116,11 @@ struct shard {
     bool sequence_parallel;
     enum dtype dtype;            /* of products and activations */
     enum recompute recompute;
+    int context;                 /* GPUs that divide each sample's tokens; 0 as 1 */
+    bool ring;                   /* they pass keys and values around, instead of gathering them */
+    int expert;                  /* GPUs that divide the experts; 0 as 1 */
+    double capacity;             /* rows that experts have room for, over those they get when balanced; 0: no limit,
+                                    so that they compute what they get */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
     enum cross_entropy cross_entropy;
@@ -117,12 +138,13 @@ struct layer {
     const char *name;
     enum layer_role role;
     double parameters;           /* elements on this GPU that are trained, tied ones not counted again */
-    double frozen;               /* and elements that are not (LoRA) */
+    double expert_parameters;    /* of them, those of experts: other GPUs of the expert group hold others */
+    double frozen;               /* and elements that are not trained (LoRA) */
     double tied;                 /* elements it shares with LAYER_FIRST (LAYER_LAST of a tied model): a copy of its own
                                   * where the two stand on different pipeline stages, its gradients then all-reduced */
     const double *tensors;       /* its trained tensors in the model's order, elements here (sum: parameters) */
     const double *rows;          /* of each tensor that is a matrix; 0: it is none, NULL: nothing is known of them */
-    size_t ntensors;
+    size_t ntensors, nexperts;   /* the last nexperts of the tensors are those of experts */
     const struct kernel *kernels;    /* every phase but UPDATE; none where times are given */
     size_t nkernels;
     double given[PHASE_COUNT];   /* s a phase; where times are given (backward as input and weight) */
@@ -141,6 +163,11 @@ struct layer {
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
+    /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor
+     * group gathers and scatters what the experts get. */
+    int dispatches[PHASE_COUNT], expert_all_reduces[PHASE_COUNT];
+    double dispatch_bytes, expert_all_reduce_bytes;
+    double key_value_bytes;      /* of this GPU's own keys and values, which the context group passes on; 0: none */
 };
 
 /* The layers in order. The array and all it points to live in the arena. Errors (a degree that does not divide heads,

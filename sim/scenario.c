@@ -5,6 +5,7 @@
 
 #include "data.h"
 #include "data_parallel.h"
+#include "degrees.h"
 #include "sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
@@ -19,41 +20,7 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
 }
 
-int scenario_gpus(const struct scenario *scenario)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return spec->tensor * spec->pipeline * spec->data;
-}
-
-int scenario_gpu(const struct scenario *scenario, int t, int d, int p)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
-                          [DIMENSION_PIPELINE] = spec->pipeline};
-    const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = d, [DIMENSION_PIPELINE] = p};
-    const int *placement = spec->placement.items;
-    int gpu = 0;
-
-    for (int i = DIMENSION_COUNT - 1; i >= 0; i--)
-        gpu = gpu * degree[placement[i]] + index[placement[i]];
-    return gpu;
-}
-
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
-
-static int check_placement(const struct scenario *scenario, struct error *err)
-{
-    const int *placement = scenario->strategy.placement.items;
-    bool seen[DIMENSION_COUNT] = {false};
-
-    for (size_t i = 0; i < scenario->strategy.placement.count; i++)
-        seen[placement[i]] = true;
-    if (scenario->strategy.placement.count == DIMENSION_COUNT && seen[0] && seen[1] && seen[2])
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
-                     "strategy: placement: expected tensor, data and pipeline, each once");
-}
 
 static int check_switches(const struct scenario *scenario, struct error *err)
 {
@@ -141,25 +108,28 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
 {
     struct strategy_spec *spec = &scenario->strategy;
     struct cluster *cluster = &scenario->cluster;
-    double per_replica = (double)spec->tensor * spec->pipeline;
+    double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
+    char degrees[128];
     struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
-                                            node_get(spec->node, "tensor") ? "tensor" : "pipeline");
+                                            node_get(spec->node, "tensor") ? "tensor" :
+                                            node_get(spec->node, "context") ? "context" : "pipeline");
     bool sized = !cluster->ideal && cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d x data %d is more than 1048576 GPUs", spec->tensor,
-                         spec->pipeline, spec->data ? spec->data : 1);
+                         "strategy: %s is more than 1048576 GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees));
     if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d = %d does not divide the cluster's %d GPUs",
-                         spec->tensor, spec->pipeline, (int)per_replica, cluster_gpus(cluster));
+                         "strategy: %s = %d does not divide the cluster's %d GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica, cluster_gpus(cluster));
     if (!spec->data)
         spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
     if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
         return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: tensor %d x pipeline %d x data %d needs %d GPUs, the cluster has %d", spec->tensor,
-                         spec->pipeline, spec->data, scenario_gpus(scenario), cluster_gpus(cluster));
+                         "strategy: %s needs %d GPUs, the cluster has %d",
+                         scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
+                         cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
     return 0;
 }
@@ -248,7 +218,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     const struct strategy *strategy;
     const struct order *order;
 
-    if (check_placement(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
+    if (placement_resolve(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -262,7 +232,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     };
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_model(scenario, err) | scenario_check_memory(scenario, err) | resolve_batch(scenario, err))
+        check_model(scenario, err) | scenario_check_memory(scenario, err) | degrees_check(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

@@ -17,7 +17,8 @@ enum optimizer {
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32 };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
-enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_COUNT };
+enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
+enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
 enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
 enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_WEIGHTS, OFFLOAD_OPTIMIZER };
 enum fold { FOLD_AUTO, FOLD_OFF };
@@ -48,7 +49,9 @@ struct scenario {
         } schedule;
         const struct table *options_table;
         void *options;                   /* of the schedule */
-        int tensor, pipeline, data;      /* degrees */
+        int tensor, context, expert, pipeline, data;     /* degrees */
+        int context_attention;           /* enum context_attention */
+        double capacity_factor;          /* of experts; 0: they compute what they get */
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
@@ -127,9 +130,16 @@ const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
-int scenario_gpus(const struct scenario *scenario);                  /* tensor * pipeline * data */
-/* Which GPU is tensor index t of pipeline rank p of replica d. */
-int scenario_gpu(const struct scenario *scenario, int t, int d, int p);
+int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
+/* All that hold the same weights outside of experts: data * context. The GPUs of a context group work on shares of the
+ * same samples and otherwise do what replicas do: so they are replicas to all that follows, the i-th of replica d being
+ * number d * context + i. The replicas of an expert group, too, are numbered one after another. */
+int scenario_replicas(const struct scenario *scenario);
+/* Which GPU is tensor index t of pipeline rank p of a replica. */
+int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
+/* "tensor 2 x context 4 x pipeline 2 x data 3", a context degree of 1 left out, and data where it is 0; returns
+ * buffer. */
+char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
  * and 4 for mixed precision), and what one update reads and writes. */

@@ -123,9 +123,12 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.zero == 3 && scenario->strategy.data > 1)
+    if (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
                        "replicas one by one as well; expected zero 0 to 2", what);
+    if (scenario->strategy.context * scenario->strategy.expert > 1)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
+                       "in every layer and would wait for one another's copies; expected both 1", what);
     if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
@@ -155,6 +158,8 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
+    const struct transformer *shape = scenario->model.transformer;
+    const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
     int rc = 0;
 
     if (memory->recompute.every > 0)
@@ -164,6 +169,16 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (memory->lora && !scenario->model.transformer)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: needs a transformer; this model says nothing of its products");
+    if (memory->lora && unlike)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: does not say which products of %s have adapters; expected a dense model", unlike);
+    if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "activations"),
+                       "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "
+                       "korthikanti", unlike);
+    if (scenario_optimizer(scenario).factored && shape && shape->experts)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "optimizer"),
+                       "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
     if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "

@@ -85,7 +85,7 @@ void sharers_print(const struct scenario *scenario, FILE *out)
             if (sharers > 1)
                 fprintf(out, " to %d", first + sharers - 1);
             fprintf(out, ", tensor %d:", t);
-            for (int d = 0; d < scenario->strategy.data; d++)
+            for (int d = 0; d < scenario_replicas(scenario); d++)
                 for (int i = 0; i < sharers; i++)
                     fprintf(out, " %d", scenario_gpu(scenario, t, d, first + i));
             fputc('\n', out);

@@ -1,9 +1,10 @@
 #include "stage_memory.h"
 #include "stage_plan.h"
 
-#include "compression.h"
-
 #include <math.h>
+
+#include "compression.h"
+#include "split.h"
 
 /* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
@@ -25,6 +26,31 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
     work->seconds += fmax(device, launches * scenario->costs.host_launch);
 }
 
+static bool divides_attention(const struct scenario *scenario, const struct layer *layer)
+{
+    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
+}
+
+static void add_exchanges(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                          enum phase phase)
+{
+    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
+    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
+    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    if (!divides_attention(scenario, layer))
+        return;
+    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
+    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+}
+
+static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work attention = {0};
+
+    add_kernels(&attention, scenario, layer, phase, true);
+    return attention.seconds;
+}
+
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work work = {0};
@@ -33,22 +59,27 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         add_kernels(&work, scenario, layer, phase, false);
-    work.all_reduces = layer->all_reduces[phase];
+    add_exchanges(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
-    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE)
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+    }
     return work;
 }
 
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
-    return (struct stage_work){
-        a.seconds + b.seconds, a.all_reduces + b.all_reduces, a.hidden_gathers + b.hidden_gathers, a.flop + b.flop,
-        a.extrapolated + b.extrapolated,
-    };
+    a.seconds += b.seconds;
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        a.exchanges[i] += b.exchanges[i];
+    a.hidden_gathers += b.hidden_gathers;
+    a.flop += b.flop;
+    a.extrapolated += b.extrapolated;
+    return a;
 }
 
 /* Seconds of the loss's kernels for as many replicas. */
@@ -69,7 +100,7 @@ static double loss_seconds(const struct scenario *scenario, const struct layer *
 
 static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
 {
-    int n = scenario->strategy.data;
+    int n = scenario_replicas(scenario);
     const struct transformer *transformer = scenario->model.transformer;
 
     return (struct outside){
@@ -89,6 +120,21 @@ static bool boundary_divided(const struct scenario *scenario)
     return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
 }
 
+/* Layers that exchange the same thing exchange as much of it. */
+static void add_exchange_sizes(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+{
+    const double bytes[EXCHANGE_COUNT] = {
+        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->expert_all_reduce_bytes,
+        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
+        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes,
+    };
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        stage->attention[phase] = fmax(stage->attention[phase], core_seconds(scenario, layer, (enum phase)phase));
+}
+
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
                       struct stage_peaks *peaks)
 {
@@ -104,19 +150,20 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .parameters = layer->parameters,
-        .frozen = layer->frozen, .activation = layer->activation,
-        .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0, .workspace = layer->workspace,
-        .block = layer->role == LAYER_BLOCK,
+        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
+        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
+        .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
+        .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
+    stage->expert_parameters += layer->expert_parameters;
     stage->frozen += layer->frozen;
     stage_peaks_add(peaks, stage, scenario, layer);
-    stage->all_reduce_bytes = fmax(stage->all_reduce_bytes, layer->all_reduce_bytes);
+    add_exchange_sizes(stage, scenario, layer);
     stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
 }
 
@@ -161,7 +208,7 @@ static struct cost update_kernel(const struct scenario *scenario, const char *na
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double share = stage->parameters / (scenario->strategy.zero ? scenario->strategy.shard : 1);
+    double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
     struct cost update = update_kernel(scenario, "update", CLASS_ADAM, share * each.update_traffic);
 
@@ -212,61 +259,14 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
     }
 }
 
-/* Every stage computes something: one without blocks has what stands before or after all of them. */
-static int check_split(const struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
-                       struct error *err)
-{
-    const struct list *split = &scenario->strategy.split;
-    const int *shares = split->items;
-    size_t sum = 0;
-    int rc = 0;
-
-    for (size_t s = 0; s < split->count; s++) {
-        bool other = (s == 0 && layers[0].role == LAYER_FIRST) ||
-                     (s + 1 == split->count && layers[count - 1].role == LAYER_LAST);
-
-        sum += (size_t)shares[s];
-        if (shares[s] == 0 && !other)
-            rc = error_add(err, EXIT_INFEASIBLE, split->node->items[s]->loc,
-                           "strategy: split: stage %zu has 0 layers; expected 1 or more: only %s", s,
-                           layers[0].role == LAYER_FIRST ? "the first and the last stage may hold no more than the "
-                                                           "embedding and the output layer" :
-                                                           "a transformer has something else to compute");
-    }
-    if (sum != blocks)
-        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
-                       "strategy: split: %zu layers in all, the model has %zu", sum, blocks);
-    return rc;
-}
-
-/* As strategy.split says; else evenly, the first stages getting the smaller share where the blocks do not divide. */
-static int divide_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
-                         struct error *err)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0;
-
-    for (size_t i = 0; i < count; i++)
-        blocks += layers[i].role == LAYER_BLOCK;
-    if (spec->split.count && check_split(scenario, layers, count, blocks, err))
-        return -1;
-    if (!spec->split.count && nstages > blocks)
-        return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s",
-                         nstages, blocks, scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
-    *begins = ARENA_ARRAY(&scenario->arena, size_t, nstages + 1);
-    for (size_t s = 0; s < nstages; s++)
-        (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
-                           (s + 1) * blocks / nstages;
-    return 0;
-}
-
 static int from_layers(struct scenario *scenario, struct stage *stages, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
         .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute.mode,
+        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
+        .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
     };
@@ -275,7 +275,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
 
     if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        divide_blocks(scenario, layers, count, &begins, err))
+        split_blocks(scenario, layers, count, &begins, err))
         return -1;
     place_layers(scenario, layers, count, begins, stages);
     stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
@@ -350,14 +350,21 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
+/* What replicas share of a layer's weights: not the experts that no other replica holds. */
+static double shared_weights(const struct scenario *scenario, const struct slice *slice)
+{
+    return slice->parameters + slice->frozen -
+           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
+}
+
 static double gathered_bytes(const struct scenario *scenario, const struct stage *stage)
 {
     double most = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        const struct slice *slice = &stage->slices[i], *next = i + 1 < stage->nslices ? slice + 1 : NULL;
+        double next = i + 1 < stage->nslices ? shared_weights(scenario, &stage->slices[i + 1]) : 0;
 
-        most = fmax(most, slice->parameters + slice->frozen + (next ? next->parameters + next->frozen : 0));
+        most = fmax(most, shared_weights(scenario, &stage->slices[i]) + next);
     }
     return most * scenario_parameter_bytes(scenario).weights;
 }
@@ -374,7 +381,7 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
     for (int s = 0; s < count; s++) {
         update_seconds(scenario, &(*stages)[s]);
         (*stages)[s].compression = compression_memory(
-            scenario, &(*stages)[s], scenario->strategy.data * plan_holders(&scenario->plan, s));
+            scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
         (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
     }
     count_versions(scenario, *stages);

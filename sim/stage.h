@@ -5,10 +5,21 @@
 #include "chain.h"
 #include "scenario.h"
 
+/* What GPUs exchange within a work, on top of its kernels. */
+enum exchange {
+    EXCHANGE_TENSOR,             /* all-reduces of the tensor group; under sequence parallelism reduce-scatters with
+                                    all-gathers */
+    EXCHANGE_ROWS,               /* the same of what experts compute */
+    EXCHANGE_DISPATCH,           /* all-to-alls of the expert group */
+    EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
+    EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
+    EXCHANGE_COUNT
+};
+
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
     double seconds;          /* kernels alone */
-    int all_reduces; /* of the tensor group, on top; under sequence parallelism reduce-scatters with all-gathers */
+    int exchanges[EXCHANGE_COUNT];   /* how many of each */
     int hidden_gathers;      /* all-gathers that overlap with kernels: bytes, no seconds */
     double flop;             /* of matrix products and fused attention */
     double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
@@ -20,8 +31,9 @@ struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
-    size_t ntensors;
+    size_t ntensors, nexperts;   /* the last nexperts are those of experts */
     double parameters;       /* their sum */
+    double expert_parameters;    /* of them, those of experts */
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
@@ -41,9 +53,12 @@ struct stage {
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
-    double all_reduce_bytes; /* of each all-reduce of the tensor group */
+    double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
+    double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
+                                travel */
     double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
-    double frozen;           /* and elements that are not (LoRA) */
+    double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
+    double frozen;           /* and elements that are not trained (LoRA) */
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
@@ -63,6 +78,10 @@ struct stage {
     struct stage_work recomputed;    /* what the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
 };
+
+/* Of the parameters on a GPU of the stage, those whose states one replica keeps: from ZeRO 1 on its share of them,
+ * which is larger of experts, as fewer replicas hold the same; else all. Bytes likewise. */
+double stage_share(const struct scenario *scenario, double parameters, double expert_parameters);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
  * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */

@@ -3,6 +3,15 @@
 #include <limits.h>
 #include <math.h>
 
+double stage_share(const struct scenario *scenario, double parameters, double expert_parameters)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (!spec->zero)
+        return parameters;
+    return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
+}
+
 /* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
  * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
  * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is

@@ -125,7 +125,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
         workspace = fmax(workspace, largest_workspace(&stages[plan_global_stage(plan, rank, chunk)]));
-    for (int d = 0; d < scenario->strategy.data && d < 2; d++) {     /* a parameter server is replica 0 */
+    for (int d = 0; d < scenario_replicas(scenario) && d < 2; d++) {     /* a parameter server is replica 0 */
         struct memory states = memory_states(scenario, stages, d * plan->stages + rank);
         double context = states.bytes[MEMORY_CONTEXT];
 
@@ -262,7 +262,7 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
     char need[48], have[48];
 
     for (int p = 0; p < spec->pipeline; p++)
-        for (int i = 0; i < spec->tensor * spec->data; i++)
+        for (int i = 0; i < spec->tensor * scenario_replicas(scenario); i++)
             bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % spec->tensor, i / spec->tensor, p))] +=
                 host_bytes(scenario, stages, p, &rows[p]);
     for (int node = 0; node < gpus; node++)

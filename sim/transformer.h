@@ -16,15 +16,42 @@ struct cut {
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
     double batch;            /* samples of the micro-batch */
-    double sequence, hidden, head_size;
-    double tokens;           /* batch x sequence: rows of the products */
+    double sequence, hidden;
+    double queries;          /* tokens of a sample on this GPU: a share of the sequence, under context parallelism */
+    double blocks;           /* of keys and values that come one after another: ring attention; else 1 */
+    double tokens;           /* batch x queries: rows of the products */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
     double heads;            /* on this GPU */
-    double query, key;       /* width of Q, and of K or V, on this GPU */
+    double query, key, values;   /* widths of Q, K and V on this GPU */
+    double attended;         /* width of the attention's output on this GPU */
+    double query_size, value_size;   /* of one head */
     double ffn;              /* width of the MLP on this GPU */
     double vocabulary;       /* rows of the embedding on this GPU */
-    double scores;           /* attention scores on this GPU: batch x heads x sequence^2 */
+    double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
+    bool has_experts;        /* of a block: in the MLP's place */
+    double experts;          /* on this GPU */
+    double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared ones, on this GPU */
+    double sent;             /* rows that this GPU sends to experts */
+    double received;         /* rows that its experts compute */
+    bool gathers_rows;       /* of what its experts compute it gets a share, and the tensor group gathers the shares */
 };
+
+/* Parameter tensors of one layer; the last nexperts are those of experts. */
+struct tensors {
+    struct tensor {
+        double elements;
+        double rows;         /* of a matrix: the width of what it puts out; of others 0 */
+        bool frozen;
+    } items[32];
+    size_t count, nexperts;
+};
+struct tensors embedding_tensors(const struct cut *cut);
+struct tensors block_tensors(const struct cut *cut);
+struct tensors output_tensors(const struct cut *cut);
+/* LoRA: what the layer has is frozen, and every target of a block gets two thin matrices (Hu et al. 2021, section
+ * 4.1). */
+void tensors_adapt(struct tensors *list, const struct cut *cut, bool block);
+double tensors_sum(const struct tensors *list, bool frozen);
 
 struct kernels {
     struct kernel *items;
@@ -55,6 +82,7 @@ struct workspace output_workspace(const struct cut *cut);
 /* Fills the defaults that depend on other keys and checks that the numbers fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
 double transformer_parameters(const struct transformer *shape);
+double transformer_active_parameters(const struct transformer *shape);
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err);
 

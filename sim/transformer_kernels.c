@@ -19,20 +19,26 @@ static void product(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it: dX = dY W, dW = dY^T X. Under LoRA W is frozen,
- * unless it is an adapter's. */
-static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
-                           double in)
+/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it, for each of `batch` weights: dX = dY W,
+ * dW = dY^T X. Under LoRA W is frozen, unless it is an adapter's. */
+static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                            double out, double in)
 {
     bool adapter = strcmp(name, "lora") == 0;
 
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = 1,
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
                                        .m = rows, .n = out, .k = in});
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = 1,
+    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = batch,
                                        .m = rows, .n = in, .k = out});
     if (!cut->lora || adapter)
         product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
-                                           .batch = 1, .m = out, .n = in, .k = rows});
+                                           .batch = batch, .m = out, .n = in, .k = rows});
+}
+
+static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
+                           double in)
+{
+    grouped_product(list, cut, name, 1, rows, out, in);
 }
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
@@ -40,7 +46,7 @@ static void weight_product(struct kernels *list, const struct cut *cut, const ch
 static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
                          double n, double k)
 {
-    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->sequence,
+    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
                             .n = n, .k = k, .layout = layout};
 
     product(list, cut, kernel);
@@ -48,7 +54,7 @@ static void head_product(struct kernels *list, const struct cut *cut, const char
     kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
     kernel.layout = layout == LAYOUT_NT ? LAYOUT_NN : LAYOUT_NT;
     product(list, cut, kernel);
-    kernel.m = k, kernel.n = n, kernel.k = cut->sequence; /* dB = A^T dC */
+    kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
     kernel.layout = LAYOUT_TN;
     product(list, cut, kernel);
 }
@@ -90,7 +96,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     size_t first = list->count;
     double values = cut->scores * cut->value;
 
-    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->head_size);
+    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
     memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * values);
     memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
     if (cut->shape->attention_dropout > 0) {
@@ -98,7 +104,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
         memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * values + cut->scores);
     }
-    head_product(list, cut, "values", LAYOUT_NN, cut->head_size, cut->sequence);
+    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
 }
@@ -109,17 +115,22 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     double rows = 4 * cut->scores / cut->sequence;
+    double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
+    double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .batch = cut->batch * cut->heads, .m = cut->sequence, .n = cut->sequence, .k = cut->head_size,
+        .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
     };
 
-    kernel.flop = 4 * cut->scores * cut->head_size;
-    kernel.bytes = cut->tokens * cut->value * (2 * cut->query + 2 * cut->key) + rows;
+    /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
+    kernel.k = (cut->query_size + cut->value_size) / 2;
+    kernel.flop = 4 * cut->scores * kernel.k;
+    kernel.bytes = in_out + keys_values + rows;
     *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.flop = 10 * cut->scores * cut->head_size;
-    kernel.bytes = cut->tokens * cut->value * (4 * cut->query + 4 * cut->key) + rows;
+    kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
+    kernel.flop = 10 * cut->scores * kernel.k;
+    kernel.bytes = 2 * in_out + 2 * keys_values + rows;
     *GROW(list) = kernel;
 }
 
@@ -139,25 +150,101 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
 }
 
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
-static void mlp(struct kernels *list, const struct cut *cut)
+static void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
-    double values = cut->tokens * cut->ffn * cut->value;
 
-    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
-    memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD, (gated ? 3 : 2) * values);
+    memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+           (gated ? 3 : 2) * elements * cut->value);
     memory(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
-           (gated ? 5 : 3) * values);
+           (gated ? 5 : 3) * elements * cut->value);
+}
+
+static void mlp(struct kernels *list, const struct cut *cut)
+{
+    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
+    activation_function(list, cut, cut->tokens * cut->ffn);
     adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
+}
+
+/* `copies` MLPs, each for so many rows. */
+static void expert_mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
+                       double rows, double ffn)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+
+    grouped_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    activation_function(list, cut, copies * rows * ffn);
+    grouped_product(list, cut, down, copies, rows, cut->hidden, ffn);
+}
+
+/* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
+ * into that of the experts here where several GPUs sent some; what comes back is put together, weighted. */
+static void experts(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
+    bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
+
+    weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
+    memory(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
+    memory(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+    memory(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
+        memory(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
+    expert_mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
+    memory(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
+    memory(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
+    if (cut->shared_ffn > 0)
+        expert_mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
+}
+
+/* A norm of a latent vector. */
+static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
+{
+    memory(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+}
+
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
+ * each, which every GPU of the tensor group computes whole, for all tokens. */
+static void latent_inputs(struct kernels *list, const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    if (shape->q_rank > 0) {
+        weight_product(list, cut, "q-down", cut->tokens, shape->q_rank, cut->hidden);
+        latent_norm(list, cut, "q-norm", shape->q_rank);
+    }
+    weight_product(list, cut, "q-up", cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    weight_product(list, cut, "kv-down", cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    latent_norm(list, cut, "kv-norm", shape->kv_rank);
+    weight_product(list, cut, "kv-up", cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+                   shape->kv_rank);
+}
+
+/* Ring attention adds what each block of keys and values gave to what the blocks before gave (Liu et al. 2023, Ring
+ * Attention, section 3; the sums of the softmax go along). */
+static void merge_blocks(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->tokens * cut->attended * cut->value;
+
+    if (cut->blocks > 1)
+        memory(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
-    double rotated = cut->tokens * (cut->query + cut->key) * cut->value;
+    bool latent = cut->shape->kv_rank > 0;
+    double rotated = cut->tokens * cut->value *
+                     (latent ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key);
 
     norm(list, cut, "attention-norm");
-    adapted_product(list, cut, LORA_QKV, "qkv");
+    if (latent)
+        latent_inputs(list, cut);
+    else
+        adapted_product(list, cut, LORA_QKV, "qkv");
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
@@ -166,10 +253,14 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         flash_attention(list, cut);
     else
         plain_attention(list, cut);
+    merge_blocks(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, "projection");
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
-    mlp(list, cut);
+    if (cut->has_experts)
+        experts(list, cut);
+    else
+        mlp(list, cut);
     residual(list, cut, "mlp-residual");
 }
 
@@ -191,7 +282,7 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
 
     lookup(list, cut, "embedding", cut->tokens, false);
     if (cut->shape->positions > 0)
-        lookup(list, cut, "positions", cut->sequence, true);
+        lookup(list, cut, "positions", cut->queries, true);
     if (cut->shape->token_types > 0)
         lookup(list, cut, "token-types", cut->shape->token_types, true);
     if (cut->shape->embedding_norm)

@@ -21,8 +21,8 @@ const struct table lora_table = {
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)
 {
     const struct adapted widths[LORA_TARGET_COUNT] = {
-        [LORA_QKV] = {cut->hidden, cut->query + 2 * cut->key},
-        [LORA_PROJECTION] = {cut->query, cut->hidden},
+        [LORA_QKV] = {cut->hidden, cut->query + cut->key + cut->values},
+        [LORA_PROJECTION] = {cut->attended, cut->hidden},
         [LORA_MLP_UP] = {cut->hidden, (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->ffn},
         [LORA_MLP_DOWN] = {cut->ffn, cut->hidden},
     };

@@ -18,6 +18,23 @@ static double core_activation(const struct cut *cut)
            (cut->shape->attention_dropout > 0 ? cut->scores * (1 + cut->value) : 0);    /* the mask, what it leaves */
 }
 
+/* Inputs of the activation function (with its gate) and of the second product. */
+static double mlp_activation(const struct cut *cut, double rows, double ffn)
+{
+    return ((cut->shape->mlp == MLP_SWIGLU ? 2 : 1) + lora_trains(cut, LORA_MLP_DOWN)) * rows * ffn * cut->value;
+}
+
+/* The router's probabilities in fp32; what the experts get, and give, which the gradients of the probabilities need;
+ * and what an MLP keeps inside, of the experts and of the shared ones, whose input is the router's. */
+static double experts_activation(const struct cut *cut)
+{
+    double bytes = 4 * cut->own_tokens * cut->shape->experts;
+
+    bytes += (cut->received + cut->sent) * cut->hidden * cut->value;
+    return bytes + mlp_activation(cut, cut->received, cut->expert_ffn) +
+           mlp_activation(cut, cut->tokens, cut->shared_ffn);
+}
+
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
  * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. The input of a product
  * is kept for its weights' gradient, so under LoRA only where there is an adapter. */
@@ -25,7 +42,6 @@ double block_activation(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
     double own = cut->own_tokens * cut->hidden, bytes = 0;
-    bool swiglu = shape->mlp == MLP_SWIGLU;
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
@@ -33,11 +49,12 @@ double block_activation(const struct cut *cut)
     bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * own * cut->value;   /* of QKV, of the MLP */
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residuals */
-    bytes += cut->tokens * (cut->query + 2 * cut->key) * cut->value;     /* Q, K, V */
+    bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
     if (shape->flash_attention || lora_trains(cut, LORA_PROJECTION))
-        bytes += cut->tokens * cut->query * cut->value;                  /* the projection's input */
-    /* Inputs of the activation function (with its gate) and of the second product. */
-    bytes += ((swiglu ? 2 : 1) + lora_trains(cut, LORA_MLP_DOWN)) * cut->tokens * cut->ffn * cut->value;
+        bytes += cut->tokens * cut->attended * cut->value;               /* the projection's input */
+    if (shape->kv_rank > 0)                                              /* inputs of the latent norms, and outputs */
+        bytes += cut->tokens * (2.0 * shape->q_rank + 2.0 * shape->kv_rank) * cut->value;
+    bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
         bytes += lora_trains(cut, (enum lora_target)target) * cut->tokens * cut->lora->rank * cut->value;
     if (cut->recompute == RECOMPUTE_SELECTIVE)
@@ -86,22 +103,43 @@ struct workspace embedding_workspace(const struct cut *cut)
     return (struct workspace){.backward = cut->own_tokens * cut->hidden * cut->value};
 }
 
+/* The gradients on both sides of the activation function, or with experts of what brings rows into their order. */
+static double mlp_workspace(const struct cut *cut)
+{
+    double sides = (cut->shape->mlp == MLP_SWIGLU ? 3 : 2) * cut->value;
+    double experts = fmax(cut->received * cut->expert_ffn, cut->tokens * cut->shared_ffn) * sides;
+
+    return !cut->has_experts ? cut->tokens * cut->ffn * sides
+                             : fmax(experts, (cut->sent + cut->received) * cut->hidden * cut->value);
+}
+
+/* Keys and values of others in the context group, beside the GPU's own: those of all, where they are gathered; around a
+ * ring the block that is attended to and the one that arrives. In the backward as many gradients of them. */
+static struct workspace context_workspace(const struct cut *cut)
+{
+    double own = cut->tokens * (cut->key + cut->values) * cut->value;
+    double others = cut->queries == cut->sequence ? 0 : cut->blocks > 1 ? 2 * own : own * cut->sequence / cut->queries;
+
+    return (struct workspace){.forward = others, .backward = 2 * others};
+}
+
 /* Scores before the softmax in the forward. In the backward the gradient along the residual, and the gradients on both
  * sides of the largest element-wise kernel: of the activation function; of the softmax, under selective recomputation
  * with the core that came back; or of FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32). */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
-    double mlp = (shape->mlp == MLP_SWIGLU ? 3 : 2) * cut->tokens * cut->ffn * cut->value;
+    struct workspace context = context_workspace(cut);
     double attention = 2 * cut->scores * cut->value;
 
     if (shape->flash_attention)
-        attention = cut->tokens * (2 * (cut->query + cut->key) * cut->value + 4 * cut->query);
+        attention = cut->tokens * ((cut->attended + cut->query + cut->key + cut->values) * cut->value + 4 * cut->query);
     else if (cut->recompute == RECOMPUTE_SELECTIVE)
         attention += core_activation(cut);
+    attention += context.backward;
     return (struct workspace){
-        .forward = shape->flash_attention ? 0 : cut->scores * cut->value,
-        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp, attention),
+        .forward = context.forward + (shape->flash_attention ? 0 : cut->scores * cut->value),
+        .backward = cut->own_tokens * cut->hidden * cut->value + fmax(mlp_workspace(cut), attention),
     };
 }
 

@@ -122,11 +122,11 @@ static void dumps_read_back(void **state)
 
 static void assert_same_shape(const char *config, const char *name)
 {
-    struct model model = load_good(arena_printf(&arena, "hf_config: " MODELS "%s/config.json", config));
-    struct transformer a = *model.transformer, b;
+    struct model model = preset(name);
+    struct transformer a, b = *model.transformer;
 
-    model = preset(name);
-    b = *model.transformer;
+    model = load_good(arena_printf(&arena, "{hf_config: " MODELS "%s/config.json, sequence: %d}", config, b.sequence));
+    a = *model.transformer;
     a.node = b.node;
     assert_int_equal(a.layers, b.layers);
     assert_int_equal(a.hidden, b.hidden);
@@ -144,6 +144,11 @@ static void assert_same_shape(const char *config, const char *name)
     assert_true(a.qkv_bias == b.qkv_bias && a.bias == b.bias && a.tied == b.tied && a.causal == b.causal);
     assert_true(a.final_norm == b.final_norm && a.embedding_norm == b.embedding_norm);
     assert_true(a.dropout == b.dropout && a.attention_dropout == b.attention_dropout);
+    assert_true(a.kv_rank == b.kv_rank && a.q_rank == b.q_rank && a.rope_head_size == b.rope_head_size);
+    assert_true(a.value_head_size == b.value_head_size && a.flash_attention == b.flash_attention);
+    assert_true(a.experts == b.experts && a.experts_per_token == b.experts_per_token && a.expert_ffn == b.expert_ffn);
+    assert_true(a.shared_experts == b.shared_experts && a.dense_layers == b.dense_layers);
+    assert_int_equal(a.moe_every, b.moe_every);
 }
 
 static void hf_configs(void **state)
@@ -156,6 +161,8 @@ static void hf_configs(void **state)
     assert_same_shape("gpt2-xl", "gpt2-1.5b");
     assert_same_shape("llama3-8b", "llama3-8b");
     assert_same_shape("bert-large-uncased", "bert-large");
+    assert_same_shape("mixtral-8x7b", "mixtral-8x7b");
+    assert_same_shape("deepseek-v3", "deepseek-v3");
     model = load_good("hf_config: " MODELS "mistral-7b/config.json");
     assert_true(model_parameters(&model) == 7241732096);
     model = load_good("hf_config: " MODELS "gpt-neox-20b/config.json");
@@ -186,7 +193,7 @@ static void hf_refused(const char *text, const char *expected)
 static void hf_messages(void **state)
 {
     (void)state;
-#define SUPPORTED "supported are llama, mistral, gpt2, gpt_neox and bert"
+#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v3, gpt2, gpt_neox and bert"
     hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
     hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
     hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"

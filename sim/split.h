@@ -1,0 +1,13 @@
+/* split: how many of the model's layers each stage holds. */
+#ifndef DTSIM_SPLIT_H
+#define DTSIM_SPLIT_H
+
+#include "scenario.h"
+
+/* As strategy.split says; else evenly, the first stages getting the smaller share where the blocks do not divide.
+ * begins: the first block of every stage, and past the last stage how many there are, in the scenario's arena. Errors:
+ * more stages than layers, a split that is not of this model (EXIT_INFEASIBLE). */
+int split_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
+                 struct error *err);
+
+#endif
