@@ -18,7 +18,8 @@ if [ "${1-}" != --quick ]; then
     build clang -clang
     build sanitize -sanitize
     echo "== tests under the address and undefined-behaviour sanitizers"
-    if ! (cd build-sanitize && ctest -j "$jobs" --output-on-failure) >build-sanitize/test.log 2>&1; then
+    # what is published is simulated once, by the release build
+    if ! (cd build-sanitize && ctest -j "$jobs" -LE validation --output-on-failure) >build-sanitize/test.log 2>&1; then
         cat build-sanitize/test.log
         exit 1
     fi

@@ -29,7 +29,8 @@ void agenda_init(struct agenda *agenda, const struct program *program, const str
  * Or a COMPUTE operation with a choice: agenda_choose is to be called at agenda_choice_time, when every transfer that
  * ends before has been told. */
 bool agenda_take(struct agenda *agenda, uint32_t *id);
-/* The transfer ended at that time (of a buffered one that may be in the future): settles everything that follows from it. */
+/* The transfer ended at that time (of a buffered one that may be in the future): settles everything that follows from
+ * it. */
 void agenda_end(struct agenda *agenda, uint32_t id, double end);
 /* A little after the lane came to the choice, as what ends at the same time has ended. */
 double agenda_choice_time(const struct agenda *agenda, uint32_t id);

@@ -42,7 +42,8 @@ static void fill_segment(struct planner *planner, int s, int t)
         how[m] = SAVE_ALL;
     }
     for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
-        const double *left = &planner->time[chain_at(planner, s, j, 0)], *right = &planner->time[chain_at(planner, j, t, 0)];
+        const double *left = &planner->time[chain_at(planner, s, j, 0)];
+        const double *right = &planner->time[chain_at(planner, j, t, 0)];
         double forward = forward_between(planner, s, j);
         int input = planner->input[j];
 
@@ -92,7 +93,8 @@ static void fill_first(struct planner *planner, int s, int budget)
     size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
 
     if (planner->rest[s] <= working)
-        try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true}, &best);
+        try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true},
+                &best);
     for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++)
         try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
                 (struct way){.next = j}, &best);

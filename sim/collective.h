@@ -101,7 +101,7 @@ struct collective {
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
-    double (*messages)(const struct task *task);     /* how many arrows; not required: at most 2 n chunks, or 2 n log2 n */
+    double (*messages)(const struct task *task);     /* how many arrows; not required: <= 2 n chunks, or 2 n log2 n */
     void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest of the others draws */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
@@ -158,8 +158,8 @@ struct tuning {
     bool buffered;                   /* as struct op's: the library's buffers hold several messages */
     struct extra_pair { double delay, overhead; } inside, between;   /* as struct op's */
 };
-struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
-                                double bytes);
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
+                                const struct group *group, double bytes);
 /* As many messages as it may take at most, on one channel, for the task's ranks and nodes. */
 double collective_messages(const struct collective *collective, const struct task *task);
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes

@@ -97,7 +97,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
         rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
     else
         rates.network_most = fmin(INFINITY, pace->network_most);
-    rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network), pace->network_share * cluster->network.bandwidth};
+    rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network),
+                                 pace->network_share * cluster->network.bandwidth};
     return rates;
 }
 
@@ -290,8 +291,8 @@ static struct extra_pair pair_of(struct extra extra)
     return (struct extra_pair){extra.delay, extra.overhead};
 }
 
-struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster, const struct group *group,
-                                double bytes)
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
+                                const struct group *group, double bytes)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / choice->channels};
     struct tuning tuning = {0};

@@ -180,8 +180,8 @@ static bool at_update(const struct lowering *lowering, int program_rank)
     return row->items[lowering->cursor[program_rank]].kind == UPDATE;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before their
- * updates, where a sum waits for that, and with compression, whose kernels come after them on the ranks' lanes. */
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before
+ * their updates, where a sum waits for that, and with compression, whose kernels come after them on the ranks' lanes. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;

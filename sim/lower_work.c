@@ -39,7 +39,8 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     struct arrival arrival = {.first = after, .count = 1};
 
     for (int t = 0; from.rank != dst && t < flows; t++) {
-        int gpu = scenario_gpu(scenario, t, from.replica, from.rank), peer = scenario_gpu(scenario, t, from.replica, dst);
+        int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
+        int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
         uint32_t id = program_add(lowering->program, (struct op){
             .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .lane = lanes[t],

@@ -8,7 +8,8 @@
 
 enum op_kind {
     OP_COMPUTE,      /* takes `amount` seconds on its lane */
-    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one arrived (or left: buffered) */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one
+                      * arrived (or left: buffered) */
 };
 
 /* What an operation is for, in charts, spans and metrics. */

@@ -1,7 +1,8 @@
 /* How SimGrid is used. Everything that takes a time known in advance is settled by the agenda; SimGrid decides how long
  * transfers take. Each transfer in flight has an actor that sleeps until the transfer's first byte arrives (its start,
  * plus the latency of its route) and then sends the bytes; when they are through, it tells the agenda (of a buffered
- * transfer the latency comes last, and its end lies ahead), goes on with a transfer that this made ready, and wakes (or creates) an actor for each further one.
+ * transfer the latency comes last, and its end lies ahead), goes on with a transfer that this made ready, and wakes (or
+ * creates) an actor for each further one.
  *
  * So links have no latency of their own while SimGrid runs. That is the same time, and two things are better: SimGrid's
  * CM02 model shares a link in inverse proportion to the latency of the flows, ours share it equally, whatever theirs;

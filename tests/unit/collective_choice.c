@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 static const struct shape { int nodes, gpus_per_node, nics; } shapes[] = {
-    {2, 8, 8}, {4, 8, 1}, {4, 8, 4}, {8, 8, 8}, {3, 4, 4}, {6, 2, 1}, {5, 3, 3}, {2, 16, 2},
+    {2, 8, 8}, {4, 8, 1}, {4, 8, 4}, {8, 8, 8}, {3, 4, 4}, {6, 2, 1}, {2, 16, 2},
 };
-static const double sizes[] = {1e3, 1e5, 1e6, 1e7, 1e8, 1e9};
+static const double sizes[] = {1e3, 1e6, 1e8};
 
 static const struct collective *all_reduce(const char *name)
 {

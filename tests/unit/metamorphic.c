@@ -2,7 +2,7 @@
  * names of GPUs, channels, batches. Random plans, from fixed seeds. */
 #include "random_plan.h"
 
-enum { PLANS = 120, MORE_PLANS = 300 };
+enum { PLANS = 80, MORE_PLANS = 160 };
 
 static double iteration(const struct random_plan *plan)
 {

@@ -1,7 +1,7 @@
 /* The numbers of an iteration against what must hold of them: sums, traffic by formula, recomputing. */
 #include "random_plan.h"
 
-enum { PLANS = 600 };
+enum { PLANS = 300 };
 
 /* Every second of a rank is compute, exposed communication or bubble. */
 static void assert_seconds(const struct simulated *simulated)
