@@ -94,6 +94,9 @@ struct bench_limits {
  * turn, so that a run that is stopped has seen something of everything. No case comes twice. */
 void bench_cases_list(struct bench_cases *cases, const struct bench_limits *limits, uint64_t seed);
 
+/* An order of all cases, for qsort; 0: they are the same. */
+int bench_case_compare(const void *a, const void *b);
+
 /* The i-th number of Halton's sequence in this base, in (0, 1) for i from 1 (Halton 1960). */
 double halton(uint64_t i, unsigned base);
 

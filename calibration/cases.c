@@ -252,7 +252,7 @@ static uint64_t next(uint64_t *seed)
     return z ^ z >> 31;
 }
 
-static int compare(const void *a, const void *b)
+int bench_case_compare(const void *a, const void *b)
 {
     const struct bench_case *one = a, *two = b;
     const int64_t columns[][2] = {
@@ -273,9 +273,9 @@ static void settle(struct bench_cases *cases, uint64_t *seed)
 
     if (cases->count == 0)
         return;
-    qsort(cases->items, cases->count, sizeof *cases->items, compare);
+    qsort(cases->items, cases->count, sizeof *cases->items, bench_case_compare);
     for (size_t i = 0; i < cases->count; i++)
-        if (i == 0 || compare(&cases->items[i], &cases->items[kept - 1]))
+        if (i == 0 || bench_case_compare(&cases->items[i], &cases->items[kept - 1]))
             cases->items[kept++] = cases->items[i];
     cases->count = kept;
     for (size_t i = kept - 1; i > 0; i--) {

@@ -8,6 +8,10 @@
 #include "case.h"
 #include "statistics.h"
 
+/* A number that a library's header defines, as text. */
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
 struct device {
     int index, sms, major, minor;
     char name[256];

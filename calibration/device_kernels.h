@@ -24,7 +24,6 @@ cudaError_t kernel_hold(uint64_t nanoseconds, cudaStream_t stream);
 cudaError_t kernel_ticks(uint64_t ticks[2], cudaStream_t stream);
 /* Values of a format as fp32. */
 cudaError_t kernel_widen(float *out, const void *in, enum bench_dtype dtype, int64_t count, cudaStream_t stream);
-cudaError_t kernel_narrow(void *out, const float *in, enum bench_dtype dtype, int64_t count, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -31,8 +31,6 @@ bool flash_is_built(void)
 
 const char *flash_built(void)
 {
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
     return "cuDNN " TEXT(CUDNN_MAJOR) "." TEXT(CUDNN_MINOR) "." TEXT(CUDNN_PATCHLEVEL);
 }
 

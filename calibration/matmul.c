@@ -23,8 +23,6 @@ struct product {
 
 const char *matmul_built(void)
 {
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
     return "cuBLASLt " TEXT(CUBLAS_VER_MAJOR) "." TEXT(CUBLAS_VER_MINOR) "." TEXT(CUBLAS_VER_PATCH);
 }
 

@@ -35,8 +35,6 @@ bool peers_are_built(void)
 
 const char *peers_built(void)
 {
-#define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
 #ifdef DTSIM_NCCL
     return "NCCL " TEXT(NCCL_MAJOR) "." TEXT(NCCL_MINOR) "." TEXT(NCCL_PATCH);
 #else

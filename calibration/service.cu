@@ -93,12 +93,6 @@ template <typename T> __global__ void widen_all(float *out, const T *in, long lo
         out[i] = wide(in[i]);
 }
 
-template <typename T> __global__ void narrow_all(T *out, const float *in, long long count)
-{
-    for (long long i = first(); i < count; i += step())
-        out[i] = narrow<T>(in[i]);
-}
-
 template <typename T> cudaError_t fill_as(void *at, const operand *operand, uint64_t seed, cudaStream_t stream)
 {
     fill<T><<<blocks, threads, 0, stream>>>(static_cast<T *>(at), operand->fill, operand->value,
@@ -109,12 +103,6 @@ template <typename T> cudaError_t fill_as(void *at, const operand *operand, uint
 template <typename T> cudaError_t widen_as(float *out, const void *in, int64_t count, cudaStream_t stream)
 {
     widen_all<T><<<blocks, threads, 0, stream>>>(out, static_cast<const T *>(in), count);
-    return cudaGetLastError();
-}
-
-template <typename T> cudaError_t narrow_as(void *out, const float *in, int64_t count, cudaStream_t stream)
-{
-    narrow_all<T><<<blocks, threads, 0, stream>>>(static_cast<T *>(out), in, count);
     return cudaGetLastError();
 }
 
@@ -156,16 +144,6 @@ cudaError_t kernel_widen(float *out, const void *in, bench_dtype dtype, int64_t 
     case BENCH_FP8: return widen_as<__nv_fp8_e4m3>(out, in, count, stream);
     case BENCH_INT32: return widen_as<int>(out, in, count, stream);
     case BENCH_BYTE: return widen_as<unsigned char>(out, in, count, stream);
-    default: return cudaErrorInvalidValue;
-    }
-}
-
-cudaError_t kernel_narrow(void *out, const float *in, bench_dtype dtype, int64_t count, cudaStream_t stream)
-{
-    switch (dtype) {
-    case BENCH_FP32: case BENCH_TF32: return narrow_as<float>(out, in, count, stream);
-    case BENCH_FP16: return narrow_as<__half>(out, in, count, stream);
-    case BENCH_BF16: return narrow_as<__nv_bfloat16>(out, in, count, stream);
     default: return cudaErrorInvalidValue;
     }
 }

@@ -194,6 +194,11 @@ static int edits(const char *a, size_t na, const char *b, size_t nb)
     return rows[na % 3][nb];
 }
 
+int gcd(int a, int b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context)
 {
     const char *best = NULL, *name;

@@ -87,6 +87,9 @@ void *xrealloc(void *old, size_t count, size_t size);
         : (void)0, \
      &(list)->items[(list)->count++])
 
+/* The greatest common divisor; of 0 and b: b. */
+int gcd(int a, int b);
+
 /* The candidate nearest to `word` in edits (insert, delete, replace, swap of neighbours), or NULL when none is near
  * enough to be what was meant; case does not count, nor '-' for '_'. candidate(i) gives the i-th name, NULL past the
  * last. */

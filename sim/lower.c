@@ -203,16 +203,9 @@ static int check_operations(const struct scenario *scenario, const struct stage 
 /* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
 static int coupled_replicas(const struct lowering *lowering)
 {
-    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert, a = context,
-        b = expert;
+    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert;
 
-    while (b) {
-        int rest = a % b;
-
-        a = b;
-        b = rest;
-    }
-    return lowering->out->replicas == 1 ? 1 : context / a * expert;
+    return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
 }
 
 static void allocate(struct lowering *lowering)

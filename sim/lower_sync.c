@@ -126,18 +126,17 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
 }
 
 /* For the host's update: the ends of a bucket's sum on all holders. */
-static int note_sum(struct lowering *lowering, int stage)
+static void note_sum(struct lowering *lowering, int stage)
 {
     struct sync sync;
 
     if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
-        return 0;
+        return;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);
     for (int i = 0; i < sync.here; i++)
         for (int t = 0; t < lowering->program->flows; t++)
             *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
     sync_release(&sync);
-    return 0;
 }
 
 /* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
@@ -148,9 +147,10 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
     struct sync sync;
     int rc = 0;
 
-    for (size_t b = 0; !rc && b < buckets->count; b++)
-        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last) ||
-             note_sum(lowering, stage);
+    for (size_t b = 0; !rc && b < buckets->count; b++) {
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+        note_sum(lowering, stage);
+    }
     if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
         return rc;
     sync_init(&sync, lowering, CIRCLE_ALL, stage);

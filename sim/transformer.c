@@ -112,11 +112,6 @@ static const char *divisors(int n, char *buffer, size_t size)
     return buffer;
 }
 
-static int gcd(int a, int b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
 static int check_tensor(const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
 {
     const struct { int size; const char *what; bool split; } parts[] = {

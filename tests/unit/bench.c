@@ -15,20 +15,6 @@ static const struct bench_limits large = {
     .memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .flash = true, .ranks = 8, .collectives = true,
 };
 
-static int compare(const void *a, const void *b)
-{
-    const struct bench_case *one = a, *two = b;
-    const int64_t columns[][2] = {
-        {one->kernel, two->kernel}, {one->dtype, two->dtype}, {one->layout, two->layout}, {one->batch, two->batch},
-        {one->m, two->m}, {one->n, two->n}, {one->k, two->k}, {one->bytes, two->bytes},
-    };
-
-    for (size_t i = 0; i < COUNT(columns); i++)
-        if (columns[i][0] != columns[i][1])
-            return columns[i][0] < columns[i][1] ? -1 : 1;
-    return 0;
-}
-
 static void test_halton(void **state)
 {
     static const double twos[] = {0.5, 0.25, 0.75, 0.125, 0.625}, threes[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9., 7 / 9.};
@@ -51,15 +37,15 @@ static void test_the_order_is_the_seeds(void **state)
     assert_int_equal(lists[0].count, lists[1].count);
     assert_int_equal(lists[0].count, lists[2].count);
     for (size_t i = 0; i < lists[0].count; i++) {
-        assert_int_equal(compare(&lists[0].items[i], &lists[1].items[i]), 0);
-        moved += compare(&lists[0].items[i], &lists[2].items[i]) != 0;
+        assert_int_equal(bench_case_compare(&lists[0].items[i], &lists[1].items[i]), 0);
+        moved += bench_case_compare(&lists[0].items[i], &lists[2].items[i]) != 0;
     }
     assert_true(moved > lists[0].count / 2);
     for (int i = 0; i < 3; i++)
-        qsort(lists[i].items, lists[i].count, sizeof lists[i].items[0], compare);
+        qsort(lists[i].items, lists[i].count, sizeof lists[i].items[0], bench_case_compare);
     for (size_t i = 0; i < lists[0].count; i++) {
-        assert_int_equal(compare(&lists[0].items[i], &lists[2].items[i]), 0);       /* the same cases */
-        assert_true(i == 0 || compare(&lists[0].items[i - 1], &lists[0].items[i]) < 0);     /* each once */
+        assert_int_equal(bench_case_compare(&lists[0].items[i], &lists[2].items[i]), 0);       /* the same cases */
+        assert_true(i == 0 || bench_case_compare(&lists[0].items[i - 1], &lists[0].items[i]) < 0);     /* each once */
     }
     for (int i = 0; i < 3; i++)
         free(lists[i].items);

@@ -19,17 +19,6 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static char *orders_text(const struct scenario *scenario)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    orders_print(scenario, out);
-    fclose(out);
-    return text;
-}
-
 static char *grid_text(struct simulated *simulated)
 {
     struct error err = {0};

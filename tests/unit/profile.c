@@ -120,32 +120,31 @@ static void extrapolated_seconds(void **state)
     assert_true(share[0] > 0.3 && share[1] > 0.3);
 }
 
+/* Iteration times of a model (and what else the scenario says) on one GPU, with 0, 5 and 50 us for each launch. */
+static void with_launches(const char *model, double seconds[3])
+{
+    static const char *const launches[] = {"0", "5 us", "50 us"};
+
+    for (int i = 0; i < 3; i++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {transformer: %s\ncluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
+                 "batch: {global: 1}\ncosts: {host_launch: %s}\n", model, launches[i]);
+        seconds[i] = simulated.run.metrics.iteration_time;
+        simulated_release(&simulated);
+    }
+}
+
 /* A model of small layers is as slow as its host launches kernels; one of large layers does not wait for it. */
 static void the_host(void **state)
 {
-    (void)state;
     double seconds[3];
-    const char *const launches[] = {"0", "5 us", "50 us"};
 
-    for (int i = 0; i < 3; i++) {
-        struct simulated simulated;
-
-        simulate(&simulated, "model: {transformer: {layers: 8, hidden: 128, heads: 2, sequence: 64, vocabulary: 256}}\n"
-                 "cluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\nbatch: {global: 1}\n"
-                 "costs: {host_launch: %s}\n", launches[i]);
-        seconds[i] = simulated.run.metrics.iteration_time;
-        simulated_release(&simulated);
-    }
+    (void)state;
+    with_launches("{layers: 8, hidden: 128, heads: 2, sequence: 64, vocabulary: 256}}", seconds);
     assert_true(seconds[1] > seconds[0] && seconds[2] > 9 * seconds[1]);
-    for (int i = 0; i < 3; i++) {
-        struct simulated simulated;
-
-        simulate(&simulated, "model: {transformer: {layers: 2, hidden: 12288, heads: 96, sequence: 2048, "
-                 "vocabulary: 51200}}\ncluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
-                 "batch: {global: 1}\nmemory: {enforce: false}\ncosts: {host_launch: %s}\n", launches[i]);
-        seconds[i] = simulated.run.metrics.iteration_time;
-        simulated_release(&simulated);
-    }
+    with_launches("{layers: 2, hidden: 12288, heads: 96, sequence: 2048, vocabulary: 51200}}\n"
+                  "memory: {enforce: false}", seconds);
     assert_true(seconds[1] == seconds[0] && seconds[2] < 1.01 * seconds[0]);
 }
 

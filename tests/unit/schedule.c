@@ -32,17 +32,6 @@ static void load_stages(struct simulated *simulated, const char *schedule, int s
                    micro_batches, schedule, stages, recompute ? "full" : "none");
 }
 
-static char *print_orders(const struct scenario *scenario)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    orders_print(scenario, out);
-    fclose(out);
-    return text;
-}
-
 /* As torch.distributed.pipelining (ScheduleGPipe, Schedule1F1B), DeepSpeed (TrainSchedule) and torchgpipe (with its
  * checkpoints on all but the last micro-batch) run them. */
 static const struct { const char *schedule; int stages, micro_batches; bool recompute; const char *orders; } peers[] = {
@@ -68,7 +57,7 @@ static void test_orders_of_peers(void **state)
         char *orders;
 
         load_stages(&simulated, peers[i].schedule, peers[i].stages, peers[i].micro_batches, peers[i].recompute);
-        orders = print_orders(&simulated.scenario);
+        orders = orders_text(&simulated.scenario);
         assert_string_equal(orders, peers[i].orders);
         free(orders);
         simulated_release(&simulated);

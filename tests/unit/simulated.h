@@ -90,6 +90,18 @@ static inline void expect_near(const char *what, double actual, double expected,
         fail_msg("%s is %.17g instead of %.17g in\n%s", what, actual, expected, text);
 }
 
+/* What orders_print prints; the caller frees it. */
+static inline char *orders_text(const struct scenario *scenario)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    orders_print(scenario, out);
+    fclose(out);
+    return text;
+}
+
 /* The whole file; the caller frees it. */
 static inline char *read_file(const char *path)
 {
