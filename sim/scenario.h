@@ -57,6 +57,7 @@ struct scenario {
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
+        bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
         int data_parallel;               /* enum data_parallel */
         struct compression_spec {
             const struct node *node;
@@ -97,6 +98,7 @@ struct scenario {
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        bool launch_blocking;            /* it waits for each kernel before the next */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {

@@ -155,20 +155,14 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
-    {.key = "zero",
-     .kind = FIELD_INT,
-     MEMBER(zero),
-     .min = 0,
-     .max = 3,
-     .fallback = "0",
+    {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
-    {.key = "shard",
-     .kind = FIELD_INT,
-     MEMBER(shard),
-     .min = 1,
-     .max = 1048576,
+    {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
      .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
               "all"},
+    {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
+     .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce, as "
+              "DeepSpeed's reduce_scatter: false and its bf16 optimizer"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
@@ -324,6 +318,10 @@ static const struct field costs_spec_fields[] = {
      .offset = offsetof(struct costs_spec, host_launch),
      .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
               "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+    {.key = "launch_blocking", .kind = FIELD_BOOL, .offset = offsetof(struct costs_spec, launch_blocking),
+     .fallback = "false",
+     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take adds "
+              "up"},
 };
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 
