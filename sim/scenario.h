@@ -14,7 +14,7 @@ enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
-enum gradients { GRADIENTS_HALF, GRADIENTS_FP32 };
+enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
@@ -144,9 +144,9 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision); what is read and written to add a micro-batch's gradient to the batch's, and by one
- * update with all that comes before it. */
-struct parameter_bytes { double weights, gradients, master, accumulation, update_traffic; };
+ * and 4 for mixed precision), and of gradients that are held beside those that are summed; what is read and written to
+ * add a micro-batch's gradient to the batch's, and by one update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, beside, master, accumulation, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {

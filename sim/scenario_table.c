@@ -161,8 +161,8 @@ static const struct field strategy_spec_fields[] = {
      .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
               "all"},
     {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
-     .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce, as "
-              "DeepSpeed's reduce_scatter: false and its bf16 optimizer"},
+     .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce "
+              "(DeepSpeed's reduce_scatter: false, and its bf16 optimizer)"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
@@ -275,8 +275,10 @@ static const struct field memory_spec_fields[] = {
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
-    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", .choices = NAMES("half", "fp32"),
-     .brief = "their format under mixed precision: as the weights, or added up and sent in fp32 (Megatron-LM's bf16)"},
+    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", 
+     .choices = NAMES("half", "fp32", "converted"),
+     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
+              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",

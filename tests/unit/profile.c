@@ -171,7 +171,7 @@ static void the_waiting_host(void **state)
         assert_true(seconds[1][0] == seconds[0][0]);       /* a host that takes no time */
         assert_true(seconds[1][1] > seconds[0][1]);
         expect_near("second half", seconds[1][2] - seconds[1][1], seconds[1][1] - seconds[1][0], "launch_blocking");
-        if (hidden[i] == 128)                              /* without waiting it was the host alone, from some time on */
+        if (hidden[i] == 128)                              /* without waiting: the host alone, from some time on */
             expect_near("host", seconds[1][2] - seconds[1][1], seconds[0][2] - seconds[0][1], "launch_blocking");
     }
 }
