@@ -55,6 +55,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool duplex_p2p;                 /* two stages send to each other at once */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
