@@ -112,6 +112,26 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     return 0;
 }
 
+/* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
+ * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
+ * backward gather waits for nothing, as in every EXCHANGE_TENSOR. */
+static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    const struct scenario *scenario = member->lowering->scenario;
+    int n = scenario->strategy.tensor;
+    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    double gather = scenario->strategy.sequence_parallel ? holder->gather.seconds : 0, share;
+
+    group_gpus(scenario, (struct kin){.n = n, .tensor = true}, 0, member->replica, member->rank, member->gpus);
+    share = contention_share(&scenario->cluster, member->gpus, n);
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
+            gather + contention_exposed(gather, stage->columns[c].input, share) +
+                contention_exposed(both.seconds - gather, stage->columns[c].weight, share),
+            both.bytes_sent,
+        };
+}
+
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
  * 4.2.2); all-gathers also put boundaries together that were sent in shares. */
 static int tensor_cost(const struct member *member, const struct stage *stage, struct holder *holder)
@@ -238,6 +258,8 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
         (member->replica % spec->expert == 0 && dispatch_cost(member, stage, holder)) ||
         (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
         return -1;
+    if (spec->overlap_tensor && spec->tensor > 1)
+        beside_costs(member, stage, holder);
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         if (groups[i] && member->replica % groups[i])
             holder->exchanges[i] =

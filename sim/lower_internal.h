@@ -3,6 +3,7 @@
 #define DTSIM_LOWER_INTERNAL_H
 
 #include "compression.h"
+#include "contention.h"
 #include "lower.h"
 
 #define NO_OP UINT32_MAX
@@ -12,6 +13,7 @@ struct bucket {
     struct compressed sum;   /* the exchanges that sum them */
     double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
+    struct contention beside;    /* its sum, for kernels that run beside it; nothing where none do */
     bool experts;            /* gradients of experts, which fewer replicas share */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
@@ -80,6 +82,7 @@ struct lowering {
     size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
+    struct contention *beside;       /* a program rank: collectives over replicas that run beside its kernels */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
@@ -157,12 +160,17 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
 /* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
- * where the group is one. */
+ * where the group is one. It is added to what runs beside kernels. */
 int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
-                     const struct collective *collective, double bytes, struct measured *measured);
+                     const struct collective *collective, double bytes, struct measured *measured,
+                     struct contention *beside);
+
+/* lower_buckets.c */
+void buckets_build(struct lowering *lowering);
+/* A rank's gradients of the bucket are ready after that operation. */
+void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
 /* lower_sync.c */
-void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);

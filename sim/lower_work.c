@@ -84,6 +84,8 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent +
                      cost.exchanges[EXCHANGE_ATTENTION_BACKWARD] *
                          here.holder->exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    contention_pass(&lowering->beside[prank], op.communication);
+    op.communication += contention_stretch(&lowering->beside[prank], cost.seconds);
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
@@ -115,6 +117,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    int prank = program_rank(lowering, here.replica, here.rank);
     struct stage_work piece = {0};
     struct waits first = *waits;
     uint32_t id = NO_OP;
@@ -148,9 +151,8 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
             if (seconds > 0)
                 op.continues = false;
-            *GROW(&here.holder->ready) =
-                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
-                                         &first) : id;
+            bucket_ready(lowering, here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, &first) : id);
         }
         piece = (struct stage_work){0};
     }
@@ -279,7 +281,6 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     struct op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
-
     if (work.kind == FORWARD)
         op.takes = kept;
     else if (work.kind == RECOMPUTE)

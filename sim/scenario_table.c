@@ -155,12 +155,10 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
-    {.key = "zero",
-     .kind = FIELD_INT,
-     MEMBER(zero),
-     .min = 0,
-     .max = 3,
-     .fallback = "0",
+    {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
+     .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
+              "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
+    {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
     {.key = "shard",
      .kind = FIELD_INT,
