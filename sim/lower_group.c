@@ -87,6 +87,7 @@ static int group_cost(const struct member *member, struct kin kin, const struct 
             lowering_use(lowering, measured.used, measured.protocol);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
+        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, kin.n);
     }
     return 0;
 }
@@ -117,18 +118,15 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
  * backward gather waits for nothing, as in every EXCHANGE_TENSOR. */
 static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    const struct scenario *scenario = member->lowering->scenario;
-    int n = scenario->strategy.tensor;
+    bool halves = member->lowering->scenario->strategy.sequence_parallel;
     struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
-    double gather = scenario->strategy.sequence_parallel ? holder->gather.seconds : 0, share;
+    double gather = halves ? holder->gather.seconds : 0;
 
-    group_gpus(scenario, (struct kin){.n = n, .tensor = true}, 0, member->replica, member->rank, member->gpus);
-    share = contention_share(&scenario->cluster, member->gpus, n);
     for (int c = 0; c < COLUMN_COUNT; c++)
         holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
-            gather + contention_exposed(gather, stage->columns[c].input, share) +
-                contention_exposed(both.seconds - gather, stage->columns[c].weight, share),
-            both.bytes_sent,
+            .seconds = gather + contention_exposed(gather, stage->columns[c].input, both.share) +
+                       contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
+            .bytes_sent = both.bytes_sent,
         };
 }
 
@@ -210,9 +208,10 @@ static int ring_attention(const struct member *member, struct kin kin, const str
     if (pass_cost(member, kin, bytes, &one) || pass_cost(member, kin, 2 * bytes, &both))
         return -1;
     holder->exchanges[EXCHANGE_ATTENTION] =
-        (struct exchange_cost){(kin.n - 1) * fmax(0, one - forward), (kin.n - 1) * bytes};
+        (struct exchange_cost){.seconds = (kin.n - 1) * fmax(0, one - forward), .bytes_sent = (kin.n - 1) * bytes};
     holder->exchanges[EXCHANGE_ATTENTION_BACKWARD] = (struct exchange_cost){
-        2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward), 2 * (kin.n - 1) * bytes,
+        .seconds = 2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward),
+        .bytes_sent = 2 * (kin.n - 1) * bytes,
     };
     return 0;
 }
@@ -290,4 +289,30 @@ int exchange_costs(struct lowering *lowering)
     free(gpus);
     free(marked);
     return rc;
+}
+
+/* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
+{
+    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
+    const struct exchange_cost *exchanges = here.holder->exchanges;
+    int gathers = cost->hidden_gathers;
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        op->communication +=
+            cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+    }
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
+    if (gathers > 0)
+        op->communication +=
+            contention_exposed(gathers * here.holder->gather.seconds, cost->seconds, here.holder->gather.share);
+    op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
+    /* on the way back keys and values go round once more, and as many gradients of them */
+    op->activations =
+        cost->hidden_gathers * here.holder->gather.bytes_sent +
+        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    contention_pass(beside, op->communication);
+    op->communication += contention_stretch(beside, cost->seconds);
 }

@@ -21,8 +21,9 @@ struct buckets { struct bucket *items; size_t count, capacity; };
 /* Operations after which something has arrived: `count` ids from `first` (one a flow). */
 struct arrival { uint32_t first, count; };
 
-/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends. */
-struct exchange_cost { double seconds, bytes_sent; };
+/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends, and which share of
+ * the multiprocessors it would keep from kernels beside it. */
+struct exchange_cost { double seconds, bytes_sent, share; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
@@ -103,7 +104,7 @@ struct place {
     int replica, rank, stage, direction;
     struct cell *cell;
     struct holder *holder;
-    double hidden;           /* share of its all-to-alls that runs beside other works' kernels */
+    double hidden;           /* share of its all-to-alls that costs nothing beside other works' kernels */
 };
 
 /* Ids of what an operation waits for, beside its lane. */
@@ -208,6 +209,8 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 
 /* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
 int exchange_costs(struct lowering *lowering);
+/* Adds to a work's operation the communication that comes with its kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
 
 /* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
  * all. */

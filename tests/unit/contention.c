@@ -56,6 +56,14 @@ static void run_tensor(struct simulated *simulated, const char *schedule, int hi
              LAYERS, hidden, schedule, sequence_parallel ? "true" : "false", overlap, engine);
 }
 
+static bool on_lane(const struct simulated *simulated, size_t i, enum lane_kind kind)
+{
+    const struct program *program = &simulated->run.lowered.program;
+    const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+    return lane->rank == 0 && lane->kind == kind;
+}
+
 /* Seconds of rank 0's compute lane that are communication, in works of one kind. */
 static double communication(const struct simulated *simulated, enum op_what what)
 {
@@ -63,16 +71,15 @@ static double communication(const struct simulated *simulated, enum op_what what
     double seconds = 0;
 
     for (size_t i = 0; i < program->ops.count; i++)
-        if (program->ops.items[i].what == what && program->lanes.items[program->ops.items[i].lane].rank == 0 &&
-            program->lanes.items[program->ops.items[i].lane].kind == LANE_COMPUTE)
+        if (program->ops.items[i].what == what && on_lane(simulated, i, LANE_COMPUTE))
             seconds += program->ops.items[i].communication;
     return seconds;
 }
 
 /* A block's forward has two all-reduces, and the embedding one: a backward's two run beside its gradients of QKV's and
- * the MLP's weights. Under sequence parallelism each is half a gather, half a scatter: the scatters run there, gathers of
- * the same inputs beside the gradients of these, and two more gathers beside nothing. From small products, which hide
- * little, to large ones. */
+ * the MLP's weights. Under sequence parallelism each is half a gather, half a scatter: the scatters run there, gathers
+ * of the same inputs beside the gradients of these, and two more gathers beside nothing. Without the overlap those of
+ * inputs alone run beside kernels. From small products, which hide little, to large ones. */
 static void tensor_overlap(void **state)
 {
     int hidden = 0, shown = 0;
@@ -81,7 +88,7 @@ static void tensor_overlap(void **state)
     for (int width = 256; width <= 16384; width *= 4)
         for (int sequence_parallel = 0; sequence_parallel < 2; sequence_parallel++) {
             struct simulated apart, beside, again;
-            double each, expected = 0;
+            double each, expected = 0, gathers;
 
             run_tensor(&apart, "1f1b", width, sequence_parallel, ", overlap_tensor: false", "ideal");
             run_tensor(&beside, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "ideal");
@@ -97,7 +104,10 @@ static void tensor_overlap(void **state)
                                                     contention_exposed(each / 2, weight, share)
                                               : contention_exposed(each, weight, share);
             }
-            expect_near("apart", communication(&apart, WHAT_BACKWARD), 2 * LAYERS * each, apart.text);
+            gathers = sequence_parallel ? LAYERS * each : 0;     /* of inputs */
+            expect_near("apart", communication(&apart, WHAT_BACKWARD),
+                        2 * LAYERS * each +
+                            contention_exposed(gathers, apart.run.stages[0].work[BACKWARD].seconds, share), apart.text);
             expect_near("beside", communication(&beside, WHAT_BACKWARD), LAYERS * expected, beside.text);
             expect_near("forward", communication(&beside, WHAT_FORWARD), (2 * LAYERS + 1) * each, beside.text);
             expect_near("bytes", beside.run.metrics.communication_bytes_per_gpu,
@@ -116,6 +126,7 @@ static void when_it_applies(void **state)
     (void)state;
     for (int sequence_parallel = 0; sequence_parallel < 2; sequence_parallel++) {
         struct simulated left_out, set, split, apart;
+        double gathers;
 
         run_tensor(&left_out, "1f1b", 4096, sequence_parallel, "", "ideal");
         run_tensor(&set, "1f1b", 4096, sequence_parallel,
@@ -125,11 +136,63 @@ static void when_it_applies(void **state)
         assert_true(left_out.scenario.strategy.overlap_tensor == (bool)sequence_parallel);
         assert_true(left_out.run.timeline.makespan == set.run.timeline.makespan);
         assert_true(split.run.timeline.makespan == apart.run.timeline.makespan);
+        gathers = sequence_parallel ? LAYERS * communication(&split, WHAT_FORWARD) / (2 * LAYERS + 1) : 0;
+        expect_near("gathers", communication(&split, WHAT_BACKWARD_WEIGHT),
+                    contention_exposed(gathers, split.run.stages[0].work[BACKWARD_WEIGHT].seconds, share), split.text);
         simulated_release(&left_out);
         simulated_release(&set);
         simulated_release(&split);
         simulated_release(&apart);
     }
+}
+
+/* A forward and a backward that DualPipe overlaps: each other's all-to-alls run beside the kernels of both. The first
+ * cell stands alone, and shows what one takes. */
+static void overlapped_works(void **state)
+{
+    int hidden = 0, shown = 0;
+
+    (void)state;
+    for (double bandwidth = 1e9; bandwidth < 1e12; bandwidth *= 10) {
+        struct simulated simulated;
+        const struct program *program = &simulated.run.lowered.program;
+        double each = NAN, expected = 0, total = 0;
+        struct row *rows;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8, positions: 0,\n"
+                 "        flash_attention: true, experts: 8, experts_per_token: 2}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1, inside: {bandwidth: %.17g B/s}}\nbatch: {micro_batches: 8}\n"
+                 "strategy: {schedule: dualpipe, pipeline: 2, data: 4, expert: 4, data_parallel: synchronous}\n"
+                 "simulation: {engine: ideal, collectives: measured}\n", bandwidth);
+        for (size_t i = 0; i < program->ops.count; i++)
+            if (on_lane(&simulated, i, LANE_COMPUTE) && program->ops.items[i].what < WHAT_PACK) {
+                total += program->ops.items[i].communication;
+                if (isnan(each))
+                    each = total / simulated.run.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
+            }
+        rows = rows_build(&simulated.scenario);
+        for (size_t i = 0; i < rows[0].count; i++) {
+            double kernels = 0, dispatches = 0;
+            size_t first = i;
+
+            for (bool more = true; more; i += more) {
+                struct work work = rows[0].items[i];
+                int stage = plan_global_stage(&simulated.scenario.plan, 0, work.chunk);
+
+                kernels += simulated.run.stages[stage].work[work.kind].seconds;
+                dispatches += simulated.run.stages[stage].work[work.kind].exchanges[EXCHANGE_DISPATCH] * each;
+                more = work.with_next;
+            }
+            expected += i > first ? contention_exposed(dispatches, kernels, share) : dispatches;
+            shown += i > first && dispatches > kernels;
+            hidden += i > first && dispatches < kernels;
+        }
+        rows_release(rows, simulated.scenario.plan.stages);
+        expect_near("all-to-alls", total, expected, simulated.text);
+        simulated_release(&simulated);
+    }
+    assert_true(shown > 0 && hidden > 0);
 }
 
 static void run_data(struct simulated *simulated, const char *strategy, const char *profile, const char *simulation)
@@ -139,14 +202,6 @@ static void run_data(struct simulated *simulated, const char *strategy, const ch
              "cluster: {platform: dgx-a100, nodes: 1, communication: %s}\nbatch: {micro: 8, micro_batches: 2}\n"
              "memory: {enforce: false}\nstrategy: {data: 8, %s}\nsimulation: {%s}\n",
              LAYERS, profile, strategy, simulation);
-}
-
-static bool on_lane(const struct simulated *simulated, size_t i, enum lane_kind kind)
-{
-    const struct program *program = &simulated->run.lowered.program;
-    const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
-
-    return lane->rank == 0 && lane->kind == kind;
 }
 
 /* Seconds during which a collective of rank 0 runs beside one of its works. */
@@ -217,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),   cmocka_unit_test(shares_add),   cmocka_unit_test(tensor_overlap),
         cmocka_unit_test(when_it_applies), cmocka_unit_test(conservation), cmocka_unit_test(messages_agree),
+        cmocka_unit_test(overlapped_works),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
