@@ -56,6 +56,7 @@ struct scenario {
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
         bool duplex_p2p;                 /* two stages send to each other at once */
+        bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
@@ -100,6 +101,7 @@ struct scenario {
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
         bool launch_blocking;            /* it waits for each kernel before the next */
+        int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {
