@@ -25,7 +25,7 @@ struct pace {
                                         and copy, the way there and back */
     double spanning;                 /* s, likewise at least, where the group spans nodes */
     double network;                  /* s, a message to another node, over all channels */
-    double network_single;           /* s, likewise over one: the host serves them one after another; NaN: no difference */
+    double network_single;           /* s, likewise over one: the host serves them in turn; NaN: no difference */
     int channels;                    /* that a large collective runs over; a smaller one over fewer, */
     double channel_from;             /* each for so many B of the vector; NaN: over all */
     double inside_share;             /* of the data sheet's bandwidth inside a node that payload gets */

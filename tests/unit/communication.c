@@ -140,12 +140,13 @@ static void in_the_switches_of_nodes(void **state)
         }
 }
 
-/* A vector that NCCL cuts: the pipeline has two stages more in a node; between nodes every hop waits for the piece on its
- * way, which shrinks with the vector, and for the host, which serves as many channels as there is work for. */
+/* A vector that NCCL cuts: the pipeline has two stages more in a node; between nodes every hop waits for the piece on
+ * its way, which shrinks with the vector, and for the host, which serves as many channels as there is work for. */
 static void pipelines_fill(void **state)
 {
     static const struct { double bytes, piece, latency; } sizes[] = {
-        {1e4, 1e4, 10e-6}, {1e5, 1e5, 20e-6}, {1e6, 1e6, 30e-6}, {2e6, 1.6e6, 30e-6}, {32e6, 16e6, 30e-6}, {1e9, 16e6, 30e-6},
+        {1e4, 1e4, 10e-6},    {1e5, 1e5, 20e-6},   {1e6, 1e6, 30e-6},
+        {2e6, 1.6e6, 30e-6}, {32e6, 16e6, 30e-6}, {1e9, 16e6, 30e-6},
     };
 
     (void)state;
@@ -156,12 +157,13 @@ static void pipelines_fill(void **state)
 
             write_file("pieces.yaml",
                 "ring: {simple: {launch: 9 us, inside: 4 us, network: 16 us, inside_share: 0.8, network_share: 0.9}}\n"
-                "nvls: {simple: {inside: 20 us, network: 30 us, network_single: 10 us, channels: 3, channel_from: 50 kB,\n"
-                "  inside_share: 0.6, network_share: 0.9, chunks: &chunks [{bytes: 666.6666666666666 kB, rounds: 2},\n"
-                "  {bytes: 66.66666666666667 kB}], spanning_chunks: *chunks}}\n"
+                "nvls: {simple: {inside: 20 us, network: 30 us, network_single: 10 us, channels: 3,\n"
+                "  channel_from: 50 kB, inside_share: 0.6, network_share: 0.9, chunks: &chunks\n"
+                "  [{bytes: 666.6666666666666 kB, rounds: 2}, {bytes: 66.66666666666667 kB}],\n"
+                "  spanning_chunks: *chunks}}\n"
                 "send: {inside: 7 us, network: 11 us, inside_share: 0.9, network_share: 0.95}\n");
-            cluster = load_good(arena_printf(&arena, "{nodes: %d, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: "
-                                             "0.5 us}, network: {bandwidth: 10 GB/s, latency: 2 us, nics: 8}, "
+            cluster = load_good(arena_printf(&arena, "{nodes: %d, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, "
+                                             "latency: 0.5 us}, network: {bandwidth: 10 GB/s, latency: 2 us, nics: 8}, "
                                              "communication: ./pieces.yaml}", nodes));
             expected = 20e-6 + 1.125 * (2 * piece + (nodes > 1 ? bytes / 4096 : bytes)) / 60e9;
             if (nodes > 1)

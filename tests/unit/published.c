@@ -248,10 +248,10 @@ static void the_host_is_waited_for(void **state)
     assert_int_equal(published_load(&arena, arena_printf(&arena, "%s/host.yaml", folder), &published, &error), 0);
     measure_init(&measure, ENGINE_IDEAL, &published.cluster);
     for (size_t i = 0; i < COUNT(expected); i++) {
+        const struct published_row *row = (const struct published_row *)published.rows.items + i;
         struct measured measured;
 
-        assert_int_equal(published_simulate(&published, (const struct published_row *)published.rows.items + i, &measure,
-                                            &measured, &error), 0);
+        assert_int_equal(published_simulate(&published, row, &measure, &measured, &error), 0);
         assert_true(fabs(measured.seconds - expected[i]) <= 1e-9 * expected[i]);
     }
     measure_release(&measure);
