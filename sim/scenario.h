@@ -55,6 +55,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */
@@ -97,6 +98,7 @@ struct scenario {
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {

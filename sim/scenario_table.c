@@ -85,12 +85,7 @@ static const struct field strategy_spec_fields[] = {
      .table = &schedule_table,
      .fallback = "1f1b",
      .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
-    {.key = "tensor",
-     .kind = FIELD_INT,
-     MEMBER(tensor),
-     .min = 1,
-     .max = 65536,
-     .fallback = "1",
+    {.key = "tensor", .kind = FIELD_INT, MEMBER(tensor), .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
     {.key = "pipeline",
      .kind = FIELD_INT,
@@ -105,11 +100,7 @@ static const struct field strategy_spec_fields[] = {
      .min = 1,
      .max = 1048576,
      .brief = "data-parallel degree: replicas; left out: what remains of the cluster"},
-    {.key = "chunks",
-     .kind = FIELD_INT,
-     MEMBER(chunks),
-     .min = 1,
-     .max = 1024,
+    {.key = "chunks", .kind = FIELD_INT, MEMBER(chunks), .min = 1, .max = 1024,
      .brief = "model chunks per rank; left out: the fewest that the schedule works with"},
     {.key = "context",
      .kind = FIELD_INT,
@@ -155,12 +146,10 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
-    {.key = "zero",
-     .kind = FIELD_INT,
-     MEMBER(zero),
-     .min = 0,
-     .max = 3,
-     .fallback = "0",
+    {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
+     .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
+              "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
+    {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
     {.key = "shard",
      .kind = FIELD_INT,
@@ -328,6 +317,10 @@ static const struct field costs_spec_fields[] = {
      .offset = offsetof(struct costs_spec, host_launch),
      .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
               "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+    {.key = "unaligned_batches", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, unaligned_batches),
+     .choices = unaligned_batches_names, .fallback = "tensor-cores",
+     .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
+              "cuda-cores: cuBLAS before CUDA 11.7"},
 };
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 
