@@ -5,8 +5,8 @@
 
 #include "measure.h"
 
-/* One process that launches on all GPUs of a node (nccl-tests -g), as NCCL had it before 2.20: it is busy with every
- * channel of each, and collectives that are shorter than that wait for it. */
+/* One process that launches on all GPUs of a node (nccl-tests -g): it is busy with every channel of each, and
+ * collectives that are shorter than that wait for it. */
 struct published_host {
     const struct node *node;
     double gpu;                      /* s, a GPU */
