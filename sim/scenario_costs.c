@@ -68,7 +68,8 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
 {
     struct cost_model model = {
-        (enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, scenario->costs.loaded,
+        .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
+        .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
     };
 
     return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);

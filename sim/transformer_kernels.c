@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "kernel_time.h"
+
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     kernel.kind = KERNEL_MATMUL;
@@ -89,16 +91,17 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
-/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads both, writes the
- * gradient), dropout (reads, writes, mask of one byte), values. */
+/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
+ * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
+ * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
 static void plain_attention(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
-    double values = cut->scores * cut->value;
+    double values = cut->scores * cut->value, read = cut->shape->causal ? values / 2 : values;
 
     head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
-    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * values);
-    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
+    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + values);
+    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + values);
     if (cut->shape->attention_dropout > 0) {
         memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
         memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
@@ -111,26 +114,28 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
  * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
- * backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; one fp32 sum a row of scores goes
+ * along. Causal: blocks above the diagonal are skipped, on the GPUs of a context group alike (the zigzag split). */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
-    double rows = 4 * cut->scores / cut->sequence;
+    bool causal = cut->shape->causal;
+    double share = attention_share(cut->sequence, causal), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+        .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
     };
 
     /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
-    kernel.flop = 4 * cut->scores * kernel.k;
+    kernel.flop = 4 * cut->scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;
     *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
-    kernel.flop = 10 * cut->scores * kernel.k;
-    kernel.bytes = 2 * in_out + 2 * keys_values + rows;
+    kernel.flop = 10 * cut->scores * kernel.k * share;
+    kernel.bytes = 2 * in_out + 2 * keys_values + 8 * cut->tokens * cut->query + rows;
     *GROW(list) = kernel;
 }
 

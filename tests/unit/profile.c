@@ -12,7 +12,7 @@ static double product(const struct profile *profile, enum dtype dtype, double m,
     struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = dtype, .layout = LAYOUT_NT, .batch = 1, .m = m, .n = n,
                             .k = k, .flop = 2 * m * n * k};
 
-    return profile_kernel(profile, &kernel).seconds;
+    return profile_kernel(profile, &kernel, ATTENTION_NEWEST).seconds;
 }
 
 /* Every profile is named after a GPU; large products run below its peak and above half of it, and nothing that was
@@ -56,7 +56,7 @@ static void under_no_bound(void **state)
     struct error err = {0};
     struct profile profile;
     struct gpu gpu;
-    struct cost_model model = {COST_CALIBRATED, &gpu, &profile};
+    struct cost_model model = {.source = COST_CALIBRATED, .gpu = &gpu, .profile = &profile};
 
     assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
     assert_int_equal(gpu_load(&arena, "a100-80gb", (struct loc){0}, &gpu, &err), 0);
@@ -159,11 +159,11 @@ static void attention_without_a_record(void **state)
                             .flop = 4 * 64. * 2048 * 2048 * 128};
 
     assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
-    struct kernel_seconds forward = profile_kernel(&profile, &kernel);
+    struct kernel_seconds forward = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
     assert_true(forward.extrapolated && forward.seconds > kernel.flop / 312e12);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.flop *= 2.5;
-    assert_true(profile_kernel(&profile, &kernel).seconds > 2 * forward.seconds);
+    assert_true(profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds > 2 * forward.seconds);
     arena_release(&arena);
 }
 
