@@ -116,6 +116,7 @@ struct shard {
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
     enum dtype dtype;            /* of products and activations */
+    bool fp8;                    /* but the products of weights in blocks */
     enum recompute recompute;
     int context;                 /* GPUs that divide each sample's tokens; 0 as 1 */
     bool ring;                   /* they pass keys and values around, instead of gathering them */

@@ -16,7 +16,7 @@ static const char *const transfer_names[] = {
 };
 
 /* Formats that are measured, and that no scenario computes in; kernels bound by memory count by their bytes. */
-static const char *const foreign_dtypes[] = {"fp8", "int32", "byte", NULL};
+static const char *const foreign_dtypes[] = {"int32", "byte", NULL};
 
 enum column {
     COLUMN_KERNEL, COLUMN_DTYPE, COLUMN_BATCH, COLUMN_M, COLUMN_N, COLUMN_K, COLUMN_LAYOUT, COLUMN_BYTES, COLUMN_MEDIAN,

@@ -276,8 +276,8 @@ static const struct table recompute_table = {
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
-     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16"),
-     .brief = "mixed: half-precision weights and products, fp32 master weights"},
+     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
+     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' products"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},

@@ -13,10 +13,13 @@
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     kernel.kind = KERNEL_MATMUL;
+    double operand = dtype_bytes(cut->dtype);
+
     kernel.dtype = cut->dtype;
     kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
     if (kernel.bytes == 0)
-        kernel.bytes = kernel.batch * cut->value * (kernel.m * kernel.k + kernel.k * kernel.n + kernel.m * kernel.n);
+        kernel.bytes = kernel.batch * (operand * (kernel.m * kernel.k + kernel.k * kernel.n) +
+                                       cut->value * kernel.m * kernel.n);
     kernel.launches = 1;
     *GROW(list) = kernel;
 }
@@ -43,6 +46,36 @@ static void weight_product(struct kernels *list, const struct cut *cut, const ch
     grouped_product(list, cut, name, 1, rows, out, in);
 }
 
+static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes)
+{
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
+}
+
+/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
+ * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
+ * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch. */
+static void block_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                          double out, double in)
+{
+    struct cut eight = *cut;
+    size_t first = list->count;
+    double cast = batch * (cut->value + 2);
+
+    if (!cut->fp8) {
+        grouped_product(list, cut, name, batch, rows, out, in);
+        return;
+    }
+    eight.dtype = DTYPE_FP8;
+    grouped_product(list, &eight, name, batch, rows, out, in);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].layout = LAYOUT_NT;
+    memory(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
+    memory(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+    memory(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
+}
+
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
@@ -59,13 +92,6 @@ static void head_product(struct kernels *list, const struct cut *cut, const char
     kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
     kernel.layout = LAYOUT_TN;
     product(list, cut, kernel);
-}
-
-static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
-                   enum memory_class class, double bytes)
-{
-    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
-                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
@@ -145,7 +171,7 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     struct adapted width;
     bool adapts = lora_adapts(cut, target, &width);
 
-    weight_product(list, cut, name, cut->tokens, width.out, width.in);
+    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
     if (!adapts)
         return;
     weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
@@ -179,9 +205,9 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, const char *
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
 
-    grouped_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    block_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
     activation_function(list, cut, copies * rows * ffn);
-    grouped_product(list, cut, down, copies, rows, cut->hidden, ffn);
+    block_product(list, cut, down, copies, rows, cut->hidden, ffn);
 }
 
 /* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
@@ -219,13 +245,13 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        weight_product(list, cut, "q-down", cut->tokens, shape->q_rank, cut->hidden);
+        block_product(list, cut, "q-down", 1, cut->tokens, shape->q_rank, cut->hidden);
         latent_norm(list, cut, "q-norm", shape->q_rank);
     }
-    weight_product(list, cut, "q-up", cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    weight_product(list, cut, "kv-down", cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    block_product(list, cut, "q-up", 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, "kv-down", 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
     latent_norm(list, cut, "kv-norm", shape->kv_rank);
-    weight_product(list, cut, "kv-up", cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+    block_product(list, cut, "kv-up", 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
                    shape->kv_rank);
 }
 
