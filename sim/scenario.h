@@ -56,6 +56,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */
@@ -87,7 +88,7 @@ struct scenario {
         struct lora *lora;               /* NULL: every weight is trained */
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
-        bool fused_gradients, bucket_copies;
+        bool clip_gradients, fused_accumulation, fused_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */
@@ -144,8 +145,9 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision), and what one update reads and writes. */
-struct parameter_bytes { double weights, gradients, master, update_traffic; };
+ * and 4 for mixed precision); what is read and written to add a micro-batch's gradient to the batch's, and by one
+ * update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, master, accumulation, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {

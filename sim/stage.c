@@ -1,3 +1,4 @@
+#include "stage_exchange.h"
 #include "stage_memory.h"
 #include "stage_plan.h"
 
@@ -26,29 +27,28 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
     work->seconds += fmax(device, launches * scenario->costs.host_launch);
 }
 
-static bool divides_attention(const struct scenario *scenario, const struct layer *layer)
-{
-    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
-}
-
-static void add_exchanges(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                          enum phase phase)
-{
-    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
-    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
-    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    if (!divides_attention(scenario, layer))
-        return;
-    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
-    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
-}
-
 static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work attention = {0};
 
     add_kernels(&attention, scenario, layer, phase, true);
     return attention.seconds;
+}
+
+/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
+static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+{
+    double share = scenario->strategy.zero < 2 ? layer->parameters :
+                   stage_share(scenario, layer->parameters, layer->expert_parameters);
+    struct kernel kernel = {
+        .name = "accumulate", .kind = KERNEL_MEMORY, .class = CLASS_OTHER, .phase = PHASE_BACKWARD_WEIGHT,
+        .dtype = scenario_dtype(scenario), .bytes = share * scenario_parameter_bytes(scenario).accumulation,
+        .launches = 1,
+    };
+    struct cost cost = kernel.bytes > 0 ? scenario_cost(scenario, &kernel) : (struct cost){0};
+
+    work->seconds += cost.seconds;
+    work->extrapolated += cost.extrapolated;
 }
 
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -59,7 +59,9 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         add_kernels(&work, scenario, layer, phase, false);
-    add_exchanges(&work, scenario, layer, phase);
+    if (!layer->timed && phase == PHASE_BACKWARD_WEIGHT)
+        add_accumulation(&work, scenario, layer);
+    exchanges_add(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
@@ -143,6 +145,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
     struct stage_work both = stage_work_sum(input, weight), again = forward;
 
+    exchanges_overlap(&both, stage, scenario, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;
