@@ -70,6 +70,7 @@ struct cost scenario_cost(const struct scenario *scenario, const struct kernel *
     struct cost_model model = {
         .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
         .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
+        .unaligned_batches = (enum unaligned_batches)scenario->costs.unaligned_batches,
     };
 
     return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
