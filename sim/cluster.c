@@ -118,6 +118,14 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
                         pace->network_share * cluster->network.bandwidth);
 }
 
+double cluster_copy(const struct cluster *cluster, int src, int dst)
+{
+    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+
+    return pace && !cluster->ideal && !inside && !isnan(pace->copy) ? pace->copy : INFINITY;
+}
+
 void cluster_link_name(struct link link, char *buffer, size_t size)
 {
     static const struct { const char *owner, *direction; } names[] = {

@@ -94,6 +94,8 @@ struct extra { double delay, overhead; };
 struct extra cluster_send(const struct cluster *cluster, int src, int dst);
 /* Likewise of a message at that pace and payload bandwidth (B/s, INFINITY: the link's), inside a node or not. */
 struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth);
+/* B/s at which either end copies what is sent between the GPU and the buffers of sockets; INFINITY: nothing is. */
+double cluster_copy(const struct cluster *cluster, int src, int dst);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);
 

@@ -74,12 +74,32 @@ struct rates {
     double network_most;             /* B/s of all channels */
 };
 
+/* A library of chunks: a rank of a ring sends a chunk, and begins the next when as much has come; it passes a chunk on
+ * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
+ * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
+ * bytes on the wire. The first message waits for the whole latency. */
+static void in_chunks(const struct pace *pace, double share, struct rates *rates)
+{
+    double latency = rates->network.latency, wire = share / fmin(rates->network.bandwidth, rates->network_most);
+    double rounds = fmax(1, share / pace->chunk), chunk = wire / rounds, slice = chunk, step;
+
+    if (isnan(pace->chunk) || share <= 0)
+        return;
+    if (pace->slice < pace->chunk)
+        slice *= pace->slice / pace->chunk;
+    step = rounds * fmax(chunk, latency + slice);
+    wire = fmax(wire, step - latency);
+    rates->network = (struct hop){step - wire, share / wire};
+    rates->launch += latency - rates->network.latency;
+}
+
+/* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
-                             double bytes)
+                             double bytes, bool tuned)
 {
     struct rates rates = {
-        .inside = {cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
-        .network = {cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
+        .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {tuned ? 0 : cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
         .network_most = INFINITY,
     };
     double share = cluster_mesh_share(cluster, seating->most);
@@ -186,15 +206,18 @@ static struct rates switched(const struct collective *collective, const struct t
 }
 
 static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      const struct seating *seating, const struct pace *pace, double bytes, int channels)
+                      const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
-    struct rates rates = rates_of(cluster, pace, seating, bytes);
+    struct rates rates = rates_of(cluster, pace, seating, bytes, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
-    double launch = group->n > 1 ? rates.launch : 0;
+    double launch;
 
     if (pace && collective->in_switch)
         rates = switched(collective, &task, rates);
+    if (pace && collective->ring && !tuned)
+        in_chunks(pace, bytes / group->n, &rates);
+    launch = group->n > 1 ? rates.launch : 0;
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
     fabric.buffered = pace;
@@ -206,16 +229,16 @@ static double cost_at(const struct collective *collective, const struct cluster 
                                       fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
-/* With the cheapest of its protocols. */
+/* With the cheapest of its protocols, and what the library supposes that it takes. */
 static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
                                      const struct group *group, const struct seating *seating, double bytes,
-                                     int channels)
+                                     int channels, double *supposed)
 {
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
     if (!has_paces(collective, cluster)) {
-        best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels);
+        *supposed = best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels, false);
         return best;
     }
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
@@ -223,12 +246,14 @@ static struct collective_choice choose_protocol(const struct collective *collect
 
         if (!pace_of(collective, cluster, protocol, seating, &pace))
             continue;
-        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels);
-        if (best.protocol == PROTOCOL_NONE || seconds < best.seconds) {
+        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, true);
+        if (best.protocol == PROTOCOL_NONE || seconds < *supposed) {
             best.protocol = protocol;
-            best.seconds = seconds;
+            *supposed = seconds;
         }
     }
+    pace_of(collective, cluster, best.protocol, seating, &pace);
+    best.seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, false);
     return best;
 }
 
@@ -257,21 +282,24 @@ struct collective_choice collective_choose(const struct collective *collective, 
 {
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
     const struct collective *candidate;
+    double least = INFINITY, supposed;
     struct seating seating;
 
     if (collective->draw && !has_paces(collective, cluster))
         return best;
     seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
     if (collective->draw)
-        return choose_protocol(collective, cluster, group, &seating, bytes, channels);
+        return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_choice choice;
 
         if (!is_candidate(candidate, cluster, group, &seating))
             continue;
-        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels);
-        if (!best.used->draw || choice.seconds < best.seconds)
+        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels, &supposed);
+        if (!best.used->draw || supposed < least) {
             best = choice;
+            least = supposed;
+        }
     }
     return best;
 }
@@ -280,10 +308,11 @@ double collective_cost(const struct collective *collective, const struct cluster
                        double bytes, int channels)
 {
     struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+    double supposed;
 
     if (!collective->draw)
         return collective_choose(collective, cluster, group, bytes, channels).seconds;
-    return choose_protocol(collective, cluster, group, &seating, bytes, channels).seconds;
+    return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)
@@ -304,11 +333,13 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
         return tuning;
     seating = seat(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, &seating, bytes);
-    tuning.launch = group->n > 1 ? rates.launch : 0;
+    rates = rates_of(cluster, &pace, &seating, bytes, false);
     tuning.buffered = true;
     if (choice->used->in_switch)
         rates = switched(choice->used, &task, rates);
+    if (choice->used->ring)
+        in_chunks(&pace, bytes / group->n, &rates);
+    tuning.launch = group->n > 1 ? rates.launch : 0;
     if (seating.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
                                              fmin(rates.inside.bandwidth, rates.network_most)));

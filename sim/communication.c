@@ -33,6 +33,13 @@ static const struct field pace_fields[] = {
      .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
     {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
      .brief = "how large these are"},
+    {.key = "chunk", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(chunk),
+     .brief = "that a rank of a ring sends to another node before it waits for as much, all channels together; left "
+              "out: all at once"},
+    {.key = "slice", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(slice),
+     .brief = "of a chunk, what is passed on as it comes; left out: the chunk"},
+    {.key = "copy", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(copy),
+     .brief = "of messages to other nodes: between the GPU and the buffers of sockets; left out: they are not copied"},
 };
 #undef AT
 

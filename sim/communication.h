@@ -25,6 +25,10 @@ struct pace {
     double plateau;                  /* factor on the latencies of large collectives in one node, */
     double spanning_plateau;         /* and on those that span nodes */
     double plateau_from;             /* how large: B of the vector; NaN: none is */
+    double chunk;                    /* B that a rank sends to another node at a time, all its channels together, before
+                                        it waits for as much; NaN: as if all went at once */
+    double slice;                    /* B of a chunk that are passed on as they come, at least; NaN: the chunk */
+    double copy;                     /* B/s at which it copies between GPU and network buffers; NaN: it does not */
 };
 
 

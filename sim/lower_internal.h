@@ -30,6 +30,7 @@ struct cell {
     bool recomputes;                 /* the row recomputes it */
     uint32_t *moved;                 /* a layer: the copy of its activations to the host; NULL: none has gone */
     bool split;                      /* its backward for the weights comes later */
+    bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };
 
 /* A chunk of a rank, in one replica. */
@@ -82,6 +83,7 @@ struct lowering {
     uint32_t *compute_lane;          /* a program rank */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    uint32_t *copy_lane;             /* a program rank; NULL: what sockets copy holds nothing up */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
     struct arrival *sent;            /* [2 program ranks + up]: boundaries that a rank's next work waits for */
     int channels;                    /* of gradient all-reduces */

@@ -1,6 +1,8 @@
 /* One cell of a row: its operation or operations, what they wait for, and what may wait for them. */
 #include "lower_internal.h"
 
+#include <math.h>
+
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb)
 {
     const struct plan *plan = lowering->plan;
@@ -28,6 +30,25 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
     return lowering_cell(lowering, here.replica, here.direction, stage, mb);
 }
 
+/* One end's copy of a boundary between the GPU and the buffers of sockets, after all of `waits`. The sends and receives
+ * of a rank take turns at it: what NCCL does for a communicator runs one after another, whichever streams it was given
+ * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: nothing is copied, or it holds nothing up. */
+static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct op like, double bytes,
+                              const uint32_t *waits, size_t count)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int stages = lowering->plan->stages, at = sends ? from : to;
+    double rate = cluster_copy(&scenario->cluster, scenario_gpu(scenario, 0, from / stages, from % stages),
+                               scenario_gpu(scenario, 0, to / stages, to % stages));
+
+    if (!lowering->copy_lane || isinf(rate))
+        return NO_OP;
+    like.kind = OP_COMPUTE;
+    like.lane = lowering->copy_lane[at];
+    like.amount = bytes / rate;
+    return program_add(lowering->program, like, waits, count);
+}
+
 /* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
 static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
@@ -36,18 +57,31 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     int sender = program_rank(lowering, from.replica, from.rank);
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
+    struct op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
+    double bytes = lowering->stages[next ? from.stage : to].boundary;
     struct arrival arrival = {.first = after, .count = 1};
+    uint32_t copied = NO_OP;
 
+    if (from.rank != dst)
+        copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes, &after,
+                               1);
+    after = copied == NO_OP ? after : copied;
     for (int t = 0; from.rank != dst && t < flows; t++) {
         int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-        uint32_t id = program_add(lowering->program, (struct op){
-            .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .lane = lanes[t],
-            .amount = lowering->stages[next ? from.stage : to].boundary, .mb = mb, .stage = from.stage,
-            .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay, .overhead = extra.overhead,
-        }, &after, 1);
+        struct op op = like;
+        uint32_t id;
 
+        op.kind = OP_TRANSFER;
+        op.lane = lanes[t];
+        op.buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer));
+        op.amount = bytes;
+        op.src = (uint32_t)gpu;
+        op.dst = (uint32_t)peer;
+        op.delay = extra.delay;
+        op.overhead = extra.overhead;
+        id = program_add(lowering->program, op, &after, 1);
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
@@ -303,6 +337,36 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
+/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where that
+ * waits for it too. */
+static void copy_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+{
+    bool forward = work.kind == FORWARD;
+    bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
+                    (work.kind == RECOMPUTE &&
+                     scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
+    int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
+    struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
+    size_t before = waits->count;
+    uint32_t id;
+
+    if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_global_stages(lowering->plan) ||
+        (backward && here.cell->copied))
+        return;
+    rank = plan_rank(lowering->plan, here.direction, from, work.mb, NULL);
+    if (rank == here.rank)
+        return;
+    wait_for(waits, *arrival_of(here.cell, work.kind));
+    id = copy_boundary(lowering, program_rank(lowering, here.replica, rank), to, false, like,
+                       lowering->stages[forward ? from : here.stage].boundary, waits->ids + before,
+                       waits->count - before);
+    if (id == NO_OP)
+        return;
+    here.cell->copied |= backward;
+    waits->count = before;
+    wait_for(waits, (struct arrival){id, 1});
+}
+
 /* What others may now wait for: `id` is the operation after which the cell's result is there. */
 static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
 {
@@ -380,6 +444,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             return false;
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for_sharers(lowering, rank, &waits);
+    for (size_t i = first; i <= last; i++)
+        copy_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
