@@ -39,6 +39,7 @@ struct cluster {
         double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: one node and none given */
         double latency;              /* s, one way, GPU to GPU; NaN as above */
         double efficiency;           /* achievable share of the bandwidth, uplinks included */
+        double rate;                 /* B/s that a NIC is held to, below its bandwidth; NaN or 0: nothing does */
         int nics;                    /* per node */
         struct topology_spec {
             const struct node *node;
@@ -83,6 +84,8 @@ struct route {
     double bandwidth;                /* B/s, of the narrowest link; INFINITY on the ideal cluster */
 };
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+/* B/s of a NIC: its bandwidth, or what it is held to. */
+double cluster_nic_rate(const struct cluster *cluster);
 /* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* What a copy to the host or back gets of its link; INFINITY: it costs nothing but its latency. */

@@ -83,6 +83,10 @@ static const struct field network_fields[] = {
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct network, efficiency), .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
+    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct network, rate),
+     .brief = "what a NIC is held to, by netem or by a cloud; a communication library, which chooses by the bandwidth, "
+              "does not know of it; left out: nothing holds it"},
     {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
      .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
     {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
@@ -318,7 +322,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     int status = 0;
 
     cluster->inside.bandwidth = cluster->inside.latency = NAN;
-    cluster->network.bandwidth = cluster->network.latency = NAN;
+    cluster->network.bandwidth = cluster->network.latency = cluster->network.rate = NAN;
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->inside, silent[i]))
             status = error_add(err, EXIT_INPUT, field_loc(&inside_table, &cluster->inside, silent[i]),

@@ -118,7 +118,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     else
         rates.network_most = fmin(INFINITY, pace->network_most);
     rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network),
-                                 pace->network_share * cluster->network.bandwidth};
+                                 pace->network_share *
+                                     (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
     return rates;
 }
 

@@ -222,7 +222,10 @@ static void allocate(struct lowering *lowering)
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, NULL, false, false};
+        lowering->cells[i] = (struct cell){
+            .activation.first = NO_OP, .gradient.first = NO_OP, .forwarded = NO_OP, .recomputed = NO_OP,
+            .backwarded = NO_OP, .due = NO_OP,
+        };
     lowering->rows = rows_build(lowering->scenario);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));

@@ -337,8 +337,8 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
-/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where that
- * waits for it too. */
+/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where
+ * that waits for it too. */
 static void copy_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits)
 {
     bool forward = work.kind == FORWARD;

@@ -159,8 +159,8 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_BOOL,
      MEMBER(one_communicator),
      .fallback = "false",
-     .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits until "
-              "the sockets have taken what was sent before it, and the next work with it"},
+     .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits "
+              "until the sockets have taken what was sent before it, and the next work with it"},
     {.key = "zero",
      .kind = FIELD_INT,
      MEMBER(zero),
@@ -215,8 +215,8 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_BOOL,
      MEMBER(flatten),
      .fallback = "true",
-     .brief = "synchronous: one all-reduce for all gradients of a stage; false: one a tensor, one after another, as a loop "
-              "over the parameters does"},
+     .brief = "synchronous: one all-reduce for all gradients of a stage; false: one a tensor, one after another, as a "
+              "loop over the parameters does"},
     {.key = "server",
      .kind = FIELD_CHOICE,
      MEMBER(server),

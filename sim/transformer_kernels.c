@@ -85,7 +85,8 @@ static void norm(struct kernels *list, const struct cut *cut, const char *name)
 }
 
 /* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask; or the
- * dropout in one before, which reads and writes the branch. Backward: the branch takes its gradient through the mask; where the branch began, two gradients become one. */
+ * dropout in one before, which reads and writes the branch. Backward: the branch takes its gradient through the mask;
+ * where the branch began, two gradients become one. */
 static void residual(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
@@ -285,9 +286,9 @@ static void qkv(struct kernels *list, const struct cut *cut)
         adapted_product(list, cut, LORA_QKV, "qkv");
         memory(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * width * cut->value);
     } else {
-        weight_product(list, cut, "queries", cut->tokens, cut->query, cut->hidden);
-        weight_product(list, cut, "keys", cut->tokens, cut->key, cut->hidden);
-        weight_product(list, cut, "values", cut->tokens, cut->values, cut->hidden);
+        weight_product(list, cut, "q", cut->tokens, cut->query, cut->hidden);
+        weight_product(list, cut, "k", cut->tokens, cut->key, cut->hidden);
+        weight_product(list, cut, "v", cut->tokens, cut->values, cut->hidden);
         adapter(list, cut, LORA_QKV);
         memory(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 6 * cut->tokens * cut->hidden * cut->value);
     }

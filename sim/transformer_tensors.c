@@ -1,6 +1,6 @@
 /* The parameter tensors of a transformer's layers on one GPU. Column-parallel biases are split, row-parallel ones whole
- * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, unless fused_qkv says otherwise, and so are the two column-parallel products of SwiGLU,
- * and each product of all experts that a GPU holds. */
+ * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, unless fused_qkv says otherwise, and so are the two
+ * column-parallel products of SwiGLU, and each product of all experts that a GPU holds. */
 #include "transformer.h"
 
 static void add_tensor(struct tensors *list, struct tensor tensor)
