@@ -84,9 +84,7 @@ static const struct field network_fields[] = {
      .offset = offsetof(struct network, efficiency), .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
     {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, rate),
-     .brief = "what a NIC is held to, by netem or by a cloud; a communication library, which chooses by the bandwidth, "
-              "does not know of it; left out: nothing holds it"},
+     .offset = offsetof(struct network, rate), .brief = "what a NIC is held to, as by netem; libraries do not know it"},
     {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
      .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
     {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
@@ -94,10 +92,8 @@ static const struct field network_fields[] = {
 };
 
 static const struct table network_table = {
-    .name = "network",
-    .brief = "the network between nodes",
-    .fields = network_fields,
-    .count = COUNT(network_fields),
+    .name = "network", .brief = "the network between nodes",
+    .fields = network_fields, .count = COUNT(network_fields),
     .size = sizeof(struct network),
     .node_offset = offsetof(struct network, node),
 };

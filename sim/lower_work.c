@@ -1,8 +1,6 @@
 /* One cell of a row: its operation or operations, what they wait for, and what may wait for them. */
 #include "lower_internal.h"
 
-#include <math.h>
-
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb)
 {
     const struct plan *plan = lowering->plan;
@@ -30,72 +28,6 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
     return lowering_cell(lowering, here.replica, here.direction, stage, mb);
 }
 
-/* One end's copy of a boundary between the GPU and the buffers of sockets, after all of `waits`. The sends and receives
- * of a rank take turns at it: what NCCL does for a communicator runs one after another, whichever streams it was given
- * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: nothing is copied, or it holds nothing up. */
-static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct op like, double bytes,
-                              const uint32_t *waits, size_t count)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int stages = lowering->plan->stages, at = sends ? from : to;
-    double rate = cluster_copy(&scenario->cluster, scenario_gpu(scenario, 0, from / stages, from % stages),
-                               scenario_gpu(scenario, 0, to / stages, to % stages));
-
-    if (!lowering->copy_lane || isinf(rate))
-        return NO_OP;
-    like.kind = OP_COMPUTE;
-    like.lane = lowering->copy_lane[at];
-    like.amount = bytes / rate;
-    return program_add(lowering->program, like, waits, count);
-}
-
-/* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
-static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
-    int sender = program_rank(lowering, from.replica, from.rank);
-    bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
-    const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
-    struct op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
-    double bytes = lowering->stages[next ? from.stage : to].boundary;
-    struct arrival arrival = {.first = after, .count = 1};
-    uint32_t copied = NO_OP;
-
-    if (from.rank != dst)
-        copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes, &after,
-                               1);
-    after = copied == NO_OP ? after : copied;
-    for (int t = 0; from.rank != dst && t < flows; t++) {
-        int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
-        int peer = scenario_gpu(scenario, t, from.replica, dst);
-        struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-        struct op op = like;
-        uint32_t id;
-
-        op.kind = OP_TRANSFER;
-        op.lane = lanes[t];
-        op.buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer));
-        op.amount = bytes;
-        op.src = (uint32_t)gpu;
-        op.dst = (uint32_t)peer;
-        op.delay = extra.delay;
-        op.overhead = extra.overhead;
-        id = program_add(lowering->program, op, &after, 1);
-        if (t == 0)
-            arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
-    }
-    if (from.rank != dst && !scenario->strategy.overlap_p2p)
-        lowering->sent[2 * sender + up] = arrival;
-    return arrival;
-}
-
-static void wait_for(struct waits *waits, struct arrival arrival)
-{
-    for (uint32_t i = 0; i < arrival.count; i++)
-        waits->ids[waits->count++] = arrival.first + i;
-}
-
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
                        struct op op, const struct waits *waits)
 {
@@ -108,16 +40,7 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        op.communication += cost.exchanges[i] * here.holder->exchanges[i].seconds *
-                            (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
-        op.sent += cost.exchanges[i] * here.holder->exchanges[i].bytes_sent;
-    }
-    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
-    /* on the way back keys and values go round once more, and as many gradients of them */
-    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent +
-                     cost.exchanges[EXCHANGE_ATTENTION_BACKWARD] *
-                         here.holder->exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    exchange_within(lowering, here, &cost, &op);
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
@@ -149,6 +72,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    int prank = program_rank(lowering, here.replica, here.rank);
     struct stage_work piece = {0};
     struct waits first = *waits;
     uint32_t id = NO_OP;
@@ -182,9 +106,8 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
             if (seconds > 0)
                 op.continues = false;
-            *GROW(&here.holder->ready) =
-                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
-                                         &first) : id;
+            bucket_ready(lowering, here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, &first) : id);
         }
         piece = (struct stage_work){0};
     }
@@ -218,12 +141,6 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
     return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
-}
-
-/* What stages hand to a cell: the activations, or their gradient. */
-static struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
-{
-    return kind == FORWARD ? &cell->activation : &cell->gradient;
 }
 
 /* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
@@ -313,7 +230,6 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     struct op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
-
     if (work.kind == FORWARD)
         op.takes = kept;
     else if (work.kind == RECOMPUTE)
@@ -337,36 +253,6 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
 }
 
-/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where
- * that waits for it too. */
-static void copy_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits)
-{
-    bool forward = work.kind == FORWARD;
-    bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
-                    (work.kind == RECOMPUTE &&
-                     scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
-    int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
-    struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
-    size_t before = waits->count;
-    uint32_t id;
-
-    if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_global_stages(lowering->plan) ||
-        (backward && here.cell->copied))
-        return;
-    rank = plan_rank(lowering->plan, here.direction, from, work.mb, NULL);
-    if (rank == here.rank)
-        return;
-    wait_for(waits, *arrival_of(here.cell, work.kind));
-    id = copy_boundary(lowering, program_rank(lowering, here.replica, rank), to, false, like,
-                       lowering->stages[forward ? from : here.stage].boundary, waits->ids + before,
-                       waits->count - before);
-    if (id == NO_OP)
-        return;
-    here.cell->copied |= backward;
-    waits->count = before;
-    wait_for(waits, (struct arrival){id, 1});
-}
-
 /* What others may now wait for: `id` is the operation after which the cell's result is there. */
 static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
 {
@@ -376,23 +262,24 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
         here.cell->forwarded = id;
         if (here.stage + 1 < plan_global_stages(lowering->plan))
             on_stage(lowering, here, here.stage + 1, work.mb)->activation =
-                send(lowering, here, here.stage + 1, work.mb, id);
+                lower_send(lowering, here, here.stage + 1, work.mb, id);
     } else if (work.kind != BACKWARD_WEIGHT) {
         here.cell->backwarded = id;
         if (here.stage == 0)
             return;
         struct cell *before = on_stage(lowering, here, here.stage - 1, work.mb);
-        before->gradient = send(lowering, here, here.stage - 1, work.mb, id);
+        before->gradient = lower_send(lowering, here, here.stage - 1, work.mb, id);
         if (before->due == NO_OP)
             before->due = id;
     }
 }
 
 /* The all-to-alls of overlapped works run beside the kernels of one another, which is what they are overlapped for
- * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels together. */
+ * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels, or what
+ * these lose (contention_exposed). */
 static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
 {
-    double kernels = 0, dispatches = 0;
+    double kernels = 0, dispatches = 0, share = 0;
 
     for (size_t i = first; i <= last && first < last; i++) {
         struct work work = lowering->rows[rank].items[i];
@@ -401,8 +288,9 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
 
         kernels += cost->seconds;
         dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.holder->exchanges[EXCHANGE_DISPATCH].seconds;
+        share = here.holder->exchanges[EXCHANGE_DISPATCH].share;
     }
-    return dispatches > kernels ? kernels / dispatches : dispatches > 0;
+    return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
 /* After a meeting of those that share the rank's stage: what each had computed. */
@@ -445,7 +333,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for_sharers(lowering, rank, &waits);
     for (size_t i = first; i <= last; i++)
-        copy_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
+        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);

@@ -1,10 +1,10 @@
-/* What NCCL makes of sockets on long and slow links: chunks of a ring, copies that take turns, choices that know nothing
- * of the links, sums a tensor at a time; against recurrences and closed forms by hand. */
+/* What NCCL makes of sockets on long and slow links: chunks of a ring, copies that take turns, choices that know
+ * nothing of the links, sums a tensor at a time; against recurrences and closed forms by hand. */
 #include "simulated.h"
 
 static const char *const engines[] = {"ideal", "simgrid"};
 
-/* A ring of one protocol without launches, so that a message costs the link's latency and bytes over its payload rate. */
+/* A profile's own latencies are shorter than the links' here. */
 static const char cluster_format[] =
     "cluster:\n"
     "  gpus_per_node: 1\n"
@@ -23,7 +23,7 @@ static double ring_seconds(int steps, double share, double rate, double latency)
     return launch + latency - (step - wire) + steps * step;
 }
 
-/* ZeRO 2 with large shares (Simple): the gradients scattered after the backward, the weights gathered after the update. */
+/* ZeRO 2 with large shares (Simple): gradients scattered after the backward, weights gathered after the update. */
 static void test_chunks(void **state)
 {
     static const double rates[] = {1.25e8, 1.25e9}, latencies[] = {1e-4, 1e-3, 1e-2, 5e-2};
@@ -128,7 +128,9 @@ static void test_turns(void **state)
  * of 16 by trees (8 hops), large ones by rings (30 hops), as on a fast network. */
 static void test_choices(void **state)
 {
-    static const struct { double bytes, hops; const char *used; } sums[] = {{1536, 8, "double-tree"}, {4e6, 30, "ring"}};
+    static const struct { double bytes, hops; const char *used; } sums[] = {
+        {1536, 8, "double-tree"}, {4e6, 30, "ring"},
+    };
     static const double rates[] = {1.25e8, 1.25e9}, latencies[] = {1e-4, 5e-2};
 
     (void)state;
