@@ -74,19 +74,36 @@ struct rates {
     double network_most;             /* B/s of all channels */
 };
 
-/* A library of chunks: a rank of a ring sends a chunk, and begins the next when as much has come; it passes a chunk on
+/* Over how many channels a collective runs: a small one does not need all. */
+static double channels_used(const struct pace *pace, double bytes)
+{
+    double used = bytes / pace->channel_from;
+
+    return isnan(used) ? pace->channels : fmin(fmax(used, 1), pace->channels);
+}
+
+/* Between what one channel takes and what all do. */
+static double network_latency(const struct pace *pace, double bytes)
+{
+    if (isnan(pace->network_single) || pace->channels == 1)
+        return pace->network;
+    return pace->network_single +
+           (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
+}
+
+/* A ring in rounds: a rank sends a chunk of its share, and the next one when as much has come; it passes a chunk on
  * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
  * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
  * bytes on the wire. The first message waits for the whole latency. */
-static void in_chunks(const struct pace *pace, double share, struct rates *rates)
+static void in_rounds(const struct pace *pace, double share, struct rates *rates)
 {
     double latency = rates->network.latency, wire = share / fmin(rates->network.bandwidth, rates->network_most);
-    double rounds = fmax(1, share / pace->chunk), chunk = wire / rounds, slice = chunk, step;
+    double rounds = fmax(1, share / pace->round), chunk = wire / rounds, slice = chunk, step;
 
-    if (isnan(pace->chunk) || share <= 0)
+    if (isnan(pace->round) || share <= 0)
         return;
-    if (pace->slice < pace->chunk)
-        slice *= pace->slice / pace->chunk;
+    if (pace->slice < pace->round)
+        slice *= pace->slice / pace->round;
     step = rounds * fmax(chunk, latency + slice);
     wire = fmax(wire, step - latency);
     rates->network = (struct hop){step - wire, share / wire};
@@ -95,7 +112,7 @@ static void in_chunks(const struct pace *pace, double share, struct rates *rates
 
 /* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
-                             double bytes, bool tuned)
+                             double bytes, int channels, bool tuned)
 {
     struct rates rates = {
         .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
@@ -116,11 +133,27 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     if (!seating->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
     else
-        rates.network_most = fmin(INFINITY, pace->network_most);
-    rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network),
+        rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
+    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
                                  pace->network_share *
                                      (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
     return rates;
+}
+
+/* The B of the vector that are on their way at once through the switches. */
+static double piece_of(const struct pace *pace, const struct seating *seating, const struct task *task)
+{
+    const struct list *chunks = seating->nodes ? &pace->spanning_chunks : &pace->chunks;
+    double piece = 0, lanes = (double)pace->channels * task->per_node;
+
+    for (size_t i = 0; i < chunks->count; i++) {
+        const struct chunk *chunk = (const struct chunk *)chunks->items + i;
+
+        piece = lanes * chunk->bytes;
+        if (task->bytes >= chunk->rounds * piece)
+            break;
+    }
+    return fmin(piece, task->bytes);
 }
 
 static struct fabric fabric_of(const struct cluster *cluster, const struct seating *seating,
@@ -195,14 +228,19 @@ static bool has_paces(const struct collective *collective, const struct cluster 
 }
 
 /* Where switches reduce, messages stand for something else. */
-static struct rates switched(const struct collective *collective, const struct task *task, struct rates rates)
+static void stand_in_for(struct hop *hop, double latency, double bytes, double fill)
 {
-    struct stand_in stand_in = collective->in_switch(task);
+    hop->latency = latency * hop->latency + fill / hop->bandwidth;
+    hop->bandwidth /= bytes;
+}
 
-    rates.inside.latency *= stand_in.inside.latency;
-    rates.inside.bandwidth /= stand_in.inside.bytes;
-    rates.network.latency *= stand_in.between.latency;
-    rates.network.bandwidth /= stand_in.between.bytes;
+static struct rates switched(const struct collective *collective, const struct task *task, double piece,
+                             struct rates rates)
+{
+    struct stand_in stand_in = collective->in_switch(task, piece);
+
+    stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
+    stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
     return rates;
 }
 
@@ -210,14 +248,14 @@ static double cost_at(const struct collective *collective, const struct cluster 
                       const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
-    struct rates rates = rates_of(cluster, pace, seating, bytes, pace && tuned);
+    struct rates rates = rates_of(cluster, pace, seating, bytes, channels, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch;
 
     if (pace && collective->in_switch)
-        rates = switched(collective, &task, rates);
+        rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
     if (pace && collective->ring && !tuned)
-        in_chunks(pace, bytes / group->n, &rates);
+        in_rounds(pace, bytes / group->n, &rates);
     launch = group->n > 1 ? rates.launch : 0;
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
@@ -334,12 +372,12 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
         return tuning;
     seating = seat(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, &seating, bytes, false);
+    rates = rates_of(cluster, &pace, &seating, bytes, choice->channels, false);
     tuning.buffered = true;
     if (choice->used->in_switch)
-        rates = switched(choice->used, &task, rates);
+        rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
     if (choice->used->ring)
-        in_chunks(&pace, bytes / group->n, &rates);
+        in_rounds(&pace, bytes / group->n, &rates);
     tuning.launch = group->n > 1 ? rates.launch : 0;
     if (seating.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
@@ -351,20 +389,4 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
                                               fmin(rates.network.bandwidth, rates.network_most / used)));
     }
     return tuning;
-}
-
-double collective_messages(const struct collective *collective, const struct task *task)
-{
-    const struct task any = {task->n, task->per_node, INFINITY};
-    const struct collective *candidate;
-    double most = 0;
-
-    if (collective->messages)
-        return collective->messages(&any);
-    if (collective->draw)
-        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
-    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
-        if (candidate->draw)
-            most = fmax(most, collective_messages(candidate, task));
-    return most;
 }
