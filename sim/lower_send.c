@@ -32,6 +32,7 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
     struct op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
     double bytes = lowering->stages[next ? from.stage : to].boundary;
     struct arrival arrival = {.first = after, .count = 1};
+    struct arrival back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
     uint32_t copied = NO_OP;
 
     if (from.rank != dst)
@@ -42,8 +43,8 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
         int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
+        uint32_t deps[] = {after, back.first + (uint32_t)t}, id;
         struct op op = like;
-        uint32_t id;
 
         op.kind = OP_TRANSFER;
         op.lane = lanes[t];
@@ -53,11 +54,11 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
         op.dst = (uint32_t)peer;
         op.delay = extra.delay;
         op.overhead = extra.overhead;
-        id = program_add(lowering->program, op, &after, 1);
+        id = program_add(lowering->program, op, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
-    if (from.rank != dst && !scenario->strategy.overlap_p2p)
+    if (from.rank != dst)
         lowering->sent[2 * sender + up] = arrival;
     return arrival;
 }

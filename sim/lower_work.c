@@ -325,8 +325,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    wait_for(&waits, sent[0]);
-    wait_for(&waits, sent[1]);
+    for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
+        wait_for(&waits, sent[up]);
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
@@ -345,7 +345,6 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             here.holder->complete = id;
         waits.count = 0;
     }
-    sent[0] = sent[1] = (struct arrival){0};
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
     *cursor = last + 1;
