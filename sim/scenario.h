@@ -15,6 +15,7 @@ enum optimizer {
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32 };
+enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
@@ -86,6 +87,7 @@ struct scenario {
         struct lora *lora;               /* NULL: every weight is trained */
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
+        int logits;                      /* enum logits */
         bool fused_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */

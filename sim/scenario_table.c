@@ -297,6 +297,9 @@ static const struct field memory_spec_fields[] = {
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
      .choices = NAMES("fp32", "fused"),
      .brief = "logits converted and kept in fp32 for the loss; or one kernel that reads them as they are"},
+    {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
+     .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
+              "reads them afterwards (Composer)"},
     {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
      .brief = "one fp32 buffer for all gradients (of this GPU's share under ZeRO): 4 bytes a parameter"},
     {.key = "bucket_copies", .kind = FIELD_BOOL, MEMBER(bucket_copies), .fallback = "false",
@@ -304,7 +307,7 @@ static const struct field memory_spec_fields[] = {
     {.key = "context", .kind = FIELD_QUANTITY, MEMBER(context), .unit = UNIT_BYTES,
      .brief = "of driver, CUDA and NCCL; left out: 1 GiB, and 544 or 688 MiB a communicator of 2 or more GPUs"},
     {.key = "fragmentation", .kind = FIELD_QUANTITY, MEMBER(fragmentation), .unit = UNIT_NUMBER, .max = 0.9,
-     .brief = "share of the allocator's memory that cannot be used; left out: 0.075"},
+     .brief = "share of the allocator's memory that cannot be used; left out: 0.07"},
     {.key = "limit", .kind = FIELD_QUANTITY, MEMBER(limit), .unit = UNIT_BYTES, .positive = true,
      .brief = "memory of a GPU that may be used; left out: all of it"},
     {.key = "enforce", .kind = FIELD_BOOL, MEMBER(enforce), .fallback = "true",

@@ -12,6 +12,15 @@ double stage_share(const struct scenario *scenario, double parameters, double ex
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
+/* The backward of all layers before runs beside them. The last layer's own counts what its loss reads of them: they
+ * are kept for that in half precision, or converted. */
+static void hold_logits(struct stage_peaks *peaks, double logits)
+{
+    peaks->plain.backward += logits;
+    peaks->again.backward += logits;
+    peaks->ahead += logits;
+}
+
 /* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
  * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
  * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
@@ -26,6 +35,8 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
                 scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
     const struct workspace none = {0}, *workspace = loss ? &none : &layer->workspace;
 
+    if (layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD)
+        hold_logits(peaks, layer->output);
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
         bool begins = peaks->blocks++ % every == 0;

@@ -26,7 +26,7 @@ static bool fits(const struct published *run, bool bloom, const char *gpu)
              bloom ? "dropout: 0.1" : "dropout: 0, positions: 0, bias: false, qkv_bias: false, flash_attention: true",
              run->tensor * run->pipeline * run->data / 8, gpu, run->micro, 2 * run->pipeline, run->tensor,
              run->pipeline, run->data, bloom ? run->data > 1 : 3, run->recompute,
-             bloom ? "fused_gradients: true" : "precision: mixed-bf16, cross_entropy: fused");
+             bloom ? "fused_gradients: true" : "precision: mixed-bf16, cross_entropy: fused, logits: held");
     fit = simulated.run.metrics.peak_memory <= limit;
     simulated_release(&simulated);
     return fit;
