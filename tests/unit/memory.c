@@ -216,17 +216,23 @@ static void test_over_time(void **state)
             char *text = NULL;
             size_t size;
             FILE *out = open_memstream(&text, &size);
+            static const char header[] = "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\t"
+                                         "workspace\tbuffers\tcontext\tfragmentation\n";
             double first[8], last[8], most[8] = {0};
 
             simulate(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
                      recompute[k], options[i]);
             memory_write(&simulated.run, out);
             fclose(out);
-            for (char *line = strchr(text, '\n') + 1, seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
-                int rank;
-                double bytes;
+            assert_memory_equal(text, header, strlen(header));
+            for (char *line = text + strlen(header), seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
+                int rank, at;
+                double bytes, each, sum = 0;
 
-                assert_int_equal(sscanf(line, "%d %*s %lf", &rank, &bytes), 2);
+                assert_int_equal(sscanf(line, "%d %*s %lf%n", &rank, &bytes, &at), 2);
+                for (const char *cell = line + at; sscanf(cell, "\t%lf%n", &each, &at) == 1 && *cell == '\t'; cell += at)
+                    sum += each;
+                expect_near("kinds", sum, bytes, simulated.text);
                 assert_true(rank < simulated.run.metrics.nranks && rank < 8);
                 first[rank] = seen[rank] ? first[rank] : bytes;
                 seen[rank] = 1;
