@@ -124,18 +124,19 @@ static void gather(struct panel *panel, double column)
     struct levels kept = {0};
 
     for (size_t i = 0, next; i < all->count; i = next) {
-        struct level most = all->items[i];
+        struct level most = all->items[i], last;
 
         for (next = i + 1; next < all->count && all->items[next].at < all->items[i].at + column; next++)
-            if (all->items[next].total > most.total)
+            if (all->items[next].total >= most.total)
                 most = all->items[next];
+        last = all->items[next - 1];
         if (most.total > panel->peak.total || !i)
             panel->peak = most;
         most.at = all->items[i].at;
         *GROW(&kept) = most;
-        if (next > i + 1) {
-            *GROW(&kept) = all->items[next - 1];
-            kept.items[kept.count - 1].at = all->items[i].at + column;
+        if (last.total < most.total) {
+            last.at = all->items[i].at + column;
+            *GROW(&kept) = last;
         }
     }
     free(panel->levels.items);

@@ -88,7 +88,7 @@ struct scenario {
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
         int logits;                      /* enum logits */
-        bool fused_gradients, bucket_copies;
+        bool clip_gradients, fused_accumulation, fused_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */
@@ -144,8 +144,9 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision), and what one update reads and writes. */
-struct parameter_bytes { double weights, gradients, master, update_traffic; };
+ * and 4 for mixed precision); what is read and written to add a micro-batch's gradient to the batch's, and by one
+ * update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, master, accumulation, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {

@@ -13,8 +13,40 @@ struct optimizer_states scenario_optimizer(const struct scenario *scenario)
     return states[scenario->memory.optimizer];
 }
 
-/* An update reads the gradient, reads and writes master weights and states, and writes half-precision weights; a
- * factored second moment takes a first look at the gradient for its rows and columns. */
+/* Whether several backwards add to the same gradients: not where each ends with an update (PipeDream). */
+static bool adds_up(const struct scenario *scenario)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    return scenario->plan.micro_batches > 1 && (!strategy->asynchronous || strategy->batches > 0);
+}
+
+/* Bytes that pass a backward's gradient on into that of the batch: a half-precision one into fp32 sums always, as the
+ * products write it in their own format (Megatron-LM: main_grad); one of its own format where there is something to add
+ * to (autograd's AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
+static double accumulation(const struct scenario *scenario, double weights, double gradients)
+{
+    if (scenario->memory.fused_accumulation)
+        return 0;
+    if (gradients > weights)
+        return weights + 2 * gradients;
+    return adds_up(scenario) ? 3 * gradients : 0;
+}
+
+/* What comes before the update, eager and pass by pass (Megatron-LM, MixedPrecisionOptimizer.step; PyTorch's GradScaler
+ * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32; with fp16's loss scale they are divided
+ * by it and looked through for overflows; their norm is taken, and they are scaled to it. */
+static double preparation(const struct scenario *scenario, double gradients)
+{
+    double copy = gradients < 4 ? gradients + 4 : 0;
+    double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * 4 : 0;
+    double clip = scenario->memory.clip_gradients ? 3 * 4 : 0;
+
+    return copy + unscale + clip;
+}
+
+/* An update reads the fp32 gradient, reads and writes master weights and states; half-precision weights are copied from
+ * the master's. A factored second moment takes a first look at the gradient for its rows and columns. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
@@ -24,8 +56,9 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .master = master,
-        .update_traffic = gradients * (optimizer.factored ? 2 : 1) + 2 * (mixed ? master : weights) + 2 * states +
-                          (mixed ? weights : 0),
+        .accumulation = accumulation(scenario, weights, gradients),
+        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * 4 + 2 * states +
+                          (mixed ? 4 + weights : 0),
     };
 }
 

@@ -51,6 +51,22 @@ static double core_seconds(const struct scenario *scenario, const struct layer *
     return attention.seconds;
 }
 
+/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
+static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+{
+    double share = scenario->strategy.zero < 2 ? layer->parameters :
+                   stage_share(scenario, layer->parameters, layer->expert_parameters);
+    struct kernel kernel = {
+        .name = "accumulate", .kind = KERNEL_MEMORY, .class = CLASS_OTHER, .phase = PHASE_BACKWARD_WEIGHT,
+        .dtype = scenario_dtype(scenario), .bytes = share * scenario_parameter_bytes(scenario).accumulation,
+        .launches = 1,
+    };
+    struct cost cost = kernel.bytes > 0 ? scenario_cost(scenario, &kernel) : (struct cost){0};
+
+    work->seconds += cost.seconds;
+    work->extrapolated += cost.extrapolated;
+}
+
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work work = {0};
@@ -59,6 +75,8 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         add_kernels(&work, scenario, layer, phase, false);
+    if (!layer->timed && phase == PHASE_BACKWARD_WEIGHT)
+        add_accumulation(&work, scenario, layer);
     add_exchanges(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */

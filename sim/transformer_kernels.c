@@ -3,7 +3,7 @@
  * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
  * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads.
  * A KERNEL_MEMORY entry counts each value that must come from or go to device memory once; what a fused kernel keeps in
- * registers, and vectors of the size of a bias, are not counted. Gradients of biases ride on the weights' products. */
+ * registers, and vectors of the size of a bias, are not counted. */
 #include "transformer.h"
 
 #include <string.h>
@@ -66,6 +66,14 @@ static void memory(struct kernels *list, const struct cut *cut, const char *name
                                   .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
+/* The gradient of a bias: one that was added to every row collects the gradients of all rows, a kernel of its own
+ * (autograd's sum over the rows; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). */
+static void bias_gradient(struct kernels *list, const struct cut *cut, const char *name, double rows, double width)
+{
+    if (!cut->lora)
+        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
+}
+
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
 static void norm(struct kernels *list, const struct cut *cut, const char *name)
 {
@@ -107,6 +115,8 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
+    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous) */
+    memory(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 2 * cut->tokens * cut->attended * cut->value);
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
@@ -166,6 +176,10 @@ static void mlp(struct kernels *list, const struct cut *cut)
     adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
     activation_function(list, cut, cut->tokens * cut->ffn);
     adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
+    if (cut->shape->bias) {
+        bias_gradient(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1));
+        bias_gradient(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden);
+    }
 }
 
 /* `copies` MLPs, each for so many rows. */
@@ -234,6 +248,17 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
         memory(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
+/* One product gives Q, K and V; their gradients are put beside one another for its backward. */
+static void qkv(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->query + cut->key + cut->values;
+
+    adapted_product(list, cut, LORA_QKV, "qkv");
+    memory(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * width * cut->value);
+    if (cut->shape->qkv_bias)
+        bias_gradient(list, cut, "qkv-bias", cut->tokens, width);
+}
+
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
@@ -244,7 +269,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     if (latent)
         latent_inputs(list, cut);
     else
-        adapted_product(list, cut, LORA_QKV, "qkv");
+        qkv(list, cut);
     if (cut->shape->positions == 0) {
         memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
         memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
@@ -255,6 +280,8 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         plain_attention(list, cut);
     merge_blocks(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, "projection");
+    if (cut->shape->bias)
+        bias_gradient(list, cut, "projection-bias", cut->own_tokens, cut->hidden);
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
     if (cut->has_experts)
@@ -305,9 +332,11 @@ static void transform(struct kernels *list, const struct cut *cut)
     norm(list, cut, "transform-norm");
 }
 
-/* Cross-entropy over the vocabulary's share: reads the logits, writes probabilities in fp32; backward the other way.
- * Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum, sum and the
- * target's logit: 12 bytes a token) are not modelled. */
+/* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
+ * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
+ * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
+ * converted. Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum,
+ * sum and the target's logit: 12 bytes a token) are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary;
@@ -321,9 +350,9 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
     memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
-           logits * (fused ? cut->value : cut->value + 4));
+           logits * (fused ? cut->value : cut->value + 9 * 4));
     list->items[list->count - 1].loss = true;
     memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
-           logits * (fused ? 2 * cut->value : cut->value + 4));
+           logits * (fused ? 2 * cut->value : 3 * 4 + cut->value));
     list->items[list->count - 1].loss = true;
 }

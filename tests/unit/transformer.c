@@ -226,7 +226,14 @@ static void traffic(void **state)
     assert_close(find(block, "attention-dropout", PHASE_FORWARD)->bytes, 5 * scores);
     assert_close(find(block, "gelu", PHASE_FORWARD)->bytes, 2 * 2 * 1024 * 512);
     assert_close(find(&layers.items[0], "embedding", PHASE_FORWARD)->bytes, 4 * x);
-    assert_close(find(&layers.items[2], "cross-entropy", PHASE_FORWARD)->bytes, 6 * 1024 * 25600.0);
+    assert_close(find(&layers.items[2], "cross-entropy", PHASE_FORWARD)->bytes, 38 * 1024 * 25600.0);
+    assert_close(find(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT)->bytes, 14 * 1024 * 25600.0);
+    assert_close(find(block, "transpose", PHASE_FORWARD)->bytes, 2 * x);
+    assert_close(find(block, "qkv-concatenate", PHASE_BACKWARD_INPUT)->bytes, 3 * 2 * x);
+    assert_close(find(block, "qkv-bias", PHASE_BACKWARD_WEIGHT)->bytes, 3 * x);
+    assert_close(find(block, "projection-bias", PHASE_BACKWARD_WEIGHT)->bytes, 2 * x);
+    assert_close(find(block, "mlp-up-bias", PHASE_BACKWARD_WEIGHT)->bytes, 4 * x);
+    assert_close(find(block, "mlp-down-bias", PHASE_BACKWARD_WEIGHT)->bytes, 2 * x);
     for (size_t i = 0; i < block->nkernels; i++) {
         const struct kernel *kernel = &block->kernels[i];
         bool core = !strcmp(kernel->name, "scores") || !strcmp(kernel->name, "softmax") ||

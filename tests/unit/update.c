@@ -1,0 +1,110 @@
+/* What gradients cost beside the products that make them: adding a micro-batch's to the batch's, and all the passes of
+ * an update, by their bytes on the roofline. */
+#include "simulated.h"
+
+static void load(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches)
+{
+    simulate(simulated,
+             "model: {transformer: {layers: 2, hidden: 512, heads: 8, sequence: 256, vocabulary: 4096}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
+             "          network: {bandwidth: 25 GB/s, latency: 5 us}}\n"
+             "batch: {micro: 1, micro_batches: %d}\nmemory: %s\nstrategy: %s\n"
+             "costs: {gpu: roofline, host_launch: 0 us}\nsimulation: {engine: ideal}\n",
+             micro_batches, memory, strategy);
+}
+
+static double traffic_seconds(const struct gpu *gpu, double bytes)
+{
+    return bytes / (gpu->memory_efficiency * gpu->memory_bandwidth) + gpu->launch_overhead;
+}
+
+static void expect_close(double seconds, double expected)
+{
+    assert_true(fabs(seconds - expected) <= 1e-9 * expected);
+}
+
+/* Bytes a parameter, pass by pass. */
+static void updates(void **state)
+{
+    static const struct { const char *memory; double passes[6]; } cases[] = {
+        /* gradients to fp32; divided by the loss scale; norm and scaling; Adam: gradient, weights and two moments;
+         * master weights to half precision */
+        {"{precision: mixed-fp16}", {2 + 4, 8, 4 + 8, 4 + 8 + 16, 4 + 2}},
+        {"{precision: mixed-bf16}", {2 + 4, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
+        {"{precision: mixed-bf16, gradients: fp32}", {0, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
+        {"{precision: mixed-bf16, gradients: fp32, clip_gradients: false}", {0, 0, 0, 4 + 8 + 16, 4 + 2}},
+        {"{precision: fp32, clip_gradients: false}", {0, 0, 0, 4 + 8 + 16, 0}},
+        {"{precision: fp32, optimizer: sgd, clip_gradients: false}", {0, 0, 0, 4 + 8, 0}},
+        {"{precision: mixed-fp16, optimizer: adam-8bit}", {2 + 4, 8, 4 + 8, 4 + 8 + 4, 4 + 2}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int zero = 0; zero <= 1; zero++) {
+            struct simulated simulated;
+            double bytes = 0;
+
+            load(&simulated, cases[i].memory, zero ? "{data: 4, zero: 1}" : "{data: 4}", 1);
+            for (size_t pass = 0; pass < COUNT(cases[i].passes); pass++)
+                bytes += cases[i].passes[pass];
+            bytes *= simulated.run.stages[0].parameters / (zero ? 4 : 1);
+            expect_close(simulated.run.stages[0].update, traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
+            simulated_release(&simulated);
+        }
+}
+
+static double weight_seconds(const char *memory, const char *strategy, int micro_batches, double *parameters,
+                             struct gpu *gpu)
+{
+    struct simulated simulated;
+    double seconds;
+
+    load(&simulated, memory, strategy, micro_batches);
+    seconds = simulated.run.stages[0].work[BACKWARD_WEIGHT].seconds;
+    *parameters = simulated.run.stages[0].parameters;
+    *gpu = simulated.scenario.cluster.gpu;
+    simulated_release(&simulated);
+    return seconds;
+}
+
+/* One more kernel in each of the two blocks, the embedding and the output layer's norm (its weights are tied, and no
+ * parameters of its own). */
+static void accumulation(void **state)
+{
+    static const struct { const char *memory, *strategy; int micro_batches; double bytes, share; } cases[] = {
+        {"{precision: mixed-fp16}", "{data: 1}", 1, 0, 1},
+        {"{precision: mixed-fp16}", "{data: 1}", 2, 2 + 2 + 2, 1},
+        {"{precision: mixed-fp16}", "{data: 1}", 9, 2 + 2 + 2, 1},
+        {"{precision: mixed-fp16, gradients: fp32}", "{data: 1}", 1, 2 + 4 + 4, 1},
+        {"{precision: mixed-fp16, gradients: fp32}", "{data: 1}", 2, 2 + 4 + 4, 1},
+        {"{precision: mixed-fp16, gradients: fp32, fused_accumulation: true}", "{data: 1}", 2, 0, 1},
+        {"{precision: fp32}", "{data: 1}", 2, 4 + 4 + 4, 1},
+        {"{precision: mixed-fp16}", "{data: 4, zero: 1}", 2, 2 + 2 + 2, 1},
+        {"{precision: mixed-fp16}", "{data: 4, zero: 2}", 2, 2 + 2 + 2, 4},
+        {"{precision: mixed-fp16}", "{data: 4, zero: 3}", 2, 2 + 2 + 2, 4},
+        /* an update after every backward: nothing to add to */
+        {"{precision: mixed-fp16}", "{schedule: pipedream, data: 1}", 4, 0, 1},
+        {"{precision: mixed-fp16}", "{schedule: pipedream-2bw, data: 1}", 4, 2 + 2 + 2, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bool full = strstr(cases[i].memory, ": fp32}") && !strstr(cases[i].memory, "gradients");
+        double parameters, expected;
+        struct gpu gpu;
+
+        expected = weight_seconds(full ? "{precision: fp32}" : "{precision: mixed-fp16, fused_accumulation: true}",
+                                  "{data: 1}", 1, &parameters, &gpu);
+        if (cases[i].bytes > 0)
+            expected += traffic_seconds(&gpu, cases[i].bytes * parameters / cases[i].share) + 3 * gpu.launch_overhead;
+        expect_close(weight_seconds(cases[i].memory, cases[i].strategy, cases[i].micro_batches, &parameters, &gpu),
+                     expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
