@@ -94,9 +94,11 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 
     if (scenario->memory.fused_gradients)
         bytes += 4 * holding->trained_share;
+    if (scenario->memory.flat_gradients)
+        bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
-    else if (share > 1 && spec->zero == 2)
+    else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
         bytes += holding->scattered * scenario_parameter_bytes(scenario).gradients;
@@ -152,7 +154,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 
 double memory_fragmentation(const struct scenario *scenario)
 {
-    const double usual = 0.07;
+    const double usual = 0.055;
 
     if (!isnan(scenario->memory.fragmentation))
         return scenario->memory.fragmentation;

@@ -34,9 +34,11 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   square matrix.
  * - Buffers: with fused_gradients 4 bytes a parameter, under ZeRO of a share (Rajbhandari et al. 2020, section 3.2: 6
  *   GB for 1.5 billion; Megatron-LM's main gradients: 20 and 4 + 16/d bytes a parameter in all); with bucket_copies the
- *   gradients once more; under ZeRO 2 a bucket of gradients, and under ZeRO 3 those of the layers that are there whole,
- *   before they are scattered; on a parameter server one replica's gradients; in a pipeline what arrives from both neighbours,
- *   where the model's times are not given.
+ *   gradients once more, with flat_gradients those of a share; under ZeRO 2, and 1 with flat_gradients, a bucket of
+ *   gradients, and under ZeRO 3 those of the layers that are there whole, before they are scattered; on a parameter
+ *   server one replica's gradients; in a pipeline what arrives from both neighbours, where the model's times are not
+ *   given. All of them stay, also where they are needed for the update alone: the allocator seldom puts pieces of that
+ *   size where activations stood.
  * - Context, where the model's times are not given, unless the scenario says how much: 1 GiB (the driver's 0.7, CUDA's
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */
@@ -44,7 +46,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 /* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards.
  * The caller frees it.
  * Fragmentation is a share of all but the context. Where the scenario does not say, none if the model's times are
- * given, else 0.07: the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
+ * given, else 0.055: the most with which all published runs that worked still fit (139 of LLM Foundry, 92 of
  * BigScience's BLOOM; those that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) remove 0.15 on
  * average and up to 0.33 from runs with recomputation, offloading and LoRA; Rajbhandari et al. 2020, section 3.2, saw
  * over 0.3. */

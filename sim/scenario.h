@@ -88,7 +88,7 @@ struct scenario {
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
         int logits;                      /* enum logits */
-        bool clip_gradients, fused_accumulation, fused_gradients, bucket_copies;
+        bool clip_gradients, fused_accumulation, fused_gradients, flat_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */

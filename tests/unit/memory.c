@@ -253,8 +253,8 @@ static void test_allowances(void **state)
 {
     static const struct { const char *keys; double lost, context; } cases[] = {
         {"fragmentation: 0", 0, 1024 + 544 + 688}, {"fragmentation: 0.3", 0.3, 1024 + 544 + 688},
-        {"enforce: true", 0.07, 1024 + 544 + 688}, {"context: 100 MiB, fragmentation: 0.15", 0.15, 100},
-        {"context: 0 B", 0.07, 0},
+        {"enforce: true", 0.055, 1024 + 544 + 688}, {"context: 100 MiB, fragmentation: 0.15", 0.15, 100},
+        {"context: 0 B", 0.055, 0},
     };
 
     (void)state;
@@ -280,6 +280,8 @@ static void test_buffers(void **state)
         {"data: 8", "gradients: fp32, bucket_copies: true", 4, 0},
         {"data: 8", "fused_gradients: true", 4, 0},        {"data: 4, zero: 1", "fused_gradients: true", 1, 0},
         {"data: 8, zero: 2, bucket: 3 KiB, first_bucket: 1 KiB", "precision: fp32", 0, 3072},
+        {"data: 4, zero: 1, bucket: 3 KiB, first_bucket: 1 KiB", "flat_gradients: true", 0.5, 3072},
+        {"data: 1", "flat_gradients: true, fused_gradients: true", 6, 0},
         {"data: 4, data_parallel: parameter-server", "precision: fp32", 4, 0},
     };
 
