@@ -74,6 +74,10 @@ static const struct field communication_fields[] = {
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
     {.key = "send", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(send), .required = true,
      .brief = "between two GPUs; all_to_all"},
+    {.key = "channels_inside", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_inside), .fallback = "0",
+     .brief = "multiprocessors that a large collective in one node keeps from kernels beside it"},
+    {.key = "channels_spanning", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_spanning),
+     .fallback = "0", .brief = "likewise, where the group spans nodes"},
 };
 #undef AT
 

@@ -36,6 +36,8 @@ struct communication {
         const struct pace *ll, *ll128, *simple;
     } ring, tree, nvls;              /* nvls: in switches that reduce and copy; nothing in it: they do not */
     const struct pace *send;         /* between two GPUs */
+    int channels_inside;             /* of a large collective in one node: blocks of threads, one a multiprocessor */
+    int channels_spanning;           /* and of one that spans nodes; 0: none that kernels would notice */
     double launch;                   /* s, beside every pace's (struct communication_spec) */
 };
 extern const struct table communication_table;

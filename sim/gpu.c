@@ -50,6 +50,9 @@ static const struct field gpu_fields[] = {
     {.key = "launch_overhead", .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .offset = offsetof(struct gpu, launch_overhead), .required = true,
      .brief = "what every kernel costs beside its work: start, ramp and tail"},
+    {.key = "multiprocessors", .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
+     .offset = offsetof(struct gpu, multiprocessors),
+     .brief = "data sheet; 0: not known, and collectives beside kernels do not slow them"},
 };
 
 const struct table gpu_table = {

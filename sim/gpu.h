@@ -22,6 +22,7 @@ struct gpu {
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
+    int multiprocessors;             /* 0: not known */
 };
 extern const struct table gpu_table;
 

@@ -91,6 +91,7 @@ static void make_lanes(struct lowering *lowering)
     int flows = lowering->program->flows, ranks = lowering->program->ranks;
 
     lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
+    lowering->beside = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->sent = ARENA_ARRAY(&lowering->arena, struct arrival, 2 * ranks);

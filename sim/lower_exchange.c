@@ -276,7 +276,8 @@ int exchange(struct sync *sync, const struct collective *collective, enum op_wha
 }
 
 int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
-                     const struct collective *collective, double bytes, struct measured *measured)
+                     const struct collective *collective, double bytes, struct measured *measured,
+                     struct contention *beside)
 {
     struct sync sync;
     int first = 0, rc;
@@ -287,6 +288,8 @@ int group_collective(struct lowering *lowering, enum circle circle, int stage, i
             first = i - i % sync.group;
     *measured = (struct measured){0};
     rc = sync.group == 1 ? 0 : measure_group(&sync, first, collective, bytes, measured);
+    contention_add(beside, measured->seconds,
+                   contention_share(&lowering->scenario->cluster, sync.gpus + first, sync.group));
     sync_release(&sync);
     return rc;
 }

@@ -87,6 +87,7 @@ static int group_cost(const struct member *member, struct kin kin, const struct 
             lowering_use(lowering, measured.used, measured.protocol);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
+        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, kin.n);
     }
     return 0;
 }
@@ -110,6 +111,23 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     cost->seconds += gather.seconds;
     cost->bytes_sent += gather.bytes_sent;
     return 0;
+}
+
+/* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
+ * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
+ * backward gather waits for nothing, as in every EXCHANGE_TENSOR. */
+static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    bool halves = member->lowering->scenario->strategy.sequence_parallel;
+    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    double gather = halves ? holder->gather.seconds : 0;
+
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
+            .seconds = gather + contention_exposed(gather, stage->columns[c].input, both.share) +
+                       contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
+            .bytes_sent = both.bytes_sent,
+        };
 }
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
@@ -190,9 +208,10 @@ static int ring_attention(const struct member *member, struct kin kin, const str
     if (pass_cost(member, kin, bytes, &one) || pass_cost(member, kin, 2 * bytes, &both))
         return -1;
     holder->exchanges[EXCHANGE_ATTENTION] =
-        (struct exchange_cost){(kin.n - 1) * fmax(0, one - forward), (kin.n - 1) * bytes};
+        (struct exchange_cost){.seconds = (kin.n - 1) * fmax(0, one - forward), .bytes_sent = (kin.n - 1) * bytes};
     holder->exchanges[EXCHANGE_ATTENTION_BACKWARD] = (struct exchange_cost){
-        2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward), 2 * (kin.n - 1) * bytes,
+        .seconds = 2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward),
+        .bytes_sent = 2 * (kin.n - 1) * bytes,
     };
     return 0;
 }
@@ -238,6 +257,8 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
         (member->replica % spec->expert == 0 && dispatch_cost(member, stage, holder)) ||
         (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
         return -1;
+    if (spec->overlap_tensor && spec->tensor > 1)
+        beside_costs(member, stage, holder);
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         if (groups[i] && member->replica % groups[i])
             holder->exchanges[i] =
@@ -268,4 +289,30 @@ int exchange_costs(struct lowering *lowering)
     free(gpus);
     free(marked);
     return rc;
+}
+
+/* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
+{
+    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
+    const struct exchange_cost *exchanges = here.holder->exchanges;
+    int gathers = cost->hidden_gathers;
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        op->communication +=
+            cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+    }
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
+    if (gathers > 0)
+        op->communication +=
+            contention_exposed(gathers * here.holder->gather.seconds, cost->seconds, here.holder->gather.share);
+    op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
+    /* on the way back keys and values go round once more, and as many gradients of them */
+    op->activations =
+        cost->hidden_gathers * here.holder->gather.bytes_sent +
+        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    contention_pass(beside, op->communication);
+    op->communication += contention_stretch(beside, cost->seconds);
 }

@@ -3,6 +3,7 @@
 #define DTSIM_LOWER_INTERNAL_H
 
 #include "compression.h"
+#include "contention.h"
 #include "lower.h"
 
 #define NO_OP UINT32_MAX
@@ -12,6 +13,7 @@ struct bucket {
     struct compressed sum;   /* the exchanges that sum them */
     double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
+    struct contention beside;    /* its sum, for kernels that run beside it; nothing where none do */
     bool experts;            /* gradients of experts, which fewer replicas share */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
@@ -19,8 +21,9 @@ struct buckets { struct bucket *items; size_t count, capacity; };
 /* Operations after which something has arrived: `count` ids from `first` (one a flow). */
 struct arrival { uint32_t first, count; };
 
-/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends. */
-struct exchange_cost { double seconds, bytes_sent; };
+/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends, and which share of
+ * the multiprocessors it would keep from kernels beside it. */
+struct exchange_cost { double seconds, bytes_sent, share; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
@@ -80,6 +83,7 @@ struct lowering {
     size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
     int *updates;                    /* a program rank: so far */
     uint32_t *compute_lane;          /* a program rank */
+    struct contention *beside;       /* a program rank: collectives over replicas that run beside its kernels */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
@@ -100,7 +104,7 @@ struct place {
     int replica, rank, stage, direction;
     struct cell *cell;
     struct holder *holder;
-    double hidden;           /* share of its all-to-alls that runs beside other works' kernels */
+    double hidden;           /* share of its all-to-alls that costs nothing beside other works' kernels */
 };
 
 /* Ids of what an operation waits for, beside its lane. */
@@ -157,12 +161,17 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
 /* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
- * where the group is one. */
+ * where the group is one. It is added to what runs beside kernels. */
 int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
-                     const struct collective *collective, double bytes, struct measured *measured);
+                     const struct collective *collective, double bytes, struct measured *measured,
+                     struct contention *beside);
+
+/* lower_buckets.c */
+void buckets_build(struct lowering *lowering);
+/* A rank's gradients of the bucket are ready after that operation. */
+void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
 /* lower_sync.c */
-void buckets_build(struct lowering *lowering);
 /* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
  * these gradients have not been lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
@@ -200,6 +209,8 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 
 /* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
 int exchange_costs(struct lowering *lowering);
+/* Adds to a work's operation the communication that comes with its kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
 
 /* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
  * all. */

@@ -143,7 +143,7 @@ static void complete_layer(struct walk *walk, size_t slice)
         holder->layers[slice] = walk->id;
     for (size_t b = 0; b < buckets->count; b++)
         if (buckets->items[b].slice == slice)
-            *GROW(&holder->ready) = walk->id;
+            bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
 }
 
 static void backward_layers(struct walk *walk, bool completes)

@@ -3,72 +3,6 @@
 
 #include <stdlib.h>
 
-/* How many hold the stage: all of it but its experts, or the same experts. */
-static int count_holders(const struct lowering *lowering, int stage, bool experts)
-{
-    int all = scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage);
-
-    return experts ? all / lowering->scenario->strategy.expert : all;
-}
-
-/* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
-static void close_bucket(struct lowering *lowering, int stage, bool experts, struct pile *pile, size_t slice)
-{
-    if (pile->values > 0)
-        *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)),
-            .values = pile->values, .slice = slice, .experts = experts,
-        };
-    *pile = (struct pile){0};
-}
-
-/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
- * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
- * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM); what one holds alone, none. */
-static void stage_buckets(struct lowering *lowering, int index)
-{
-    const struct scenario *scenario = lowering->scenario;
-    const struct stage *stage = &lowering->stages[index];
-    const struct strategy_spec *spec = &scenario->strategy;
-    double each = scenario_parameter_bytes(scenario).gradients;
-    bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
-    struct pile piles[2] = {0};
-
-    for (size_t i = 0; i < stage->nslices; i++) {
-        const struct slice *slice = &stage->slices[i];
-
-        for (size_t k = slice->ntensors; k-- > 0;) {
-            bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
-            struct pile *pile = &piles[experts];
-
-            if (count_holders(lowering, index, experts) == 1)
-                continue;
-            pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            if (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket))
-                close_bucket(lowering, index, experts, pile, i);
-        }
-    }
-    for (int experts = 0; experts < 2; experts++)
-        close_bucket(lowering, index, experts, &piles[experts], stage->nslices - 1);
-}
-
-void buckets_build(struct lowering *lowering)
-{
-    const struct scenario *scenario = lowering->scenario;
-    bool any = false;
-
-    if (scenario_replicas(scenario) > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
-        make_collective_lanes(lowering);     /* no sums of gradients */
-        return;
-    }
-    for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
-        stage_buckets(lowering, s);
-        any |= lowering->buckets[s].count > 0;
-    }
-    if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
-        make_collective_lanes(lowering);
-}
-
 static int exchange_leg(struct sync *sync, const struct leg *leg)
 {
     if (leg->plain > 0 &&
@@ -302,6 +236,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     }
     for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
         deps[ndeps++] = lowering->untied[replica][i];
+    lowering->beside[prank] = (struct contention){0};    /* the sums have ended */
     if (ndeps > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,

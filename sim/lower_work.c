@@ -74,16 +74,7 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.kind = OP_COMPUTE;
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
-    for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        op.communication += cost.exchanges[i] * here.holder->exchanges[i].seconds *
-                            (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
-        op.sent += cost.exchanges[i] * here.holder->exchanges[i].bytes_sent;
-    }
-    op.sent += cost.hidden_gathers * here.holder->gather.bytes_sent;
-    /* on the way back keys and values go round once more, and as many gradients of them */
-    op.activations = cost.hidden_gathers * here.holder->gather.bytes_sent +
-                     cost.exchanges[EXCHANGE_ATTENTION_BACKWARD] *
-                         here.holder->exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    exchange_within(lowering, here, &cost, &op);
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
@@ -115,6 +106,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    int prank = program_rank(lowering, here.replica, here.rank);
     struct stage_work piece = {0};
     struct waits first = *waits;
     uint32_t id = NO_OP;
@@ -148,9 +140,8 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
             if (seconds > 0)
                 op.continues = false;
-            *GROW(&here.holder->ready) =
-                seconds > 0 ? lower_pack(lowering, program_rank(lowering, here.replica, here.rank), here.stage, seconds,
-                                         &first) : id;
+            bucket_ready(lowering, here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, &first) : id);
         }
         piece = (struct stage_work){0};
     }
@@ -279,7 +270,6 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     struct op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
-
     if (work.kind == FORWARD)
         op.takes = kept;
     else if (work.kind == RECOMPUTE)
@@ -325,10 +315,11 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
 }
 
 /* The all-to-alls of overlapped works run beside the kernels of one another, which is what they are overlapped for
- * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels together. */
+ * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels, or what
+ * these lose (contention_exposed). */
 static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
 {
-    double kernels = 0, dispatches = 0;
+    double kernels = 0, dispatches = 0, share = 0;
 
     for (size_t i = first; i <= last && first < last; i++) {
         struct work work = lowering->rows[rank].items[i];
@@ -337,8 +328,9 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
 
         kernels += cost->seconds;
         dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.holder->exchanges[EXCHANGE_DISPATCH].seconds;
+        share = here.holder->exchanges[EXCHANGE_DISPATCH].share;
     }
-    return dispatches > kernels ? kernels / dispatches : dispatches > 0;
+    return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
 /* After a meeting of those that share the rank's stage: what each had computed. */

@@ -18,7 +18,8 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum circle
     struct measured measured;
 
     if (bytes == 0 || lowering->failed ||
-        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured)) {
+        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured,
+                         &lowering->beside[prank])) {
         lowering->failed |= bytes > 0;
         return NO_OP;
     }
@@ -116,15 +117,18 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
 {
     const struct stage *stage = &lowering->stages[here.stage];
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
-    uint32_t id = lowering->latest[program_rank(lowering, here.replica, here.rank)], next = NO_OP, ids[2];
+    int prank = program_rank(lowering, here.replica, here.rank);
+    uint32_t id = lowering->latest[prank], next = NO_OP, ids[2];
     struct waits first = *waits;
     double frees = op.frees;
 
     if (work.kind == RECOMPUTE && fused(lowering, here))
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
-    if (gathers)
+    if (gathers) {
         next = gather(lowering, here, layer_of(stage, work.kind, 0), id);
+        lowering->beside[prank] = (struct contention){0};    /* its kernels wait for all of that */
+    }
     for (size_t k = 0; k < stage->nslices; k++) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
@@ -136,6 +140,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         op.frees = k + 1 == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
+        if (gathers)
+            lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
             scatter(lowering, here, layer, completes, id);
     }

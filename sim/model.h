@@ -129,6 +129,9 @@ struct shard {
 /* Bytes that a layer holds while it is computed, beside what it keeps. */
 struct workspace { double forward, backward; };
 
+/* Products split by columns, whose input every GPU of the tensor group needs whole. */
+enum column_product { COLUMN_ATTENTION, COLUMN_MLP, COLUMN_OUTPUT, COLUMN_COUNT };
+
 enum layer_role {
     LAYER_FIRST,                 /* before the blocks, with the first stage: embeddings */
     LAYER_BLOCK,                 /* what is divided over the stages */
@@ -161,6 +164,9 @@ struct layer {
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
+    /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name; NULL: no
+     * such. They may run beside the product's gradient of its weights. */
+    const char *columns[COLUMN_COUNT];
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
     /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor

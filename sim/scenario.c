@@ -222,6 +222,8 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
+    if (!node_get(scenario->strategy.node, "overlap_tensor"))
+        scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
     if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){

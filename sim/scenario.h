@@ -56,6 +56,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         int data_parallel;               /* enum data_parallel */

@@ -1,3 +1,4 @@
+#include "stage_exchange.h"
 #include "stage_memory.h"
 #include "stage_plan.h"
 
@@ -24,23 +25,6 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
         work->flop += kernel->flop;
     }
     work->seconds += fmax(device, launches * scenario->costs.host_launch);
-}
-
-static bool divides_attention(const struct scenario *scenario, const struct layer *layer)
-{
-    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
-}
-
-static void add_exchanges(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                          enum phase phase)
-{
-    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
-    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
-    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    if (!divides_attention(scenario, layer))
-        return;
-    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
-    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
 }
 
 static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -77,7 +61,7 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         add_kernels(&work, scenario, layer, phase, false);
     if (!layer->timed && phase == PHASE_BACKWARD_WEIGHT)
         add_accumulation(&work, scenario, layer);
-    add_exchanges(&work, scenario, layer, phase);
+    exchanges_add(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
@@ -161,6 +145,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
     struct stage_work both = stage_work_sum(input, weight), again = forward;
 
+    exchanges_overlap(&both, stage, scenario, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;

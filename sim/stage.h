@@ -9,7 +9,9 @@
 enum exchange {
     EXCHANGE_TENSOR,             /* all-reduces of the tensor group; under sequence parallelism reduce-scatters with
                                     all-gathers */
-    EXCHANGE_ROWS,               /* the same of what experts compute */
+    EXCHANGE_BESIDE,             /* one of them for each column: those that sum the gradient of its input beside that of
+                                    its weights, and under sequence parallelism gather its input beside the former */
+    EXCHANGE_ROWS = EXCHANGE_BESIDE + COLUMN_COUNT,      /* the same of what experts compute */
     EXCHANGE_DISPATCH,           /* all-to-alls of the expert group */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
     EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
@@ -20,7 +22,7 @@ enum exchange {
 struct stage_work {
     double seconds;          /* kernels alone */
     int exchanges[EXCHANGE_COUNT];   /* how many of each */
-    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes, no seconds */
+    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_BESIDE */
     double flop;             /* of matrix products and fused attention */
     double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
 };
@@ -56,6 +58,8 @@ struct stage {
     double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
     double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
                                 travel */
+    struct { double input, weight; } columns[COLUMN_COUNT];  /* s of the two products of
+                                backwards, where layers differ the least */
     double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
     double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
     double frozen;           /* and elements that are not trained (LoRA) */

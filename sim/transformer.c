@@ -182,6 +182,10 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     if (rows && cut->shape->shared_experts == 0)
         all_reduces = split;
     layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
+    if (!cut->lora && all_reduces > 0)
+        layer.columns[COLUMN_ATTENTION] = "qkv";
+    if (!cut->lora && all_reduces > 1)
+        layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
     tensors_adapt(&tensors, cut, true);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;
@@ -222,6 +226,8 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
                           .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
                           .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
+    if (end->input_gathers)
+        end->columns[COLUMN_OUTPUT] = "logits";
     fill(arena, end, &last, &list[1]);
     if (shape->head != HEAD_NONE) {
         end->output = cut.tokens * cut.vocabulary * cut.value;

@@ -1,0 +1,50 @@
+#include "stage_exchange.h"
+
+#include <math.h>
+#include <string.h>
+
+bool divides_attention(const struct scenario *scenario, const struct layer *layer)
+{
+    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
+}
+
+void exchanges_add(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                   enum phase phase)
+{
+    work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
+    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
+    work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
+    if (!divides_attention(scenario, layer))
+        return;
+    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
+    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+}
+
+/* Of a layer, the product of that name in a phase of the backward. */
+static double product_seconds(const struct scenario *scenario, const struct layer *layer, const char *name,
+                              enum phase phase)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (layer->kernels[i].phase == phase && !strcmp(layer->kernels[i].name, name))
+            seconds += scenario_cost(scenario, &layer->kernels[i]).seconds;
+    return seconds;
+}
+
+void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
+                       const struct layer *layer)
+{
+    for (int c = 0; scenario->strategy.overlap_tensor && c < COLUMN_COUNT; c++) {
+        if (!layer->columns[c])
+            continue;
+        backward->exchanges[EXCHANGE_TENSOR]--;
+        backward->exchanges[EXCHANGE_BESIDE + c]++;
+        for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
+            double *least = phase == PHASE_BACKWARD_INPUT ? &stage->columns[c].input : &stage->columns[c].weight;
+            double seconds = product_seconds(scenario, layer, layer->columns[c], (enum phase)phase);
+
+            *least = *least > 0 ? fmin(*least, seconds) : seconds;
+        }
+    }
+}

@@ -1,0 +1,15 @@
+/* stage_exchange: what a layer's works exchange, and what of it overlaps; for stage.c. */
+#ifndef DTSIM_STAGE_EXCHANGE_H
+#define DTSIM_STAGE_EXCHANGE_H
+
+#include "stage.h"
+
+/* Whether the context group divides the layer's attention. */
+bool divides_attention(const struct scenario *scenario, const struct layer *layer);
+void exchanges_add(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                   enum phase phase);
+/* Of a backward that computes both gradients, the sums that run beside products; the stage notes what these take. */
+void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
+                       const struct layer *layer);
+
+#endif
