@@ -353,41 +353,6 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
-/* What replicas share of a layer's weights: not the experts that no other replica holds. */
-static double shared_weights(const struct scenario *scenario, const struct slice *slice)
-{
-    return slice->parameters + slice->frozen -
-           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
-}
-
-static double trained_weights(const struct scenario *scenario, const struct slice *slice)
-{
-    (void)scenario;
-    return slice->parameters;
-}
-
-/* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
- * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
- * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
- * embedding's. */
-static double whole_at_once(const struct scenario *scenario, const struct stage *stage,
-                            double (*elements)(const struct scenario *, const struct slice *))
-{
-    double most = 0, before = 0, outside = 0;
-
-    for (size_t i = 0; i < stage->nslices; i++) {
-        double here = elements(scenario, &stage->slices[i]);
-
-        if (!stage->slices[i].block) {
-            outside += here;
-            continue;
-        }
-        most = fmax(most, before + here);
-        before = here;
-    }
-    return outside + most;
-}
-
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -401,9 +366,7 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
         update_seconds(scenario, &(*stages)[s]);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
-        (*stages)[s].gathered = whole_at_once(scenario, &(*stages)[s], shared_weights) *
-                                scenario_parameter_bytes(scenario).weights;
-        (*stages)[s].scattered = whole_at_once(scenario, &(*stages)[s], trained_weights);
+        stage_whole_layers(&(*stages)[s], scenario);
     }
     count_versions(scenario, *stages);
     if (scenario_by_layers(scenario) && stage_plans_build(scenario, *stages, err))
