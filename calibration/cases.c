@@ -113,14 +113,13 @@ static int64_t spread(double share, double low, double high, int64_t step)
     return (steps > 0 ? steps : 1) * step;
 }
 
-/* Shapes between those of models: a sample that fills the space of the logarithms of m, n and k evenly. */
-static void list_filling(struct kind *kind, enum bench_dtype dtype, uint64_t count)
+/* Shapes between those of models, multiples of `step`: a sample that fills the space of the logarithms of m, n and k
+ * evenly. */
+static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step, uint64_t count)
 {
     static const enum bench_layout layouts[] = {LAYOUT_NT, LAYOUT_NN, LAYOUT_TN};
 
     for (uint64_t i = 1; i <= count; i++) {
-        int64_t step = dtype == BENCH_FP8 ? 16 : 8;
-
         add_matmul(kind, dtype, layouts[i % COUNT(layouts)], 1, spread(halton(i, 2), 16, 32768, step),
                    spread(halton(i, 3), 64, 32768, step), spread(halton(i, 5), 64, 32768, step));
     }
@@ -132,7 +131,7 @@ static const int64_t head_counts[] = {8, 16, 32, 96, 256};
 /* The products of attention that is not fused: scores (and the gradient of the shares), values (and dQ), dK and dV. */
 static void list_heads(struct kind *kind, enum bench_dtype dtype)
 {
-    static const int64_t sizes[] = {64, 80, 96, 128};
+    static const int64_t sizes[] = {64, 75, 80, 96, 108, 128};     /* 75 and 108: rows of no multiple of 16 bytes */
 
     for (size_t h = 0; h < COUNT(head_counts); h++)
         for (size_t s = 0; s < COUNT(sequences) && sequences[s] <= 4096; s++)
@@ -294,18 +293,20 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
     enum bench_dtype half = half_of(limits);
 
     list_layers(&kinds[0], half);
-    list_filling(&kinds[1], half, 600);
+    list_filling(&kinds[1], half, 8, 600);
+    for (int64_t step = 1; step <= 4; step *= 2)       /* the first of these again, with rows of no multiple of 16 bytes */
+        list_filling(&kinds[1], half, step, 100);
     list_heads(&kinds[2], half);
     list_fused(&kinds[3], half);
     list_rows(&kinds[4], half);
     list_flat(&kinds[5], half);
     list_copies(&kinds[6], half);
     list_peers(&kinds[7]);
-    list_filling(&kinds[8], BENCH_FP8, 300);
-    list_filling(&kinds[9], BENCH_TF32, 200);
-    list_filling(&kinds[10], BENCH_FP32, 150);
+    list_filling(&kinds[8], BENCH_FP8, 16, 300);
+    list_filling(&kinds[9], BENCH_TF32, 8, 200);
+    list_filling(&kinds[10], BENCH_FP32, 8, 150);
     if (half != BENCH_FP16)
-        list_filling(&kinds[11], BENCH_FP16, 150);
+        list_filling(&kinds[11], BENCH_FP16, 8, 150);
     list_rows(&kinds[12], BENCH_FP32);
     list_flat(&kinds[13], BENCH_FP32);
 }

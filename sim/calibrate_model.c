@@ -15,6 +15,7 @@ struct context {
     int sms;
     size_t stride;
     bool layouts[LAYOUT_COUNT];          /* those that have a factor: all that were sampled but the commonest */
+    bool unaligned;                      /* sampled, beside aligned ones */
 };
 
 /* Four digits are more than a fit knows. */
@@ -83,11 +84,14 @@ static union fitted fitted_of(const struct context *context, const double *value
         fitted.matmul = (struct matmul_fit){
             .rate = values[0], .intensity = values[1], .fill = values[2], .quantization = values[3],
             .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6], .layout = {1, 1, 1},
+            .unaligned = 1,
         };
         values += MATMUL_PARAMETERS;
         for (int layout = 0; layout < LAYOUT_COUNT; layout++)
             if (context->layouts[layout])
                 fitted.matmul.layout[layout] = *values++;
+        if (context->unaligned)
+            fitted.matmul.unaligned = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
             .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
@@ -164,6 +168,8 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     for (int layout = 0; layout < LAYOUT_COUNT; layout++)
         if (context->layouts[layout])
             parameters[count++] = (struct fit_parameter){1, 10};
+    if (context->unaligned)
+        parameters[count++] = (struct fit_parameter){1, 100};
     return count;
 }
 
@@ -180,6 +186,19 @@ static void find_layouts(struct context *context)
         context->layouts[layout] = counts[layout] && layout != most;
 }
 
+static void find_unaligned(struct context *context)
+{
+    const struct sample_group *group = context->group;
+    size_t count = 0;
+
+    for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++) {
+        struct product product = product_of(group->fit.items[i]);
+
+        count += !product_aligned(&product);
+    }
+    context->unaligned = count > 0 && count < group->fit.count;
+}
+
 int group_fit(struct sample_group *group, int sms)
 {
     struct fit_parameter parameters[FIT_MAX];
@@ -193,6 +212,7 @@ int group_fit(struct sample_group *group, int sms)
     if (!group->fit.count)
         return -1;
     find_layouts(&context);
+    find_unaligned(&context);
     problem.nparameters = start(&context, parameters);
     if (group->fit.count < 2 * problem.nparameters)
         return -1;

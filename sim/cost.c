@@ -20,6 +20,8 @@ const char *const memory_class_names[] = {
     [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", [CLASS_COUNT] = NULL,
 };
 
+const char *const unaligned_batches_names[] = {"tensor-cores", "cuda-cores", NULL};
+
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 {
     double efficiency = gpu->matmul_efficiency * (kernel->efficiency > 0 ? kernel->efficiency : 1);
@@ -46,6 +48,18 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
     return one;
 }
 
+static double cuda_cores(const struct cost_model *model, const struct kernel *kernel)
+{
+    static const double share = 12.2 / 19.5;
+    struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
+                              dtype_bytes(kernel->dtype)};
+
+    if (model->unaligned_batches != UNALIGNED_CUDA_CORES || kernel->kind != KERNEL_MATMUL || kernel->batch <= 1 ||
+        product.value != 2 || product_aligned(&product))
+        return 0;
+    return kernel->flop / (share * model->gpu->peak.fp32);
+}
+
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel)
 {
     struct kernel_seconds one = {0};
@@ -56,6 +70,7 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
         one = calibrated(model, kernel);
     else
         one.seconds = roofline(model->gpu, kernel);
+    one.seconds = fmax(one.seconds, cuda_cores(model, kernel));
     cost.seconds = kernel->launches * one.seconds;
     cost.extrapolated = one.extrapolated ? cost.seconds : 0;
     return cost;

@@ -53,11 +53,16 @@ struct kernel {
 enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO: until it is resolved */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
+/* What computes batched products of half formats whose rows are no multiples of 16 bytes. */
+enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
+extern const char *const unaligned_batches_names[];          /* NULL-terminated; a choice of costs.unaligned_batches */
+
 /* What kernels are timed by. */
 struct cost_model {
     enum cost_source source;             /* calibrated or roofline */
     const struct gpu *gpu;
     const struct profile *profile;       /* calibrated */
+    enum unaligned_batches unaligned_batches;
 };
 struct cost {
     double seconds;
@@ -70,7 +75,9 @@ struct cost {
  *           al. 2009); nothing is extrapolated.
  * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak,
  *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes that it was
- *           fitted to, counts as extrapolated. */
+ *           fitted to, counts as extrapolated.
+ * Unaligned batches on the CUDA cores take at least flop / (12.2 / 19.5 * fp32's peak): cuBLAS of CUDA 11.6 on A100,
+ * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);
 
 #endif

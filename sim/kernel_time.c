@@ -14,6 +14,11 @@ static double waves(double tiles, int sms, double quantization)
     return w <= 1 ? 1 : w + quantization * (ceil(w) - w);
 }
 
+/* The bandwidth of the second-level cache over that of memory. V100: 2155 GB/s (Jia et al. 2018, Dissecting the NVIDIA
+ * Volta GPU Architecture via Microbenchmarking, section 3.4) over 900; A100: 5120 bytes a clock, 7.2 TB/s, at most
+ * (NVIDIA A100 Tensor Core GPU Architecture, 2020) over 1.6 to 2. */
+static const double cache_speed = 3;
+
 static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
                             double split)
 {
@@ -22,23 +27,36 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
     double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
     double tile = fit->fill + 2 * a * b * ceil(product->k / split) / rate;
-    /* fp32 sums are written and read again */
-    double sums = split > 1 ? 8 * product->batch * product->m * product->n * split / fit->bandwidth : 0;
+    /* fp32 sums are written, and a second kernel reads them again */
+    double bytes = 8 * product->batch * product->m * product->n * split;
+    double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
 
     return waves(tiles, sms, fit->quantization) * tile + sums;
+}
+
+static bool aligned(double values, double value)
+{
+    return fmod(round(values) * value, 16) == 0;
+}
+
+bool product_aligned(const struct product *product)
+{
+    double contiguous = product->layout == LAYOUT_TN ? product->m : product->k;
+
+    return aligned(contiguous, product->value) && aligned(product->n, product->value);
 }
 
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
-                                      {64, 64}, {32, 128}, {128, 32}};
+                                      {64, 64}, {32, 256}, {256, 32}, {32, 128}, {128, 32}, {32, 64}, {64, 32}};
     double best = INFINITY, m = product->m, n = product->n, k = product->k;
     double traffic = product->batch * product->value * (m * k + k * n + m * n) / fit->bandwidth;
 
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
-    best *= fit->layout[product->layout];
+    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned);
     return fit->overhead + pow(pow(best, fit->overlap) + pow(traffic, fit->overlap), 1 / fit->overlap);
 }
 

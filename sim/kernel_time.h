@@ -11,10 +11,13 @@
  * which alone reaches the rate: smaller ones are bound by their loads.
  * Tiles come in waves of one an SM; w waves take ceil(w) tile times where `quantization` is 1, and w where it is 0 (an
  * idle SM's power and bandwidth serve the others), but at least one. Where there are few tiles, k is split over several
- * of them, whose sums then go through memory. The library takes the fastest of its tiles and splits.
+ * of them; their sums go through the cache, and a second kernel (another overhead) adds them up. The library takes the
+ * fastest of its tiles and splits.
  * Traffic takes bytes / bandwidth, and overlaps with the tiles: total = overhead + (tiles^p + traffic^p)^(1/p), p =
- * overlap. `layout` multiplies the time of the tiles by the operands' layout.
- * Tile and wave quantization: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
+ * overlap. `layout` multiplies the time of the tiles by the operands' layout, `unaligned` where rows of the operands or
+ * of the result are no multiples of 16 bytes, the widest load: narrower ones take more instructions, and the kernels
+ * for them are older (cuBLAS names them align1 to align4).
+ * Tile and wave quantization, alignment: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
 struct matmul_fit {
     double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
     double intensity;                    /* FLOPs per value */
@@ -24,8 +27,11 @@ struct matmul_fit {
     double overlap;                      /* p >= 1 */
     double overhead;                     /* s a kernel */
     double layout[LAYOUT_COUNT];         /* factors */
+    double unaligned;                    /* a factor */
 };
 struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
+/* Whether the rows of all three matrices, as the layout has them in memory, are multiples of 16 bytes. */
+bool product_aligned(const struct product *product);
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): blocks of 128 queries (backward: of keys) of one head are

@@ -64,6 +64,8 @@ static const struct field matmul_record_fields[] = {
      MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: one after the other"},
     OVERHEAD,
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
+    {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
+     MEMBER(fit.unaligned), .brief = "factor of the tiles' time where rows are no multiples of 16 bytes"},
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
     RANGE("batch", batch, "products at once"),

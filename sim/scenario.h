@@ -100,6 +100,7 @@ struct scenario {
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
     struct simulation_spec {

@@ -69,6 +69,7 @@ struct cost scenario_cost(const struct scenario *scenario, const struct kernel *
 {
     struct cost_model model = {
         (enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, scenario->costs.loaded,
+        (enum unaligned_batches)scenario->costs.unaligned_batches,
     };
 
     return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);

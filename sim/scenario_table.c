@@ -85,12 +85,7 @@ static const struct field strategy_spec_fields[] = {
      .table = &schedule_table,
      .fallback = "1f1b",
      .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
-    {.key = "tensor",
-     .kind = FIELD_INT,
-     MEMBER(tensor),
-     .min = 1,
-     .max = 65536,
-     .fallback = "1",
+    {.key = "tensor", .kind = FIELD_INT, MEMBER(tensor), .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
     {.key = "pipeline",
      .kind = FIELD_INT,
@@ -328,6 +323,10 @@ static const struct field costs_spec_fields[] = {
      .offset = offsetof(struct costs_spec, host_launch),
      .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
               "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+    {.key = "unaligned_batches", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, unaligned_batches),
+     .choices = unaligned_batches_names, .fallback = "tensor-cores",
+     .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
+              "cuda-cores: cuBLAS before CUDA 11.7"},
 };
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 

@@ -77,7 +77,7 @@ static void test_the_beginning_holds_something_of_all(void **state)
 
 static void check_product(const struct bench_case *one)
 {
-    int step = one->dtype == BENCH_FP8 ? 16 : 8;
+    int step = one->dtype == BENCH_FP8 ? 16 : one->dtype == BENCH_BF16 ? 1 : 8;
 
     assert_true(one->batch > 0 && one->layout != LAYOUT_NONE && one->bytes == 0);
     assert_true(one->dtype != BENCH_FP8 || one->layout == LAYOUT_NT);
@@ -109,6 +109,27 @@ static void test_cases_fit(void **state)
         }
         free(cases.items);
     }
+}
+
+/* Half products whose rows are 2, 4 and 8 bytes' multiples only, one by one and in batches. */
+static void test_unaligned_products(void **state)
+{
+    struct bench_cases cases = {0};
+    int counts[2][4] = {{0}};
+
+    (void)state;
+    bench_cases_list(&cases, &large, 1);
+    for (size_t i = 0; i < cases.count; i++) {
+        const struct bench_case *one = &cases.items[i];
+        int64_t rows = one->n | (one->layout == LAYOUT_TN ? one->m : one->k);
+
+        if (one->kernel == BENCH_MATMUL && one->dtype == BENCH_BF16)
+            counts[one->batch > 1][rows % 2 ? 0 : rows % 4 ? 1 : rows % 8 ? 2 : 3]++;
+    }
+    for (int i = 0; i < 3; i++)
+        assert_true(counts[0][i] > 30);
+    assert_true(counts[1][0] > 30 && counts[1][2] > 30);
+    free(cases.items);
 }
 
 static size_t count_of(const struct bench_limits *limits, enum bench_kernel kernel, int dtype)
@@ -259,6 +280,7 @@ int main(void)
         cmocka_unit_test(test_the_order_is_the_seeds),
         cmocka_unit_test(test_the_beginning_holds_something_of_all),
         cmocka_unit_test(test_cases_fit),
+        cmocka_unit_test(test_unaligned_products),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_shapes_fill_the_space),
         cmocka_unit_test(test_summary),

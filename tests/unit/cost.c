@@ -113,6 +113,29 @@ static void the_ridge(void **state)
     assert_close(seconds(kernel), 15e-3 + 3e-6);
 }
 
+/* On the CUDA cores: batches of half values whose rows are no multiples of 16 bytes, and nothing else. */
+static void unaligned_batches(void **state)
+{
+    (void)state;
+    struct cost_model model = {.source = COST_ROOFLINE, .gpu = &gpu, .unaligned_batches = UNALIGNED_CUDA_CORES};
+    struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .layout = LAYOUT_NT, .batch = 64, .m = 2048,
+                            .n = 2048, .k = 108, .flop = 2 * 64 * 2048. * 2048 * 108, .launches = 2};
+    double cuda_cores = 2 * kernel.flop / (12.2 / 19.5 * 20e12), tensor_cores = seconds(kernel);
+
+    assert_close(cost_kernel(&model, &kernel).seconds, cuda_cores);
+    model.unaligned_batches = UNALIGNED_TENSOR_CORES;
+    assert_close(cost_kernel(&model, &kernel).seconds, tensor_cores);
+    model.unaligned_batches = UNALIGNED_CUDA_CORES;
+    kernel.batch = 1;
+    assert_close(cost_kernel(&model, &kernel).seconds, tensor_cores);
+    kernel.batch = 64;
+    kernel.k = 112;                      /* but for its sizes the same work */
+    assert_close(cost_kernel(&model, &kernel).seconds, tensor_cores);
+    kernel.k = 108;
+    kernel.dtype = DTYPE_FP32;
+    assert_close(cost_kernel(&model, &kernel).seconds, seconds(kernel));
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -136,6 +159,7 @@ int main(void)
         cmocka_unit_test(formats_without_a_rate_use_fp32),
         cmocka_unit_test(more_work_never_takes_less),
         cmocka_unit_test(the_ridge),
+        cmocka_unit_test(unaligned_batches),
         cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

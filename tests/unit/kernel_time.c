@@ -11,7 +11,7 @@ enum { SMS = 100 };
 /* Large tiles at 100 TFLOP/s, which is 1 TFLOP/s an SM; 1 TB/s. */
 static const struct matmul_fit fit = {
     .rate = 100e12, .intensity = 10, .fill = 1e-6, .quantization = 1, .bandwidth = 1e12, .overlap = 4, .overhead = 2e-6,
-    .layout = {1, 1.1, 1.2},
+    .layout = {1, 1.1, 1.2}, .unaligned = 1.5,
 };
 
 static double seconds(double batch, double m, double n, double k)
@@ -94,6 +94,47 @@ static void layouts(void **state)
     assert_near(matmul_seconds(&fit, SMS, &product) / nn, 1.2, 1e-3);
 }
 
+/* Which sides lie along the rows depends on the layout; the result's rows are n long in all of them. */
+static void rows_of_16_bytes(void **state)
+{
+    (void)state;
+    static const struct { struct product product; bool aligned; } cases[] = {
+        {{1, 7, 64, 72, LAYOUT_NN, 2}, true}, {{1, 64, 64, 66, LAYOUT_NN, 2}, false},
+        {{1, 64, 60, 64, LAYOUT_NN, 2}, false}, {{1, 7, 64, 72, LAYOUT_NT, 2}, true},
+        {{1, 64, 64, 66, LAYOUT_NT, 2}, false}, {{1, 64, 60, 64, LAYOUT_NT, 2}, false},
+        {{1, 64, 64, 7, LAYOUT_TN, 2}, true}, {{1, 66, 64, 64, LAYOUT_TN, 2}, false},
+        {{1, 64, 60, 64, LAYOUT_TN, 2}, false}, {{1, 7, 60, 68, LAYOUT_NN, 4}, true},
+        {{1, 7, 60, 66, LAYOUT_NN, 4}, false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (product_aligned(&cases[i].product) != cases[i].aligned)
+            fail_msg("case %zu", i);
+}
+
+static void unaligned_tiles(void **state)
+{
+    (void)state;
+    struct product product = {1, 65536, 65536, 65536, LAYOUT_NN, 2};
+    struct matmul_fit same = fit;
+    double aligned = matmul_seconds(&fit, SMS, &product);
+
+    same.unaligned = 1;
+    product.k = 65535;
+    assert_near(matmul_seconds(&fit, SMS, &product) / aligned, 1.5, 1e-3);
+    assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
+}
+
+/* One tile's worth of rows and columns over a deep k: no split is faster than all SMs at the rate, and the split that is
+ * taken pays the second kernel. */
+static void a_split_depth(void **state)
+{
+    (void)state;
+    double s = seconds(1, 256, 128, 1 << 20), one_sm = 2 * 256. * 128 * (1 << 20) / 1e12;
+
+    assert_true(s < one_sm / 16 && s >= one_sm / SMS + 2 * fit.overhead);
+}
+
 /* 101 tiles on 100 SMs: two whole waves (or smaller tiles, or a split depth), against little more than one. */
 static void quantization(void **state)
 {
@@ -141,6 +182,7 @@ int main(void)
         cmocka_unit_test(one_wave),     cmocka_unit_test(bound_by_traffic), cmocka_unit_test(bounds),
         cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
         cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
+        cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

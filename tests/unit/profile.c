@@ -56,7 +56,7 @@ static void under_no_bound(void **state)
     struct error err = {0};
     struct profile profile;
     struct gpu gpu;
-    struct cost_model model = {COST_CALIBRATED, &gpu, &profile};
+    struct cost_model model = {.source = COST_CALIBRATED, .gpu = &gpu, .profile = &profile};
 
     assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
     assert_int_equal(gpu_load(&arena, "a100-80gb", (struct loc){0}, &gpu, &err), 0);
