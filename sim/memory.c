@@ -140,7 +140,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
     memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
     memory.bytes[MEMORY_GRADIENTS] =
-        (zero >= 2 ? holding.trained_share : holding.trained) * each.gradients + holding.compression;
+        (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;

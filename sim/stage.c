@@ -7,7 +7,8 @@
 #include "compression.h"
 #include "split.h"
 
-/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
+/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU, or
+ * wait for it each time. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
@@ -24,7 +25,8 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
         work->extrapolated += cost.extrapolated;
         work->flop += kernel->flop;
     }
-    work->seconds += fmax(device, launches * scenario->costs.host_launch);
+    double host = launches * scenario->costs.host_launch;
+    work->seconds += scenario->costs.launch_blocking ? device + host : fmax(device, host);
 }
 
 static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)

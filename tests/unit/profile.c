@@ -148,6 +148,34 @@ static void the_host(void **state)
     assert_true(seconds[1] == seconds[0] && seconds[2] < 1.01 * seconds[0]);
 }
 
+/* A host that waits for each kernel: what both take adds up, whatever the layers' size. */
+static void the_waiting_host(void **state)
+{
+    static const int hidden[] = {128, 4096};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(hidden); i++) {
+        double seconds[2][3];
+
+        for (int k = 0; k < 6; k++) {
+            struct simulated simulated;
+
+            simulate(&simulated,
+                     "model: {transformer: {layers: 4, hidden: %d, heads: 2, sequence: 64, vocabulary: 256}}\n"
+                     "cluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\nbatch: {global: 2, micro: 1}\n"
+                     "costs: {host_launch: %d us, launch_blocking: %s}\n", hidden[i], 50 * (k / 2),
+                     k % 2 ? "true" : "false");
+            seconds[k % 2][k / 2] = simulated.run.metrics.iteration_time;
+            simulated_release(&simulated);
+        }
+        assert_true(seconds[1][0] == seconds[0][0]);       /* a host that takes no time */
+        assert_true(seconds[1][1] > seconds[0][1]);
+        expect_near("second half", seconds[1][2] - seconds[1][1], seconds[1][1] - seconds[1][0], "launch_blocking");
+        if (hidden[i] == 128)                              /* without waiting: the host alone, from some time on */
+            expect_near("host", seconds[1][2] - seconds[1][1], seconds[0][2] - seconds[0][1], "launch_blocking");
+    }
+}
+
 /* A fused attention that was not measured takes as long as its products would, and counts as extrapolated. */
 static void attention_without_a_record(void **state)
 {
@@ -172,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
+        cmocka_unit_test(the_waiting_host),
         cmocka_unit_test(attention_without_a_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
