@@ -16,6 +16,7 @@ enum optimizer {
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
+enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
@@ -94,7 +95,8 @@ struct scenario {
         struct lora *lora;               /* NULL: every weight is trained */
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
-        bool clip_gradients, fused_accumulation, fused_gradients, bucket_copies;
+        int logits;                      /* enum logits */
+        bool clip_gradients, fused_accumulation, fused_gradients, flat_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */
