@@ -22,6 +22,12 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
     return program_add(lowering->program, like, waits, count);
 }
 
+/* Where stages wait for their boundaries the host does so too. Times that are given are all that passes. */
+static double host_send(const struct scenario *scenario)
+{
+    return scenario->strategy.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;
+}
+
 struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -52,7 +58,7 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
         op.amount = bytes;
         op.src = (uint32_t)gpu;
         op.dst = (uint32_t)peer;
-        op.delay = extra.delay;
+        op.delay = extra.delay + host_send(scenario);
         op.overhead = extra.overhead;
         id = program_add(lowering->program, op, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
         if (t == 0)

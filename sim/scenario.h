@@ -109,6 +109,7 @@ struct scenario {
         int attention;                   /* enum attention_generation */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
         bool launch_blocking;            /* it waits for each kernel before the next */
+        double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
         int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
@@ -120,7 +121,7 @@ struct scenario {
     } simulation;
     struct plan plan;                    /* what the schedule sees */
 };
-extern const struct table scenario_table;
+extern const struct table scenario_table, costs_table;
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages
  * than layers and the like are EXIT_INFEASIBLE. Release in either case. */

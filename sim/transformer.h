@@ -64,6 +64,11 @@ struct kernels {
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
+void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
+/* One kernel more: a product, whose FLOPs and, unless given, bytes follow from its sizes; or one bound by memory. */
+void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
+void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes);
 
 /* The products that LoRA may adapt: their width on this GPU. */
 struct adapted { double in, out; };

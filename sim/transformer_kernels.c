@@ -8,9 +8,8 @@
 
 #include <string.h>
 
-#include "kernel_time.h"
 
-static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
+void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     double operand = dtype_bytes(cut->dtype);
 
@@ -31,12 +30,12 @@ static void grouped_product(struct kernels *list, const struct cut *cut, const c
 {
     bool adapter = strcmp(name, "lora") == 0;
 
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
+    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
                                        .m = rows, .n = out, .k = in});
-    product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN, .batch = batch,
-                                       .m = rows, .n = in, .k = out});
+    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN,
+                   .batch = batch, .m = rows, .n = in, .k = out});
     if (!cut->lora || adapter)
-        product(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
+        product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
                                            .batch = batch, .m = out, .n = in, .k = rows});
 }
 
@@ -46,7 +45,7 @@ static void weight_product(struct kernels *list, const struct cut *cut, const ch
     grouped_product(list, cut, name, 1, rows, out, in);
 }
 
-static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, double bytes)
 {
     *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
@@ -71,27 +70,9 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
     grouped_product(list, &eight, name, batch, rows, out, in);
     for (size_t i = first; i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
-    memory(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
-    memory(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
-    memory(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
-}
-
-/* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
- * and values are counted as if every head read its own copy. */
-static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
-                         double n, double k)
-{
-    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
-                            .n = n, .k = k, .layout = layout};
-
-    product(list, cut, kernel);
-    kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
-    kernel.layout = layout == LAYOUT_NT ? LAYOUT_NN : LAYOUT_NT;
-    product(list, cut, kernel);
-    kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
-    kernel.layout = LAYOUT_TN;
-    product(list, cut, kernel);
+    memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
+    memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+    memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
 /* The gradient of a bias: one that was added to every row collects the gradients of all rows, a kernel of its own
@@ -99,7 +80,7 @@ static void head_product(struct kernels *list, const struct cut *cut, const char
 static void bias_gradient(struct kernels *list, const struct cut *cut, const char *name, double rows, double width)
 {
     if (!cut->lora)
-        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
 
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
@@ -108,8 +89,9 @@ static void norm(struct kernels *list, const struct cut *cut, const char *name)
     bool root = cut->shape->norm == NORM_RMSNORM;
     double values = cut->own_tokens * cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD, 3 * values);
+    memory_kernel(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
+                  3 * values);
 }
 
 /* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask; or the
@@ -120,80 +102,14 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
 
     if (mask > 0 && !cut->shape->fused_kernels)
-        memory(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * elements * cut->value + mask);
-    memory(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      2 * elements * cut->value + mask);
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
            3 * elements * cut->value + (cut->shape->fused_kernels ? mask : 0));
     if (mask > 0)
-        memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * elements * cut->value + mask);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
-}
-
-/* Plain PyTorch: torch.matmul makes copies of queries, keys and values whose heads lie apart, and of their gradients;
- * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. */
-static void unfused_scores(struct kernels *list, const struct cut *cut)
-{
-    double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
-    static const char *const names[] = {"scale", "mask"};
-
-    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        memory(list, cut, "heads", (enum phase)phase, CLASS_COPY, 2 * inputs);
-        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
-            memory(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
-    }
-}
-
-/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
- * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
- * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
-static void plain_attention(struct kernels *list, const struct cut *cut)
-{
-    size_t first = list->count;
-    double values = cut->scores * cut->value;
-    double read = cut->shape->causal && cut->shape->fused_kernels ? values / 2 : values;
-
-    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
-    if (!cut->shape->fused_kernels)
-        unfused_scores(list, cut);
-    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + values);
-    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + values);
-    if (cut->shape->attention_dropout > 0) {
-        memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
-        memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
-               2 * values + cut->scores);
-    }
-    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
-    for (size_t i = first; i < list->count; i++)
-        list->items[i].attention_core = true;
-    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous) */
-    memory(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 2 * cut->tokens * cut->attended * cut->value);
-}
-
-/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
- * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
- * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; one fp32 sum a row of scores goes
- * along. Causal: blocks above the diagonal are skipped, on the GPUs of a context group alike (the zigzag split). */
-static void flash_attention(struct kernels *list, const struct cut *cut)
-{
-    bool causal = cut->shape->causal;
-    double share = attention_share(cut->sequence, causal), rows = 4 * cut->scores / cut->sequence;
-    double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
-    double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
-    struct kernel kernel = {
-        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
-    };
-
-    /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
-    kernel.k = (cut->query_size + cut->value_size) / 2;
-    kernel.flop = 4 * cut->scores * kernel.k * share;
-    kernel.bytes = in_out + keys_values + rows;
-    *GROW(list) = kernel;
-    kernel.phase = PHASE_BACKWARD_INPUT;
-    kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
-    kernel.flop = 10 * cut->scores * kernel.k * share;
-    kernel.bytes = 2 * in_out + 2 * keys_values + 8 * cut->tokens * cut->query + rows;
-    *GROW(list) = kernel;
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
 /* The two products of an adapter, and what adds their output. */
@@ -205,8 +121,8 @@ static void adapter(struct kernels *list, const struct cut *cut, enum lora_targe
         return;
     weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
     weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
-    memory(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
-    memory(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
 }
 
 /* A product of the block, with its adapter. */
@@ -225,9 +141,9 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
 
-    memory(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+    memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
            (gated ? 3 : 2) * elements * cut->value);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
            (gated ? 5 : 3) * elements * cut->value);
 }
 
@@ -261,15 +177,15 @@ static void experts(struct kernels *list, const struct cut *cut)
     bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
 
     weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
-    memory(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
-    memory(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
-    memory(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
-    memory(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
+    memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    memory_kernel(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
     for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
-        memory(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
+        memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
     expert_mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
-    memory(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
-    memory(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
+    memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
+    memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
     if (cut->shared_ffn > 0)
         expert_mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
 }
@@ -277,8 +193,8 @@ static void experts(struct kernels *list, const struct cut *cut)
 /* A norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {
-    memory(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
-    memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
 }
 
 /* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
@@ -298,16 +214,6 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
                    shape->kv_rank);
 }
 
-/* Ring attention adds what each block of keys and values gave to what the blocks before gave (Liu et al. 2023, Ring
- * Attention, section 3; the sums of the softmax go along). */
-static void merge_blocks(struct kernels *list, const struct cut *cut)
-{
-    double values = cut->tokens * cut->attended * cut->value;
-
-    if (cut->blocks > 1)
-        memory(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
-}
-
 /* One product gives Q, K and V; their gradients are put beside one another for its backward. Or three products, whose
  * backwards' results are added up. */
 static void qkv(struct kernels *list, const struct cut *cut)
@@ -316,13 +222,15 @@ static void qkv(struct kernels *list, const struct cut *cut)
 
     if (cut->shape->fused_qkv) {
         adapted_product(list, cut, LORA_QKV, "qkv");
-        memory(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * width * cut->value);
+        memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
+                      2 * cut->tokens * width * cut->value);
     } else {
         block_product(list, cut, "q", 1, cut->tokens, cut->query, cut->hidden);
         block_product(list, cut, "k", 1, cut->tokens, cut->key, cut->hidden);
         block_product(list, cut, "v", 1, cut->tokens, cut->values, cut->hidden);
         adapter(list, cut, LORA_QKV);
-        memory(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 6 * cut->tokens * cut->hidden * cut->value);
+        memory_kernel(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
+                      6 * cut->tokens * cut->hidden * cut->value);
     }
     if (cut->shape->qkv_bias)
         bias_gradient(list, cut, "qkv-bias", cut->tokens, width);
@@ -340,14 +248,10 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     else
         qkv(list, cut);
     if (cut->shape->positions == 0) {
-        memory(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
-        memory(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
+        memory_kernel(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
+        memory_kernel(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
     }
-    if (cut->shape->flash_attention)
-        flash_attention(list, cut);
-    else
-        plain_attention(list, cut);
-    merge_blocks(list, cut);
+    attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, "projection");
     if (cut->shape->bias)
         bias_gradient(list, cut, "projection-bias", cut->own_tokens, cut->hidden);
@@ -367,9 +271,11 @@ static void lookup(struct kernels *list, const struct cut *cut, const char *name
 {
     double width = cut->hidden * cut->value;
 
-    memory(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD, (rows + (further ? 2 : 1) * cut->tokens) * width);
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
+                  (rows + (further ? 2 : 1) * cut->tokens) * width);
     if (!cut->lora)
-        memory(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD, (cut->tokens + 2 * rows) * width);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD,
+                      (cut->tokens + 2 * rows) * width);
 }
 
 void embedding_kernels(struct kernels *list, const struct cut *cut)
@@ -384,8 +290,9 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->embedding_norm)
         norm(list, cut, "embedding-norm");
     if (cut->shape->dropout > 0) {
-        memory(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, elements * (2 * cut->value + 1));
-        memory(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      elements * (2 * cut->value + 1));
+        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                elements * (2 * cut->value + 1));
     }
 }
@@ -396,8 +303,8 @@ static void transform(struct kernels *list, const struct cut *cut)
     double values = cut->own_tokens * cut->hidden * cut->value;
 
     weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
-    memory(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
-    memory(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
+    memory_kernel(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
+    memory_kernel(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
     norm(list, cut, "transform-norm");
 }
 
@@ -418,10 +325,10 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
+    memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
            logits * (fused ? cut->value : cut->value + 9 * 4));
     list->items[list->count - 1].loss = true;
-    memory(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
+    memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
            logits * (fused ? 2 * cut->value : 3 * 4 + cut->value));
     list->items[list->count - 1].loss = true;
 }

@@ -7,7 +7,7 @@ enum { HIDDEN = 128, SEQUENCE = 64, BLOCKS = 4, MICRO = 2 };
 static const double vector = 2.0 * MICRO * SEQUENCE * HIDDEN;      /* bytes of s b h, in half precision */
 static const double inside_latency = 2e-6, inside_bandwidth = 1e11, network_latency = 9e-6, network_bandwidth = 5e9;
 
-struct layout { int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather; };
+struct layout { int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather, waits; };
 
 static void simulate_layout(struct simulated *simulated, const struct layout *layout, const char *placement,
                             const char *engine)
@@ -19,10 +19,11 @@ static void simulate_layout(struct simulated *simulated, const struct layout *la
              "          network: {bandwidth: %.17g B/s, latency: %.17g s, nics: %d}}\n"
              "batch: {micro: %d, micro_batches: %d}\nmemory: {recompute: none}\nsimulation: {engine: %s}\n"
              "strategy: {tensor: %d, pipeline: %d, data: %d, placement: %s, data_parallel: synchronous, channels: 1,\n"
-             "           scatter_gather: %s}\n",
+             "           scatter_gather: %s, overlap_p2p: %s}\ncosts: {host_send: 70 us}\n",
              BLOCKS, HIDDEN, SEQUENCE, layout->nodes, layout->gpus_per_node, inside_bandwidth, inside_latency,
              network_bandwidth, network_latency, layout->nics, MICRO, layout->micro_batches, engine, layout->tensor,
-             layout->pipeline, layout->data, placement, layout->scatter_gather ? "true" : "false");
+             layout->pipeline, layout->data, placement, layout->scatter_gather ? "true" : "false",
+             layout->waits ? "false" : "true");
 }
 
 static double ring(int n, double bytes, double latency, double bandwidth)
@@ -47,7 +48,7 @@ static void test_inside(void **state)
     (void)state;
     for (int tensor = 1; tensor <= 8; tensor *= 2)
         for (int k = 0; k < 2; k++) {
-            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0};
+            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), all = 3 * (4 * BLOCKS + 2) * each;
             struct simulated simulated;
 
@@ -63,7 +64,7 @@ static void test_siblings(void **state)
 {
     (void)state;
     for (int nics = 1; nics <= 2; nics++) {
-        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0};
+        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0, 0};
         double each = ring(2, vector, network_latency, network_bandwidth * nics / 2), gradients;
         struct simulated simulated;
 
@@ -77,14 +78,14 @@ static void test_siblings(void **state)
 
 /* One micro-batch there and back over two stages: each GPU of the tensor group sends the whole s b h to its
  * counterpart, or its share, which the receivers gather. On two nodes of four GPUs, the four flows of the group share the
- * node's NICs. */
+ * node's NICs. A stage that waits for its boundary waits for the host too. */
 static void test_boundary(void **state)
 {
     (void)state;
     for (int tensor = 1; tensor <= 4; tensor *= 2)
-        for (int k = 0; k < 6; k++) {
-            int nics = 1 << k / 2, scatter = k % 2;
-            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter};
+        for (int k = 0; k < 12; k++) {
+            int nics = 1 << k / 2 % 3, scatter = k % 2, waits = k / 6;
+            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter, waits};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), gather = scatter ? each / 2 : 0;
             double sent = vector / (scatter ? tensor : 1);
             double inside = inside_latency + sent / inside_bandwidth + gather;
@@ -93,7 +94,8 @@ static void test_boundary(void **state)
 
             simulate_layout(&simulated, &layout, "[tensor, data, pipeline]", "simgrid");
             expect_near("iteration", simulated.run.timeline.makespan,
-                        kernels(&simulated, 1) + (4 * BLOCKS + 2) * each + 2 * (tensor == 4 ? between : inside),
+                        kernels(&simulated, 1) + (4 * BLOCKS + 2) * each + 2 * (tensor == 4 ? between : inside) +
+                            (waits ? 2 * 70e-6 : 0),
                         simulated.text);
             simulated_release(&simulated);
         }
