@@ -152,7 +152,8 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
         {0.5, 1},
     };
     const struct fit_parameter attention[] = {
-        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0}, {half, least},
+        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
+        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch: what grows with the tokens is traffic */
     };
     const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
     size_t count = COUNT(memory);

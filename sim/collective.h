@@ -80,9 +80,9 @@ static inline double ring_cost(const struct task *task, const struct fabric *fab
     return steps * (longest + task->bytes / task->n / slowest);
 }
 
-/* Factors on what a message costs. */
+/* Factors on what a message costs; and `fill`, B that the port, or the NIC, carries before the message's first. */
 struct stand_in {
-    struct { double latency, bytes; } inside, between;       /* bytes: that the port, or the NIC, carries */
+    struct { double latency, bytes, fill; } inside, between;     /* bytes: that the port, or the NIC, carries */
 };
 
 /* Whose pace of the communication library (communication.h) a collective keeps, where the cluster has a profile. */
@@ -108,8 +108,9 @@ struct collective {
     /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
     double (*cost)(const struct task *task, const struct fabric *fabric);
     /* What a message stands for where the switches of nodes reduce and copy. Not required: no switch does anything for
-     * it. With it, a cluster whose profile has no such switch is refused (collective_runs_on). */
-    struct stand_in (*in_switch)(const struct task *task);
+     * it. With it, a cluster whose profile has no such switch is refused (collective_runs_on). `piece`: the B of the
+     * vector that are on their way at once. */
+    struct stand_in (*in_switch)(const struct task *task, double piece);
 };
 
 /* All of strategies/collectives/list.h, in its order. */

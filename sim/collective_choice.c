@@ -74,8 +74,25 @@ struct rates {
     double network_most;             /* B/s of all channels */
 };
 
+/* Over how many channels a collective runs: a small one does not need all. */
+static double channels_used(const struct pace *pace, double bytes)
+{
+    double used = bytes / pace->channel_from;
+
+    return isnan(used) ? pace->channels : fmin(fmax(used, 1), pace->channels);
+}
+
+/* Between what one channel takes and what all do. */
+static double network_latency(const struct pace *pace, double bytes)
+{
+    if (isnan(pace->network_single) || pace->channels == 1)
+        return pace->network;
+    return pace->network_single +
+           (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
+}
+
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
-                             double bytes)
+                             double bytes, int channels)
 {
     struct rates rates = {
         .inside = {cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
@@ -96,10 +113,26 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     if (!seating->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
     else
-        rates.network_most = fmin(INFINITY, pace->network_most);
-    rates.network = (struct hop){fmax(rates.network.latency, factor * pace->network),
+        rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
+    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
                                  pace->network_share * cluster->network.bandwidth};
     return rates;
+}
+
+/* The B of the vector that are on their way at once through the switches. */
+static double piece_of(const struct pace *pace, const struct seating *seating, const struct task *task)
+{
+    const struct list *chunks = seating->nodes ? &pace->spanning_chunks : &pace->chunks;
+    double piece = 0, lanes = (double)pace->channels * task->per_node;
+
+    for (size_t i = 0; i < chunks->count; i++) {
+        const struct chunk *chunk = (const struct chunk *)chunks->items + i;
+
+        piece = lanes * chunk->bytes;
+        if (task->bytes >= chunk->rounds * piece)
+            break;
+    }
+    return fmin(piece, task->bytes);
 }
 
 static struct fabric fabric_of(const struct cluster *cluster, const struct seating *seating,
@@ -174,14 +207,19 @@ static bool has_paces(const struct collective *collective, const struct cluster 
 }
 
 /* Where switches reduce, messages stand for something else. */
-static struct rates switched(const struct collective *collective, const struct task *task, struct rates rates)
+static void stand_in_for(struct hop *hop, double latency, double bytes, double fill)
 {
-    struct stand_in stand_in = collective->in_switch(task);
+    hop->latency = latency * hop->latency + fill / hop->bandwidth;
+    hop->bandwidth /= bytes;
+}
 
-    rates.inside.latency *= stand_in.inside.latency;
-    rates.inside.bandwidth /= stand_in.inside.bytes;
-    rates.network.latency *= stand_in.between.latency;
-    rates.network.bandwidth /= stand_in.between.bytes;
+static struct rates switched(const struct collective *collective, const struct task *task, double piece,
+                             struct rates rates)
+{
+    struct stand_in stand_in = collective->in_switch(task, piece);
+
+    stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
+    stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
     return rates;
 }
 
@@ -189,12 +227,12 @@ static double cost_at(const struct collective *collective, const struct cluster 
                       const struct seating *seating, const struct pace *pace, double bytes, int channels)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
-    struct rates rates = rates_of(cluster, pace, seating, bytes);
+    struct rates rates = rates_of(cluster, pace, seating, bytes, channels);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch = group->n > 1 ? rates.launch : 0;
 
     if (pace && collective->in_switch)
-        rates = switched(collective, &task, rates);
+        rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
     fabric.buffered = pace;
@@ -304,11 +342,11 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
         return tuning;
     seating = seat(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, &seating, bytes);
+    rates = rates_of(cluster, &pace, &seating, bytes, choice->channels);
     tuning.launch = group->n > 1 ? rates.launch : 0;
     tuning.buffered = true;
     if (choice->used->in_switch)
-        rates = switched(choice->used, &task, rates);
+        rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
     if (seating.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
                                              fmin(rates.inside.bandwidth, rates.network_most)));

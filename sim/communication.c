@@ -7,6 +7,22 @@
 const char *const protocol_names[] = {"LL", "LL128", "Simple", NULL};
 _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every protocol");
 
+static const struct field chunk_fields[] = {
+    {.key = "bytes", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .offset = offsetof(struct chunk, bytes), .required = true, .brief = "of a channel, for each GPU of a node"},
+    {.key = "rounds", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .offset = offsetof(struct chunk, rounds),
+     .fallback = "0", .brief = "of all channels and GPUs that the vector must hold; else the next piece is taken"},
+};
+
+static const struct table chunk_table = {
+    .name = "chunk",
+    .brief = "a piece of a pipeline through switches",
+    .fields = chunk_fields,
+    .count = COUNT(chunk_fields),
+    .size = sizeof(struct chunk),
+    .node_offset = offsetof(struct chunk, node),
+};
+
 #define AT(member) offsetof(struct pace, member)
 
 static const struct field pace_fields[] = {
@@ -17,7 +33,13 @@ static const struct field pace_fields[] = {
     {.key = "spanning", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(spanning), .fallback = "0 s",
      .brief = "likewise at least, where the group spans nodes"},
     {.key = "network", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network), .required = true,
-     .brief = "latency of a message to another node"},
+     .brief = "latency of a message to another node, over all channels"},
+    {.key = "network_single", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network_single),
+     .brief = "likewise over one channel; left out: the same"},
+    {.key = "channels", .kind = FIELD_INT, .min = 1, .max = 1024, .offset = AT(channels), .fallback = "1",
+     .brief = "that a large collective runs over"},
+    {.key = "channel_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(channel_from),
+     .brief = "so much of a smaller one's vector has a channel of its own; left out: all are used"},
     {.key = "inside_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = AT(inside_share), .required = true,
      .brief = "of the data sheet's bandwidth inside a node, for payload"},
@@ -27,12 +49,18 @@ static const struct field pace_fields[] = {
      .offset = AT(inside_most), .brief = "of a GPU, all channels together, in one node"},
     {.key = "network_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .offset = AT(network_most), .brief = "likewise, where the group spans nodes"},
+    {.key = "nic_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(nic_most),
+     .brief = "likewise, for each NIC that is used: of a channel"},
     {.key = "plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .offset = AT(plateau),
      .fallback = "1", .brief = "factor on the latencies of large collectives in one node"},
     {.key = "spanning_plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
      .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
     {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
      .brief = "how large these are"},
+    {.key = "chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(chunks),
+     .brief = "pieces of the pipeline through a node's switches, the largest first"},
+    {.key = "spanning_chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(spanning_chunks),
+     .brief = "likewise, where the group spans nodes"},
 };
 #undef AT
 

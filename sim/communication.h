@@ -11,22 +11,34 @@
 enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT, PROTOCOL_NONE = -1 };
 extern const char *const protocol_names[];       /* NULL-terminated */
 
+/* A piece of a pipeline through switches: what a channel moves at once for each GPU of a node. */
+struct chunk {
+    const struct node *node;
+    double bytes;
+    double rounds;                   /* of all channels and GPUs that the vector must hold for this piece */
+};
+
 struct pace {
     const struct node *node;
     double launch;                   /* s, a collective, whatever its size */
     double inside;                   /* s, a message from one GPU to another of its node; through switches that reduce
                                         and copy, the way there and back */
     double spanning;                 /* s, likewise at least, where the group spans nodes */
-    double network;                  /* s, a message to another node */
+    double network;                  /* s, a message to another node, over all channels */
+    double network_single;           /* s, likewise over one: the host serves them in turn; NaN: no difference */
+    int channels;                    /* that a large collective runs over; a smaller one over fewer, */
+    double channel_from;             /* each for so many B of the vector; NaN: over all */
     double inside_share;             /* of the data sheet's bandwidth inside a node that payload gets */
     double network_share;            /* of the data sheet's bandwidth of a NIC */
     double inside_most;              /* B/s of a GPU, all its channels together; NaN: no bound */
     double network_most;             /* B/s likewise, where the group spans nodes; NaN: no bound */
+    double nic_most;                 /* B/s likewise, for each NIC that is used: of a channel; NaN: no bound */
     double plateau;                  /* factor on the latencies of large collectives in one node, */
     double spanning_plateau;         /* and on those that span nodes */
     double plateau_from;             /* how large: B of the vector; NaN: none is */
+    struct list chunks;              /* struct chunk, the largest first; none: the pipeline fills at once */
+    struct list spanning_chunks;     /* likewise, where the group spans nodes */
 };
-
 
 struct communication {
     const struct node *node;

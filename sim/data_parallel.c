@@ -9,7 +9,7 @@ const struct collective *scenario_sync(const struct scenario *scenario)
 
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
         return collective_find(COLLECTIVE_REDUCE, "star");
-    if (!scenario->strategy.zero)
+    if (!scenario->strategy.zero || !scenario->strategy.reduce_scatter)
         return all_reduce;
     return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
 }
@@ -87,6 +87,20 @@ static int check_sharing(const struct scenario *scenario, struct error *err)
                      strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
+/* What is not scattered can stay whole under ZeRO 1 alone, and among all replicas. */
+static int check_scatter(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->reduce_scatter || (spec->zero == 1 && !scenario_hybrid(scenario)))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "reduce_scatter"),
+                     "strategy: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
+                     spec->zero == 0   ? "without ZeRO gradients are not scattered anyway"
+                     : spec->zero == 1 ? "replicas that share states in groups scatter within them"
+                                       : "replicas keep the gradients of their share alone");
+}
+
 /* PyTorch's DataParallel: one process, the GPUs of one machine, the whole model on each. */
 static int check_replicated(const struct scenario *scenario, struct error *err)
 {
@@ -137,6 +151,6 @@ static int check_local_steps(const struct scenario *scenario, struct error *err)
 
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_replicated(scenario, err) |
-           check_local_steps(scenario, err);
+    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_scatter(scenario, err) |
+           check_replicated(scenario, err) | check_local_steps(scenario, err);
 }

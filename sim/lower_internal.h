@@ -87,7 +87,7 @@ struct lowering {
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
-    struct arrival *sent;            /* [2 program ranks + up]: boundaries that a rank's next work waits for */
+    struct arrival *sent;            /* [2 program ranks + up]: the boundaries that a rank sent last */
     int channels;                    /* of gradient all-reduces */
     int coupled;                     /* replicas, one after another, that exchange within their works */
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */

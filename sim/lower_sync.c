@@ -139,7 +139,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 }
 
 /* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies
- * (Megatron-LM, allreduce_word_embedding_grads), after its sum over the replicas. */
+ * after its sum over the replicas; whole, under ZeRO 1 too (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
 static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -147,7 +147,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
-                   (scenario->strategy.zero ? scenario->strategy.shard : 1);
+                   (scenario->strategy.zero > 1 ? scenario->strategy.shard : 1);
 
     if (lowering->ties[replica] >= count)
         return true;

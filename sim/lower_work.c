@@ -37,21 +37,23 @@ static struct arrival send(struct lowering *lowering, struct place from, int to,
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
     struct arrival arrival = {.first = after, .count = 1};
+    struct arrival back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
 
     for (int t = 0; from.rank != dst && t < flows; t++) {
         int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
+        uint32_t deps[] = {after, back.first + (uint32_t)t};
         uint32_t id = program_add(lowering->program, (struct op){
             .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .lane = lanes[t],
             .amount = lowering->stages[next ? from.stage : to].boundary, .mb = mb, .stage = from.stage,
             .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay, .overhead = extra.overhead,
-        }, &after, 1);
+        }, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
 
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
-    if (from.rank != dst && !scenario->strategy.overlap_p2p)
+    if (from.rank != dst)
         lowering->sent[2 * sender + up] = arrival;
     return arrival;
 }
@@ -365,8 +367,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    wait_for(&waits, sent[0]);
-    wait_for(&waits, sent[1]);
+    for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
+        wait_for(&waits, sent[up]);
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
             return false;
@@ -383,7 +385,6 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             here.holder->complete = id;
         waits.count = 0;
     }
-    sent[0] = sent[1] = (struct arrival){0};
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
     *cursor = last + 1;

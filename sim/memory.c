@@ -54,7 +54,7 @@ static double two_largest(const struct stage *stage)
 struct holding {
     double trained, weights;
     double trained_share, weights_share, states_share;
-    double gathered, fetched, layers, arrives, compression;
+    double gathered, fetched, layers, blocks, arrives, compression;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -75,6 +75,8 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
                                         stage_states(scenario, stage, true));
         sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
+        for (size_t i = 0; i < stage->nslices; i++)
+            sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
         for (size_t i = 0; i < stage->nslices; i++)
             sum.layers = fmax(sum.layers, stage->slices[i].parameters +
                                           (i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0));
@@ -140,12 +142,14 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
     memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
     memory.bytes[MEMORY_GRADIENTS] =
-        (zero >= 2 ? holding.trained_share : holding.trained) * each.gradients + holding.compression;
+        (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
     }
+    if (scenario->memory.precision == PRECISION_MIXED_FP8)
+        memory.bytes[MEMORY_PARAMETERS] += 2 * holding.blocks;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);

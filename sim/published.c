@@ -5,6 +5,29 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define AT(member) offsetof(struct published_host, member)
+
+static const struct field host_fields[] = {
+    {.key = "gpu", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(gpu), .required = true,
+     .brief = "to launch on a GPU"},
+    {.key = "channel", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(channel), .fallback = "0 s",
+     .brief = "and for each of its channels"},
+    {.key = "channels", .kind = FIELD_INT, .min = 1, .max = 1024, .offset = AT(channels), .fallback = "1",
+     .brief = "that a large collective runs over"},
+    {.key = "channel_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(channel_from),
+     .fallback = "1 B", .brief = "so much of a smaller one's vector has a channel of its own"},
+};
+#undef AT
+
+static const struct table host_table = {
+    .name = "host",
+    .brief = "one process that launches on all GPUs of a node",
+    .fields = host_fields,
+    .count = COUNT(host_fields),
+    .size = sizeof(struct published_host),
+    .node_offset = offsetof(struct published_host, node),
+};
+
 #define AT(member) offsetof(struct published_row, member)
 
 static const struct field row_fields[] = {
@@ -48,6 +71,8 @@ static const struct field published_fields[] = {
      .brief = "of rows that name none; left out: auto for all_reduce, else ring"},
     {.key = "cluster", .kind = FIELD_RECORD, .table = &cluster_table, .load = load_cluster, .offset = AT(cluster),
      .required = true, .brief = "what it was measured on"},
+    {.key = "host", .kind = FIELD_OPTIONAL, .table = &host_table, .offset = AT(host),
+     .brief = "the process that launches on all GPUs of a node; left out: a process a GPU, which waits for none"},
     {.key = "rows", .kind = FIELD_LIST, .table = &row_table, .offset = AT(rows), .required = true,
      .brief = "the measurements"},
 };
@@ -126,6 +151,18 @@ double published_seconds(const struct published_row *row)
     return row->bytes * collective_bus_factor((enum collective_op)row->op, row->ranks) / row->busbw;
 }
 
+/* What the host is busy with, for the GPUs of one node. */
+static double host_seconds(const struct published *published, const struct published_row *row)
+{
+    const struct published_host *host = published->host;
+    int per_node = row->per_node ? row->per_node : published->cluster.gpus_per_node;
+
+    if (!host)
+        return 0;
+    return fmin(row->ranks, per_node) *
+           (host->gpu + host->channel * fmin(fmax(row->bytes / host->channel_from, 1), host->channels));
+}
+
 int published_simulate(const struct published *published, const struct published_row *row, struct measure *measure,
                        struct measured *measured, struct error *err)
 {
@@ -136,5 +173,7 @@ int published_simulate(const struct published *published, const struct published
         gpus[i] = i / per_node * whole + i % per_node;
     rc = measure_collective(measure, row->collective, gpus, 1, row->ranks, row->bytes, 0, measured, err);
     free(gpus);
+    if (!rc)
+        measured->seconds = fmax(measured->seconds, host_seconds(published, row));
     return rc;
 }

@@ -5,6 +5,16 @@
 
 #include "measure.h"
 
+/* One process that launches on all GPUs of a node (nccl-tests -g): it is busy with every channel of each, and
+ * collectives that are shorter than that wait for it. */
+struct published_host {
+    const struct node *node;
+    double gpu;                      /* s, a GPU */
+    double channel;                  /* s, a channel of a GPU */
+    int channels;                    /* that a large collective runs over */
+    double channel_from;             /* B of the vector: less has fewer channels */
+};
+
 struct published_row {
     const struct node *node;
     int op;                          /* enum collective_op */
@@ -22,6 +32,7 @@ struct published {
     const char *title, *source;
     const char *algorithm;           /* of rows that name none; NULL: auto for all_reduce, else the operation's ring */
     struct cluster cluster;
+    const struct published_host *host;       /* NULL: nothing waits for it */
     struct list rows;                /* of struct published_row */
 };
 extern const struct table published_table;
@@ -30,7 +41,7 @@ extern const struct table published_table;
 int published_load(struct arena *arena, const char *path, struct published *published, struct error *err);
 /* Measured seconds of a row. */
 double published_seconds(const struct published_row *row);
-/* Simulated: like measure_collective, for the row's GPUs. */
+/* Simulated: like measure_collective, for the row's GPUs; at least what the host takes. */
 int published_simulate(const struct published *published, const struct published_row *row, struct measure *measure,
                        struct measured *measured, struct error *err);
 

@@ -9,12 +9,13 @@
 #include "profile.h"
 #include "replay.h"
 
-enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
+enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
+                 PRECISION_MIXED_FP8 };
 enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
-enum gradients { GRADIENTS_HALF, GRADIENTS_FP32 };
+enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
@@ -55,9 +56,11 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool duplex_p2p;                 /* two stages send to each other at once */
         bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
+        bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
         int data_parallel;               /* enum data_parallel */
         struct compression_spec {
             const struct node *node;
@@ -97,7 +100,9 @@ struct scenario {
         const struct node *node;
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
+        int attention;                   /* enum attention_generation */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
+        bool launch_blocking;            /* it waits for each kernel before the next */
         int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     } costs;
@@ -144,9 +149,9 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision); what is read and written to add a micro-batch's gradient to the batch's, and by one
- * update with all that comes before it. */
-struct parameter_bytes { double weights, gradients, master, accumulation, update_traffic; };
+ * and 4 for mixed precision), and of gradients that are held beside those that are summed; what is read and written to
+ * add a micro-batch's gradient to the batch's, and by one update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, beside, master, accumulation, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {

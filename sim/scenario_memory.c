@@ -22,14 +22,15 @@ static bool adds_up(const struct scenario *scenario)
 }
 
 /* Bytes that pass a backward's gradient on into that of the batch: a half-precision one into fp32 sums always, as the
- * products write it in their own format (Megatron-LM: main_grad); one of its own format where there is something to add
- * to (autograd's AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
+ * products write it in their own format (Megatron-LM: main_grad), or its converted copy (DeepSpeed, bf16_optimizer.py,
+ * update_hp_grads: add_(grad.to(fp32))); one of its own format where there is something to add to (autograd's
+ * AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
 static double accumulation(const struct scenario *scenario, double weights, double gradients)
 {
     if (scenario->memory.fused_accumulation)
         return 0;
     if (gradients > weights)
-        return weights + 2 * gradients;
+        return weights + (scenario->memory.gradients == GRADIENTS_CONVERTED ? 4 : 2) * gradients;
     return adds_up(scenario) ? 3 * gradients : 0;
 }
 
@@ -52,10 +53,11 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
     struct optimizer_states optimizer = scenario_optimizer(scenario);
     double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
-    double gradients = scenario->memory.gradients == GRADIENTS_FP32 ? 4 : weights;
+    double gradients = scenario->memory.gradients == GRADIENTS_HALF ? weights : 4;
+    bool converted = mixed && scenario->memory.gradients == GRADIENTS_CONVERTED;
 
     return (struct parameter_bytes){
-        .weights = weights, .gradients = gradients, .master = master,
+        .weights = weights, .gradients = gradients, .beside = converted ? weights : 0, .master = master,
         .accumulation = accumulation(scenario, weights, gradients),
         .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * 4 + 2 * states +
                           (mixed ? 4 + weights : 0),
@@ -66,7 +68,7 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 {
     static const enum dtype dtypes[] = {
         [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
-        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16,
+        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16, [PRECISION_MIXED_FP8] = DTYPE_BF16,
     };
     return dtypes[scenario->memory.precision];
 }
@@ -188,6 +190,19 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
+static int check_fp8(const struct scenario *scenario, struct error *err)
+{
+    struct loc loc = node_loc(scenario->memory.node, "precision");
+
+    if (!scenario->model.transformer)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8 needs a transformer; this model says "
+                         "nothing of its products; try mixed-bf16");
+    if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
+                         scenario->cluster.gpu.name);
+    return 0;
+}
+
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
@@ -197,6 +212,12 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
 
     if (memory->recompute.every > 0)
         rc = check_every(scenario, err);
+    if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
+                       "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
+                       "expected 'gradients: fp32', or false");
+    if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+        rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;
     if (memory->lora && !scenario->model.transformer)

@@ -130,34 +130,27 @@ static const struct field strategy_spec_fields[] = {
      .max = 1000,
      .fallback = "0",
      .brief = "rows that an expert computes, padded, over those of balanced routing, 1 or more; 0: no padding"},
-    {.key = "sequence_parallel",
-     .kind = FIELD_BOOL,
-     MEMBER(sequence_parallel),
-     .fallback = "false",
+    {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
      .brief = "activations outside the tensor-parallel products divided along the sequence"},
-    {.key = "scatter_gather",
-     .kind = FIELD_BOOL,
-     MEMBER(scatter_gather),
-     .fallback = "true",
+    {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
      .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU"},
-    {.key = "overlap_p2p",
-     .kind = FIELD_BOOL,
-     MEMBER(overlap_p2p),
-     .fallback = "true",
+    {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
+    {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
+     .brief = "neighbouring stages send to each other at once (Megatron-LM's batched calls); false: in turn (DeepSpeed's "
+              "pipeline engine)"},
     {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
      .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
               "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
     {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
-    {.key = "shard",
-     .kind = FIELD_INT,
-     MEMBER(shard),
-     .min = 1,
-     .max = 1048576,
+    {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
      .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
               "all"},
+    {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
+     .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce "
+              "(DeepSpeed's reduce_scatter: false, and its bf16 optimizer)"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
@@ -265,13 +258,15 @@ static const struct table recompute_table = {
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
-     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16"),
-     .brief = "mixed: half-precision weights and products, fp32 master weights"},
+     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
+     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' products"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
-    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", .choices = NAMES("half", "fp32"),
-     .brief = "their format under mixed precision: as the weights, or added up and sent in fp32 (Megatron-LM's bf16)"},
+    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", 
+     .choices = NAMES("half", "fp32", "converted"),
+     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
+              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
@@ -306,22 +301,29 @@ static const struct field memory_spec_fields[] = {
 #undef MEMBER
 static const struct table memory_table = {TABLE("memory", "what is stored, and in which format", memory_spec)};
 
+#define MEMBER(member) .offset = offsetof(struct costs_spec, member)
 static const struct field costs_spec_fields[] = {
-    {.key = "gpu", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, gpu), .choices = cost_source_names,
-     .fallback = "auto",
+    {.key = "gpu", .kind = FIELD_CHOICE, MEMBER(gpu), .choices = cost_source_names, .fallback = "auto",
      .brief = "where kernel times come from, for models whose times are not given: a profile fitted to measured "
               "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
-    {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct costs_spec, profile),
+    {.key = "profile", .kind = FIELD_STRING, MEMBER(profile),
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
-    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
-     .offset = offsetof(struct costs_spec, host_launch),
+    {.key = "attention", .kind = FIELD_CHOICE, MEMBER(attention), .choices = attention_generation_names,
+     .fallback = "newest", .brief = "fused kernels of a profile: flash-1 (in Triton), flash-2, flash-3 (or cuDNN on "
+                                    "Hopper); one it lacks: the next older; newest: of those it has"},
+    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
      .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
               "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+    {.key = "launch_blocking", .kind = FIELD_BOOL, .offset = offsetof(struct costs_spec, launch_blocking),
+     .fallback = "false",
+     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take adds "
+              "up; what overlaps is still for `strategy` to say"},
     {.key = "unaligned_batches", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, unaligned_batches),
      .choices = unaligned_batches_names, .fallback = "tensor-cores",
      .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
               "cuda-cores: cuBLAS before CUDA 11.7"},
 };
+#undef MEMBER
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 
 #define MEMBER(member) .offset = offsetof(struct simulation_spec, member)

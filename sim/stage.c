@@ -7,7 +7,8 @@
 #include "compression.h"
 #include "split.h"
 
-/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU. */
+/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU, or
+ * wait for it each time. */
 static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                         enum phase phase, bool attention_core_only)
 {
@@ -24,7 +25,8 @@ static void add_kernels(struct stage_work *work, const struct scenario *scenario
         work->extrapolated += cost.extrapolated;
         work->flop += kernel->flop;
     }
-    work->seconds += fmax(device, launches * scenario->costs.host_launch);
+    double host = launches * scenario->costs.host_launch;
+    work->seconds += scenario->costs.launch_blocking ? device + host : fmax(device, host);
 }
 
 static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -267,7 +269,8 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
-        .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute.mode,
+        .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
+        .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,

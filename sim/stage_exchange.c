@@ -14,10 +14,13 @@ void exchanges_add(struct stage_work *work, const struct scenario *scenario, con
     work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
     work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
     work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    if (!divides_attention(scenario, layer))
-        return;
-    work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
-    work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+    if (divides_attention(scenario, layer)) {
+        work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
+        work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
+    }
+    /* they are launched too */
+    for (int i = 0; scenario->costs.launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
+        work->seconds += work->exchanges[i] * scenario->costs.host_launch;
 }
 
 /* Of a layer, the product of that name in a phase of the backward. */

@@ -22,11 +22,16 @@
  * halving and doubling, of as many messages (and 2 (1 - 1/L) shares: the difference is an overhead of the messages), but
  * of thousands of times fewer arrows than pieces in trees. For
  * other counts than powers of two the nodes are taken as digits of the prime factors of L, a round a digit, in which
- * each node sends to all that differ from it there. What happens in the nodes is hidden behind the network, piece by
- * piece, but for one piece. */
+ * each node sends to all that differ from it there.
+ *
+ * A piece of the vector is on its way at once, for which each hop waits: in one node the pipeline has two stages beside
+ * the switch's (into its memory and out of it); between nodes what is behind the first piece is hidden, but for the
+ * ways through the switch, there and back, and the hops of the trees but for two, whose pieces are among the shares. */
 #include "collective.h"
 
 #include <math.h>
+
+enum { HIDDEN = 4096 };  /* so small a part of the time in the nodes is seen beside the network's: none */
 
 static int nodes_of(const struct task *task)
 {
@@ -141,18 +146,19 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 }
 
 /* The way through the switch and back, and that through the trees, in equal parts by the messages of cost(). */
-static struct stand_in in_switch(const struct task *task)
+static struct stand_in in_switch(const struct task *task, double piece)
 {
-    double g = task->per_node, nodes = nodes_of(task), pieces = fmax(1, task->bytes / g / (2 << 20));
-    struct stand_in stand_in = {{1 / g, 1}, {1, 1}};
+    double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes));
+    struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}};
     int messages, rounds = rounds_of((int)nodes, &messages);
 
     if (g > 1)
         stand_in.inside.bytes = (g + 1) / (2 * (g - 1));
     if (nodes > 1) {
-        stand_in.inside.bytes /= fmin(64, pieces);
-        stand_in.between.latency = 2 * ceil(log2(nodes)) / (messages + rounds);
+        stand_in.inside.bytes /= HIDDEN;
+        stand_in.between.latency = hops / (messages + rounds);
         stand_in.between.bytes = nodes / (nodes - 1);
+        stand_in.between.fill = (hops - 2) * piece / g / (messages + rounds);
     }
     return stand_in;
 }
@@ -170,8 +176,8 @@ const struct collective collective_nvls = {
         " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
         " 2    a => 2   c => 3   b => 0   d => 1\n"
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
-    .formula = "in a node of g: latency + (1 + 1/g) bytes / bandwidth; between L nodes + 2 ceil(log2 L) latency + "
-               "2 bytes / g / bandwidth",
+    .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
+               "2 (1 + 1/g) piece / bandwidth + 2 ceil(log2 L) latency + 2 (bytes + (ceil(log2 L) - 1) piece) / g / bandwidth",
     .every_nic = true,
     .crowds = true,
     .pacer = PACER_NVLS,

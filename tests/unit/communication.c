@@ -125,19 +125,67 @@ static void in_the_switch(void **state)
         }
 }
 
-/* Between nodes: 2 log2 L latencies, two shares through every NIC, and of the nodes' own phases one piece. */
+/* Between nodes: 2 log2 L latencies and two shares through every NIC; the nodes' own phases are hidden. */
 static void in_the_switches_of_nodes(void **state)
 {
     (void)state;
     for (int nodes = 2; nodes <= 16; nodes++)
         for (double bytes = 1e4; bytes <= 1e10; bytes *= 1e3) {
             struct cluster cluster = profiled(nodes, "0 s");
-            double pieces = fmin(64, fmax(1, bytes / 8 / (2 << 20)));
-            double far = 2 * ceil(log2(nodes)) * 20e-6 + 2 * bytes / 8 / 9e9, near = 20e-6 + 1.125 * bytes / 60e9 / pieces;
+            double far = 2 * ceil(log2(nodes)) * 20e-6 + 2 * bytes / 8 / 9e9;
+            double near = 20e-6 + 1.125 * bytes / 60e9 / 4096;
             double seconds = simulate(ENGINE_IDEAL, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds;
 
             assert_near(seconds, 1e-6 + near + far, 1e-9);
         }
+}
+
+/* A vector that NCCL cuts: the pipeline has two stages more in a node; between nodes every hop waits for the piece on
+ * its way, which shrinks with the vector, and for the host, which serves as many channels as there is work for. */
+static void pipelines_fill(void **state)
+{
+    static const struct { double bytes, piece, latency; } sizes[] = {
+        {1e4, 1e4, 10e-6},    {1e5, 1e5, 20e-6},   {1e6, 1e6, 30e-6},
+        {2e6, 1.6e6, 30e-6}, {32e6, 16e6, 30e-6}, {1e9, 16e6, 30e-6},
+    };
+
+    (void)state;
+    for (int nodes = 1; nodes <= 16; nodes *= 2)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            struct cluster cluster;
+            double bytes = sizes[i].bytes, piece = sizes[i].piece, hops = 2 * log2(nodes), expected;
+
+            write_file("pieces.yaml",
+                "ring: {simple: {launch: 9 us, inside: 4 us, network: 16 us, inside_share: 0.8, network_share: 0.9}}\n"
+                "nvls: {simple: {inside: 20 us, network: 30 us, network_single: 10 us, channels: 3,\n"
+                "  channel_from: 50 kB, inside_share: 0.6, network_share: 0.9, chunks: &chunks\n"
+                "  [{bytes: 666.6666666666666 kB, rounds: 2}, {bytes: 66.66666666666667 kB}],\n"
+                "  spanning_chunks: *chunks}}\n"
+                "send: {inside: 7 us, network: 11 us, inside_share: 0.9, network_share: 0.95}\n");
+            cluster = load_good(arena_printf(&arena, "{nodes: %d, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, "
+                                             "latency: 0.5 us}, network: {bandwidth: 10 GB/s, latency: 2 us, nics: 8}, "
+                                             "communication: ./pieces.yaml}", nodes));
+            expected = 20e-6 + 1.125 * (2 * piece + (nodes > 1 ? bytes / 4096 : bytes)) / 60e9;
+            if (nodes > 1)
+                expected += hops * sizes[i].latency + (2 * bytes + (hops - 2) * piece) / 8 / 9e9;
+            for (int engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++)
+                assert_near(simulate((enum engine)engine, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds,
+                            expected, engine == ENGINE_IDEAL ? 1e-9 : 0.03);
+        }
+}
+
+/* Trees and rings have a channel a NIC, each with its bound. */
+static void channels_have_a_bound(void **state)
+{
+    struct cluster cluster;
+
+    (void)state;
+    write_file("bound.yaml", "ring: {simple: {inside: 4 us, network: 16 us, inside_share: 0.8, network_share: 0.9,\n"
+                             "  nic_most: 3 GB/s}}\nsend: {inside: 7 us, network: 11 us, inside_share: 0.9, "
+                             "network_share: 0.95}\n");
+    cluster = load_good("{nodes: 4, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 0.5 us}, network: "
+                        "{bandwidth: 10 GB/s, latency: 2 us, nics: 4}, communication: ./bound.yaml}");
+    assert_near(simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds, 62 * 1e9 / 12e9, 0.01);
 }
 
 /* What auto chooses is what NCCL has, the least by its estimate; trees between nodes alone. */
@@ -208,6 +256,8 @@ int main(void)
         cmocka_unit_test(ring_over_nodes_is_as_nccl_counts),
         cmocka_unit_test(in_the_switch),
         cmocka_unit_test(in_the_switches_of_nodes),
+        cmocka_unit_test(pipelines_fill),
+        cmocka_unit_test(channels_have_a_bound),
         cmocka_unit_test(auto_chooses_what_the_library_has),
         cmocka_unit_test(sends_have_a_pace),
         cmocka_unit_test(no_profile_is_faster_than_its_links),

@@ -27,6 +27,11 @@ static void test_payloads(void **state)
         {"data: 8, data_parallel: parameter-server",
          {[PAYLOAD_WEIGHTS] = share * psi, [PAYLOAD_WEIGHT_GRADIENTS] = share * psi}},
         {"data: 8, zero: 1", {[PAYLOAD_WEIGHTS] = share * psi, [PAYLOAD_WEIGHT_GRADIENTS] = share * psi}},
+        {"data: 8, zero: 1, reduce_scatter: false",
+         {[PAYLOAD_WEIGHTS] = share * psi, [PAYLOAD_WEIGHT_GRADIENTS] = 2 * share * psi}},
+        {"data: 2, zero: 1, pipeline: 4",                    /* copies of a tied embedding are summed whole */
+         {[PAYLOAD_ACTIVATIONS] = 3.0 / 4 * M * boundary, [PAYLOAD_ACTIVATION_GRADIENTS] = 3.0 / 4 * M * boundary,
+          [PAYLOAD_WEIGHTS] = 0.5 * (psi + tied) / 4, [PAYLOAD_WEIGHT_GRADIENTS] = 0.5 * (psi + tied) / 4 + tied / 2}},
         {"data: 8, zero: 2", {[PAYLOAD_WEIGHTS] = share * psi, [PAYLOAD_WEIGHT_GRADIENTS] = M * share * psi}},
         {"data: 8, zero: 3", {[PAYLOAD_WEIGHTS] = 2 * M * share * psi, [PAYLOAD_WEIGHT_GRADIENTS] = M * share * psi}},
         {"data: 1, tensor: 8",

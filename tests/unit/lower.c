@@ -201,11 +201,48 @@ static void test_p2p_without_overlap(void **state)
         }
 }
 
+static double run_1f1b(int stages, int micro_batches, bool duplex)
+{
+    struct simulated simulated;
+    double makespan;
+
+    simulate(&simulated,
+             "model: {stages: {forward: 2 s, backward: 3 s, boundary: 250 MB}}\n"
+             "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
+             "batch: {micro_batches: %d}\n"
+             "strategy: {schedule: 1f1b, pipeline: %d, overlap_p2p: false, duplex_p2p: %s}\n", stages, micro_batches,
+             stages, duplex ? "true" : "false");
+    makespan = simulated.run.timeline.makespan;
+    simulated_release(&simulated);
+    return makespan;
+}
+
+/* Stages of one length under 1F1B meet after a forward of the one and a backward of the other: both ways at once, or in
+ * turn. With more than two each meets both its neighbours, at worst four transfers one after another. */
+static void test_p2p_in_turn(void **state)
+{
+    const double f = 2, b = 3, c = 0.25;
+
+    (void)state;
+    for (int stages = 2; stages <= 8; stages++) {
+        double each[2];
+
+        for (int duplex = 0; duplex < 2; duplex++)
+            each[duplex] = run_1f1b(stages, 25, duplex) - run_1f1b(stages, 24, duplex);
+        expect_near("at once", each[1], f + b + (stages == 2 ? 1 : 2) * c, "duplex");
+        if (stages == 2)
+            expect_near("in turn", each[0], f + b + 2 * c, "in turn");
+        else
+            assert_true(each[0] > each[1] + c / 2 && each[0] < f + b + 4 * c + 1e-9);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_p2p_without_overlap),
+        cmocka_unit_test(test_p2p_in_turn),
     };
 
     return cmocka_run_group_tests_name("lower", tests, NULL, NULL);

@@ -97,6 +97,24 @@ static void test_korthikanti(void **state)
     }
 }
 
+/* Smith et al. 2022 (arXiv 2201.11990), section 2: 20 bytes a parameter, weights 2 + 4, gradients 2 + 4, Adam 4 + 4. */
+static void test_converted(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 1; zero++) {
+        struct simulated simulated;
+        struct memory memory;
+
+        simulate(&simulated, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 4}\n"
+                 "strategy: {data: 4, zero: %d}\nmemory: {precision: mixed-bf16, gradients: converted}\n", zero);
+        memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+        expect_near("bytes a parameter", model_states(&memory) / simulated.run.stages[0].parameters,
+                    zero ? 2 + 2 + 4 + 12 / 4.0 : 20, simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 enum { LAYERS = 12, HIDDEN = 64, HEADS = 8, SEQUENCE = 32, MICRO = 2, VOCABULARY = 1000 };
 static const char little[] =
     "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, dropout: 0.1}}\n"
@@ -335,7 +353,7 @@ int main(void)
         cmocka_unit_test(test_zero_paper),  cmocka_unit_test(test_korthikanti),     cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace),       cmocka_unit_test(test_over_time),
         cmocka_unit_test(test_allowances),  cmocka_unit_test(test_buffers),         cmocka_unit_test(test_lora),
-        cmocka_unit_test(test_lora_composes),
+        cmocka_unit_test(test_lora_composes), cmocka_unit_test(test_converted),
     };
 
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
