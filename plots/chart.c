@@ -6,9 +6,7 @@
 /* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE
  * L*a*b* with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on
  * it. */
-static const struct {
-    const char *fill, *ink;
-} colours[TONE_COUNT] = {
+static const struct colour colours[TONE_COUNT] = {
     [TONE_FORWARD] = {"0x0072b2", "0xffffff"},
     [TONE_BACKWARD] = {"0xe69f00", "0x000000"},
     [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
@@ -25,6 +23,7 @@ const char *const tone_names[] = {
     "host", NULL,
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
+const struct palette tone_palette = {tone_names, colours, TONE_COUNT};
 
 int tone_of(const char *kind)
 {
@@ -71,9 +70,9 @@ static int legend_columns(const struct layout *layout)
     size_t longest = strlen("mean 100.0 %");
     int columns;
 
-    for (int i = 0; i < TONE_COUNT; i++)
-        if (layout->tones[i] && strlen(tone_names[i]) > longest)
-            longest = strlen(tone_names[i]);
+    for (int i = 0; i < layout->palette->count; i++)
+        if (layout->shown[i] && strlen(layout->palette->names[i]) > longest)
+            longest = strlen(layout->palette->names[i]);
     /* generous: where gnuplot finds less room than this, it makes rows that nobody reckoned with */
     columns = (layout->width - layout->left - layout->right) / (int)(10 * longest + 60);
     return columns < 1 ? 1 : columns;
@@ -81,10 +80,10 @@ static int legend_columns(const struct layout *layout)
 
 int layout_top(const struct layout *layout)
 {
-    int entries = 1, columns = legend_columns(layout);       /* one for what is no tone */
+    int entries = 1, columns = legend_columns(layout);       /* one for what the palette does not have */
 
-    for (int i = 0; i < TONE_COUNT; i++)
-        entries += layout->tones[i];
+    for (int i = 0; i < layout->palette->count; i++)
+        entries += layout->shown[i];
     return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
 }
 
@@ -124,9 +123,10 @@ static void print_settings(const struct chart *chart, const struct layout *layou
                  "font = \"sans-serif\"\nfont_size = 10                  # points\n\n",
             layout->width, layout->height, layout->left, layout->right, layout->top, layout->bottom);
     fputs("idle_colour = 0xf0f0f0\nline_colour = 0x404040\n", out);
-    for (int i = 0; i < TONE_COUNT; i++)
-        if (layout->tones[i])
-            fprintf(out, "colour_%d = %s; ink_%d = %s    # %s\n", i, colours[i].fill, i, colours[i].ink, tone_names[i]);
+    for (int i = 0; i < layout->palette->count; i++)
+        if (layout->shown[i])
+            fprintf(out, "colour_%d = %s; ink_%d = %s    # %s\n", i, layout->palette->colours[i].fill, i,
+                    layout->palette->colours[i].ink, layout->palette->names[i]);
 }
 
 void script_begin(const struct chart *chart, const struct layout *layout)

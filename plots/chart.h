@@ -10,6 +10,7 @@ struct headline {
     double iteration;        /* seconds */
     double bubble;           /* idle over iteration */
     double utilization;
+    double memory;           /* B that a GPU has; NaN: nothing is known */
 };
 int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err);
 
@@ -28,8 +29,17 @@ int chart_open(struct chart *chart);
 /* Each reads the run's files, opens the chart's and writes them. */
 int gantt_draw(struct chart *chart);
 int utilization_draw(struct chart *chart);
+int memory_draw(struct chart *chart);
 
-/* The kinds of work that charts tell apart, in the legend's order. */
+/* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
+struct palette {
+    const char *const *names;
+    const struct colour { const char *fill, *ink; } *colours;
+    int count;
+};
+enum { PALETTE_MOST = 12 };
+
+/* The kinds of work that charts tell apart. */
 enum tone {
     TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_PACK, TONE_UPDATE,
     TONE_COMMUNICATION,      /* activations, gradients and collectives alike */
@@ -37,6 +47,7 @@ enum tone {
     TONE_COUNT
 };
 extern const char *const tone_names[];               /* "forward", ...; ends in NULL */
+extern const struct palette tone_palette;
 /* The tone of a span's kind, or -1 when no span is of that kind. */
 int tone_of(const char *kind);
 
@@ -60,12 +71,13 @@ struct time_unit {
 const struct time_unit *time_unit_for(double seconds);
 
 /* The script's head: everything that may be restyled, the terminal, title lines, margins (in pixels) and colours of
- * the tones that occur. `note` is a further line of the title, or NULL. */
+ * those of the palette that are shown. `note` is a further line of the title, or NULL. */
 struct layout {
     int width, height;
     int left, right, top, bottom;
     const char *note;
-    bool tones[TONE_COUNT];
+    const struct palette *palette;
+    bool shown[PALETTE_MOST];
 };
 enum { CHART_AXIS_HEIGHT = 46 };
 /* The pixels above the chart for title and legend; the other members are set. */

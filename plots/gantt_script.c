@@ -145,7 +145,7 @@ static void write_plot(const struct layout *layout, FILE *out)
           "ink(i) = value(sprintf(\"ink_%d\", i))\n"
           "plot \\\n", out);
     for (int i = 0; i < TONE_COUNT; i++)
-        if (layout->tones[i])
+        if (layout->shown[i])
             fprintf(out, "    data using ($9 == %d ? 0.5*unit*($5 + $6) : NaN):(0.5*($7 + $8)):"
                          "(unit*($5 + gap($5, $6))):(unit*($6 - gap($5, $6))):7:8 \\\n"
                          "        with boxxyerror fillstyle solid 1 noborder fillcolor rgb colour_%d \\\n"
@@ -171,7 +171,7 @@ static const char *note_of(const struct chart *chart, const struct gantt *gantt)
 void gantt_script(const struct chart *chart, const struct gantt *gantt)
 {
     const struct time_unit *unit = time_unit_for(gantt->end);
-    struct layout layout = {.right = 22, .note = note_of(chart, gantt)};
+    struct layout layout = {.palette = &tone_palette, .right = 22, .note = note_of(chart, gantt)};
     double row = fmin(fmax(680.0 / gantt->nrows, 11), gantt->nstrips ? 44 : 34);
     int step = (int)ceil(13 / row);
     FILE *out = chart->script;
@@ -179,7 +179,7 @@ void gantt_script(const struct chart *chart, const struct gantt *gantt)
     layout.width = width_of(gantt);
     layout.left = 22 + write_labels(chart, gantt, step, NULL);
     for (size_t i = 0; i < gantt->boxes.count; i++)
-        layout.tones[gantt->boxes.items[i].kind] = true;
+        layout.shown[gantt->boxes.items[i].kind] = true;
     layout.top = layout_top(&layout);
     layout.bottom = CHART_AXIS_HEIGHT;
     layout.height = layout.top + layout.bottom + (int)ceil(row * gantt->nrows);

@@ -43,6 +43,9 @@ static int read_result(struct arena *arena, const json_t *result, struct loc loc
         failed = error_add(err, EXIT_INPUT, loc, "'iteration_time_s' is negative");
     failed |= share(result, "bubble_fraction", loc, &headline->bubble, err);
     failed |= share(result, "utilization", loc, &headline->utilization, err);
+    headline->memory = NAN;
+    if (json_is_number(json_object_get(result, "memory_limit_bytes")))
+        headline->memory = json_number_value(json_object_get(result, "memory_limit_bytes"));
     if (!json_is_string(name))
         failed |= error_add(err, EXIT_INPUT, loc, "'scenario.name' is missing or no string");
     else

@@ -12,6 +12,7 @@ static const struct kind {
 } kinds[] = {
     {{"gantt", "what every rank does when, one row a rank"}, gantt_draw},
     {{"utilization", "what the ranks do on average, over time"}, utilization_draw},
+    {{"memory", "what the first, the last and the fullest rank hold, over time"}, memory_draw},
 };
 static const char *const formats[] = {"png", "svg", "pdf"};
 

@@ -124,11 +124,11 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
           "# Areas are drawn from 0 to the sum so far, the highest first.\n"
           "plot \\\n", out);
     for (int k = TONE_HOST - 1; k >= 0; k--)
-        if (layout->tones[k])
+        if (layout->shown[k])
             fprintf(out, "    data using (unit*$1):(100*sum [i = 2:%d] column(i)) with filledcurves y1=0 \\\n"
                          "        fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, \\\n", k + 2, k);
     for (int k = 0; k < TONE_HOST; k++)
-        if (layout->tones[k])
+        if (layout->shown[k])
             fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
                     tone_names[k]);
     fprintf(out, "    100*mean with lines linewidth 2.5 linecolor rgb \"white\" notitle, \\\n"
@@ -141,13 +141,13 @@ static void write_script(const struct chart *chart, const struct windows *window
     double end = fmax(windows->items[windows->count - 1].end, chart->headline.iteration);
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
-        .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .palette = &tone_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
     };
     FILE *out = chart->script;
 
     for (size_t i = 0; i < windows->count; i++)
         for (int k = 0; k < TONE_HOST; k++)
-            layout.tones[k] |= windows->items[i].share[k] > 0;
+            layout.shown[k] |= windows->items[i].share[k] > 0;
     layout.top = layout_top(&layout);
     script_begin(chart, &layout);
     fprintf(out, "\nend = %.15g\nunit = %g\nmean = %.10g\n", end, unit->per_second, chart->headline.utilization);

@@ -28,12 +28,14 @@ static int plot_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_plot = {
     .name = "plot",
-    .usage = "gantt|utilization DIR [--format png|svg|pdf]",
+    .usage = "gantt|utilization|memory DIR [--format png|svg|pdf]",
     .brief = "Draws a chart of a run's folder through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
-                "  dtsim plot utilization out --format svg\n",
+                "  dtsim plot utilization out --format svg\n"
+                "  dtsim plot memory out\n",
     .options = "  gantt               what every rank does when\n"
                "  utilization         the share of ranks that compute, over time\n"
+               "  memory              what the first, the last and the fullest rank hold, by kind, over time\n"
                "  --format FORMAT     png (when left out), svg or pdf\n",
     .main = plot_main,
 };

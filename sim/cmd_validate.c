@@ -58,6 +58,7 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
                       const struct validation_options *options, struct error *err)
 {
     bool json = arguments->values[OPT_JSON], brief = arguments->values[OPT_SUMMARY];
+    size_t largest[2] = {0};
 
     for (int i = 0; i < arguments->npositional; i++) {
         struct paper *paper = &papers->papers[i];
@@ -78,8 +79,12 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     } else if (papers->count > 1) {
         putchar('\n');
         validation_print_line(NULL, stdout);
-        for (size_t i = 0; i < papers->count; i++)
+        for (size_t i = 0; i < papers->count; i++) {
             validation_print_line(&papers->validations[i], stdout);
+            largest[0] += papers->validations[i].largest[0];
+            largest[1] += papers->validations[i].largest[1];
+        }
+        validation_print_largest(largest, stdout);
     }
     return 0;
 }

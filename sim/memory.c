@@ -54,7 +54,7 @@ static double two_largest(const struct stage *stage)
 struct holding {
     double trained, weights;
     double trained_share, weights_share, states_share;
-    double gathered, fetched, layers, blocks, arrives, compression;
+    double gathered, scattered, fetched, blocks, arrives, compression;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -77,9 +77,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.gathered = fmax(sum.gathered, stage->gathered);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
-        for (size_t i = 0; i < stage->nslices; i++)
-            sum.layers = fmax(sum.layers, stage->slices[i].parameters +
-                                          (i + 1 < stage->nslices ? stage->slices[i + 1].parameters : 0));
+        sum.scattered = fmax(sum.scattered, stage->scattered);
         sum.fetched = fmax(sum.fetched, two_largest(stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
@@ -98,12 +96,14 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 
     if (scenario->memory.fused_gradients)
         bytes += 4 * holding->trained_share;
+    if (scenario->memory.flat_gradients)
+        bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
-    else if (share > 1 && spec->zero == 2)
+    else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
-        bytes += holding->layers * scenario_parameter_bytes(scenario).gradients;
+        bytes += holding->scattered * scenario_parameter_bytes(scenario).gradients;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
         bytes += gradients;
     if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
@@ -158,7 +158,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 
 double memory_fragmentation(const struct scenario *scenario)
 {
-    const double usual = 0.075;
+    const double usual = 0.055;
 
     if (!isnan(scenario->memory.fragmentation))
         return scenario->memory.fragmentation;

@@ -9,7 +9,7 @@
 
 enum memory_kind {
     MEMORY_PARAMETERS,       /* weights in the format that computes, every version of them, frozen ones too */
-    MEMORY_GATHERED,         /* under ZeRO 3 the two neighbouring layers whose weights are there whole */
+    MEMORY_GATHERED,         /* under ZeRO 3 the layers whose weights are there whole */
     MEMORY_GRADIENTS,        /* and what their compression keeps */
     MEMORY_OPTIMIZER,        /* states, with fp32 master weights */
     MEMORY_ACTIVATIONS,      /* kept from a forward to its backward, and what a recomputation brings back */
@@ -25,7 +25,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
 
 /* What a rank of the program holds all the time: all kinds but activations, workspace and fragmentation, which are 0.
  * - Shares of ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states by the replicas that
- *   share them, 2 also the gradients, 3 also the parameters, of which two neighbouring layers are gathered at a time.
+ *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks and two neighbouring
+ *   blocks are gathered at a time (FSDP).
  * - In fp8 the blocks' weights once more as they are and transposed, a byte each, which ZeRO does not divide
  *   (Transformer Engine keeps them in its modules).
  * - Optimizer states, bytes a parameter: master weights 4 where precision is mixed. Adam 8. Adam in 8 bits 2, with an
@@ -35,9 +36,11 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   square matrix.
  * - Buffers: with fused_gradients 4 bytes a parameter, under ZeRO of a share (Rajbhandari et al. 2020, section 3.2: 6
  *   GB for 1.5 billion; Megatron-LM's main gradients: 20 and 4 + 16/d bytes a parameter in all); with bucket_copies the
- *   gradients once more; under ZeRO 2 a bucket of gradients, and under ZeRO 3 those of two neighbouring layers, before
- *   they are scattered; on a parameter server one replica's gradients; in a pipeline what arrives from both neighbours,
- *   where the model's times are not given.
+ *   gradients once more, with flat_gradients those of a share; under ZeRO 2, and 1 with flat_gradients, a bucket of
+ *   gradients, and under ZeRO 3 those of the layers that are there whole, before they are scattered; on a parameter
+ *   server one replica's gradients; in a pipeline what arrives from both neighbours, where the model's times are not
+ *   given. All of them stay, also where they are needed for the update alone: the allocator seldom puts pieces of that
+ *   size where activations stood.
  * - Context, where the model's times are not given, unless the scenario says how much: 1 GiB (the driver's 0.7, CUDA's
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */
@@ -45,7 +48,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 /* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards.
  * The caller frees it.
  * Fragmentation is a share of all but the context. Where the scenario does not say, none if the model's times are
- * given, else 0.075: the most with which all published runs that worked still fit (139 of LLM Foundry, 78 of
+ * given, else 0.055: the most with which all published runs that worked still fit (139 of LLM Foundry, 92 of
  * BigScience's BLOOM; those that ran out of memory ask for 0.02 or more). Guo et al. 2024 (GMLake) remove 0.15 on
  * average and up to 0.33 from runs with recomputation, offloading and LoRA; Rajbhandari et al. 2020, section 3.2, saw
  * over 0.3. */

@@ -240,6 +240,22 @@ static const char *largest_parts(struct arena *arena, const struct memory *memor
     return text;
 }
 
+int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *err)
+{
+    struct scenario changed = {0};
+    struct arena arena = {0};
+    const char *sets = arena_printf(&arena, "batch.micro=%d\n", 2 * scenario->batch.micro);
+    int before = err->count + err->dropped;
+
+    if (node_get(scenario->batch.node, "global"))
+        sets = arena_printf(&arena, "%sbatch.global=%d\n", sets, 2 * scenario->batch.global);
+    if (!load_changed(scenario, sets, &changed, err))
+        *fit = fits(&changed, scenario_room(scenario), err);
+    scenario_release(&changed);
+    arena_release(&arena);
+    return err->count + err->dropped > before ? -1 : 0;
+}
+
 int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err)
 {
     double limit = memory_limit(scenario);

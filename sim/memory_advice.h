@@ -7,5 +7,8 @@
 /* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
  * change that fits and costs the least time: each change of a short list is simulated on the free engine. */
 int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err);
+/* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
+ * none, with the reason. */
+int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);
 
 #endif

@@ -42,6 +42,7 @@ static const struct field bars_fields[] = {
     NUMBER(bias, "most % of the size of the mean error"),
     NUMBER(rank, "least rank correlation, the mean over the groups"),
     NUMBER(memory, "most rows of which it is wrong whether they fit in memory"),
+    NUMBER(largest, "least % of rows whose micro-batch fits and twice of it does not; goes with 'largest: true'"),
 };
 static const struct table bars_table = {
     .name = "paper: bars", .brief = "how good the table has to be", .fields = bars_fields, .count = COUNT(bars_fields),
@@ -55,6 +56,8 @@ static const struct field paper_fields[] = {
     {.key = "notes", .kind = FIELD_STRING, AT(notes), .brief = "hardware, assumptions, what is unconfirmed"},
     {.key = "fitted", .kind = FIELD_STRING, AT(fitted),
      .brief = "what was fitted to these rows; left out: nothing, all is predicted"},
+    {.key = "largest", .kind = FIELD_BOOL, AT(largest), .fallback = "false",
+     .brief = "every row's micro-batch is the largest that ran: twice of it, in twice the batch, is not to fit"},
     {.key = "bars", .kind = FIELD_RECORD, AT(bars), .table = &bars_table,
      .brief = "what is asked of the first measured column"},
     {.key = "columns", .kind = FIELD_RECORD, AT(columns_node), .table = &list_table, .load = keep_columns,
@@ -257,6 +260,9 @@ int paper_load(const char *path, struct paper *paper, struct error *err)
     paper->arena = arena;
     paper->file = path;
     paper->name = data_stem(&paper->arena, path);
+    if (!rc && !isnan(paper->bars.largest) && !paper->largest)
+        rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: asks "
+                       "for what the table does not say; expected 'largest: true' beside bars");
     return rc || read_columns(paper, err) || read_rows(paper, err) ? -1 : 0;
 }
 

@@ -36,6 +36,7 @@ struct bars {
     double bias;                     /* of the mean error's size */
     double rank;                     /* least mean rank correlation within the groups (a number up to 1) */
     double memory;                   /* most rows of which it is wrong whether they fit (a count) */
+    double largest;                  /* least rows whose micro-batch is found to be the largest */
 };
 
 struct paper {
@@ -45,6 +46,7 @@ struct paper {
     const char *source;              /* who measured it, and which table */
     const char *notes;               /* hardware, assumptions, what is unconfirmed; or NULL */
     const char *fitted;              /* what was fitted to these rows; or NULL: nothing */
+    bool largest;                    /* the rows' micro-batches are the largest that ran: twice as much did not fit */
     struct node_holder { const struct node *node; } base, columns_node, rows_node;
     struct bars bars;
     struct column *columns;

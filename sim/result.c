@@ -108,6 +108,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
+    json_object_set_new(json, "memory_limit_bytes", number(scenario_room(scenario)));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :
                         json_pack("{s:f, s:f, s:i}", "from_s", m->window.from, "to_s", m->window.to, "updates",

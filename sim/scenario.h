@@ -16,7 +16,9 @@ enum optimizer {
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
+enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
+extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
@@ -56,6 +58,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool one_communicator;           /* a stage's sends and receives take turns */
         bool duplex_p2p;                 /* two stages send to each other at once */
         bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
@@ -72,6 +75,8 @@ struct scenario {
         } compression;
         int local_steps;                 /* iterations between two exchanges */
         double first_bucket, bucket;     /* B, of DDP */
+        bool flatten;                    /* synchronous: one sum for all tensors */
+        int server;                      /* how a server gathers and sends: index of server_names */
         int all_reduce;                  /* index of collective_of, of the all-reduces */
         int channels;                    /* rings at once; 0: collective_channels */
         struct list placement;           /* of int, enum dimension: fastest-varying first */
@@ -90,7 +95,8 @@ struct scenario {
         struct lora *lora;               /* NULL: every weight is trained */
         int activations;                 /* enum activation_formula */
         int cross_entropy;               /* enum cross_entropy */
-        bool clip_gradients, fused_accumulation, fused_gradients, bucket_copies;
+        int logits;                      /* enum logits */
+        bool clip_gradients, fused_accumulation, fused_gradients, flat_gradients, bucket_copies;
         double context;                  /* B; NaN: memory_states says */
         double fragmentation;            /* share of what the allocator holds */
         double limit;                    /* B; NaN: the GPU's memory */

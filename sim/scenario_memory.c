@@ -167,6 +167,9 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
+    if (memory->logits == LOGITS_HELD)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans each layer's memory and knows of no logits that "
+                       "outlive theirs; expected 'logits: freed'", what);
     if (plan_opportunistic(strategy, &scenario->plan))
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
                        "changes it", what, strategy->name);

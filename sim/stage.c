@@ -356,25 +356,6 @@ static void count_versions(const struct scenario *scenario, struct stage *stages
         rows_release(rows, scenario->plan.stages);
 }
 
-/* What replicas share of a layer's weights: not the experts that no other replica holds. */
-static double shared_weights(const struct scenario *scenario, const struct slice *slice)
-{
-    return slice->parameters + slice->frozen -
-           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
-}
-
-static double gathered_bytes(const struct scenario *scenario, const struct stage *stage)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < stage->nslices; i++) {
-        double next = i + 1 < stage->nslices ? shared_weights(scenario, &stage->slices[i + 1]) : 0;
-
-        most = fmax(most, shared_weights(scenario, &stage->slices[i]) + next);
-    }
-    return most * scenario_parameter_bytes(scenario).weights;
-}
-
 int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
@@ -388,7 +369,7 @@ int stages_build(struct scenario *scenario, struct stage **stages, struct error 
         update_seconds(scenario, &(*stages)[s]);
         (*stages)[s].compression = compression_memory(
             scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
-        (*stages)[s].gathered = gathered_bytes(scenario, &(*stages)[s]);
+        stage_whole_layers(&(*stages)[s], scenario);
     }
     count_versions(scenario, *stages);
     if (scenario_by_layers(scenario) && stage_plans_build(scenario, *stages, err))

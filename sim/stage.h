@@ -80,7 +80,9 @@ struct stage {
     double compression;      /* B that gradient compression keeps from one iteration to the next */
     const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
     struct stage_work recomputed;    /* what the plan computes again in a backward */
-    double gathered;         /* B of full weights that ZeRO 3 holds at once: the largest two neighbouring layers */
+    double gathered;         /* B of full weights that ZeRO 3 holds at once: all outside of blocks, and the largest two
+                                neighbouring blocks */
+    double scattered;        /* and elements of gradients */
 };
 
 /* Of the parameters on a GPU of the stage, those whose states one replica keeps: from ZeRO 1 on its share of them,

@@ -12,6 +12,15 @@ double stage_share(const struct scenario *scenario, double parameters, double ex
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
+/* The backward of all layers before runs beside them. The last layer's own counts what its loss reads of them: they
+ * are kept for that in half precision, or converted. */
+static void hold_logits(struct stage_peaks *peaks, double logits)
+{
+    peaks->plain.backward += logits;
+    peaks->again.backward += logits;
+    peaks->ahead += logits;
+}
+
 /* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
  * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
  * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
@@ -26,6 +35,8 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
                 scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
     const struct workspace none = {0}, *workspace = loss ? &none : &layer->workspace;
 
+    if (layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD)
+        hold_logits(peaks, layer->output);
     stage->activation += layer->activation;
     if (layer->role == LAYER_BLOCK) {
         bool begins = peaks->blocks++ % every == 0;
@@ -56,4 +67,45 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
     stage->ahead.backward = peaks->ahead;
     stage->again.backward =
         ahead ? peaks->ahead : fmax(0, peaks->again.backward - stage->checkpoint - stage->working);
+}
+
+/* What replicas share of a layer's weights: not the experts that no other replica holds. */
+static double shared_weights(const struct scenario *scenario, const struct slice *slice)
+{
+    return slice->parameters + slice->frozen -
+           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
+}
+
+static double trained_weights(const struct scenario *scenario, const struct slice *slice)
+{
+    (void)scenario;
+    return slice->parameters;
+}
+
+/* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
+ * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
+ * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
+ * embedding's. */
+static double whole_at_once(const struct scenario *scenario, const struct stage *stage,
+                            double (*elements)(const struct scenario *, const struct slice *))
+{
+    double most = 0, before = 0, outside = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        double here = elements(scenario, &stage->slices[i]);
+
+        if (!stage->slices[i].block) {
+            outside += here;
+            continue;
+        }
+        most = fmax(most, before + here);
+        before = here;
+    }
+    return outside + most;
+}
+
+void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
+{
+    stage->gathered = whole_at_once(scenario, stage, shared_weights) * scenario_parameter_bytes(scenario).weights;
+    stage->scattered = whole_at_once(scenario, stage, trained_weights);
 }

@@ -18,5 +18,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
                      const struct layer *layer);
 /* After the last layer: what is held on top of what is kept. */
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario);
+/* What ZeRO 3 holds whole: `gathered` and `scattered`. */
+void stage_whole_layers(struct stage *stage, const struct scenario *scenario);
 
 #endif

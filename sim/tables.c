@@ -66,31 +66,39 @@ void spans_write(const struct run *run, FILE *out)
     free(order);
 }
 
-/* What each rank holds, a line whenever it changes, and which part of it operations hold: what is there all the time
- * from the start, with the fragmentation of the peak; activations and workspace on top. */
+static void memory_line(int rank, double at, const struct memory *held, FILE *out)
+{
+    fprintf(out, "%d\t%.12g\t%.17g", rank, at, memory_total(held));
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        fprintf(out, "\t%.12g", held->bytes[kind]);
+    putc('\n', out);
+}
+
+/* What each rank holds, a line whenever it changes: activations and workspace come and go with operations, all else is
+ * there all the time, with the fragmentation of the peak. */
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
-    struct holding { double always, activations, workspace; } *held = xcalloc((size_t)program->ranks, sizeof *held);
+    struct memory *held = xcalloc((size_t)program->ranks, sizeof *held);
     size_t count;
     struct memory_event *events = memory_events(&run->timeline, &count);
 
-    fputs("rank\tt\tbytes\tactivations\tworkspace\n", out);
+    fputs("rank\tt\tbytes", out);
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        fprintf(out, "\t%s", memory_kind_names[kind]);
+    putc('\n', out);
     for (int r = 0; r < program->ranks; r++) {
-        const struct memory *peak = &run->metrics.ranks[r].memory;
-
-        held[r].always = memory_total(peak) - peak->bytes[MEMORY_ACTIVATIONS] - peak->bytes[MEMORY_WORKSPACE];
-        fprintf(out, "%d\t0\t%.17g\t0\t0\n", r, held[r].always);
+        held[r] = run->metrics.ranks[r].memory;
+        held[r].bytes[MEMORY_ACTIVATIONS] = held[r].bytes[MEMORY_WORKSPACE] = 0;
+        memory_line(r, 0, &held[r], out);
     }
     for (size_t i = 0; i < count; i++) {
         const struct op *op = &program->ops.items[events[i].op];
         int rank = program->lanes.items[op->lane].rank;
-        struct holding *here = &held[rank];
 
-        here->activations += events[i].ends ? -op->frees : op->takes;
-        here->workspace += events[i].ends ? -op->workspace : op->workspace;
-        fprintf(out, "%d\t%.12g\t%.17g\t%.17g\t%.17g\n", rank, events[i].at,
-                here->always + here->activations + here->workspace, here->activations, here->workspace);
+        held[rank].bytes[MEMORY_ACTIVATIONS] += events[i].ends ? -op->frees : op->takes;
+        held[rank].bytes[MEMORY_WORKSPACE] += events[i].ends ? -op->workspace : op->workspace;
+        memory_line(rank, events[i].at, &held[rank], out);
     }
     free(events);
     free(held);

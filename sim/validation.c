@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "child.h"
+#include "memory_advice.h"
 
 struct running {
     struct validation *validation;
@@ -43,6 +44,8 @@ static void run_row(void *context, size_t index)
                         &err))
         outcome->fits = !run_init(&run, &scenario, &err);
     outcome->simulated = run.metrics.ranks != NULL;
+    if (outcome->simulated && running->validation->paper->largest && !running->validation->paper->rows[row].oom)
+        outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);
     outcome->metrics = run.metrics;
     outcome->metrics.ranks = NULL;
     if (!outcome->simulated)
@@ -186,6 +189,16 @@ static void rank_groups(const struct validation *validation, size_t column, stru
     summary->rank = summary->groups ? summary->rank / (double)summary->groups : NAN;
 }
 
+static void count_largest(struct validation *validation, size_t row)
+{
+    const struct outcome *outcome = &validation->outcomes[row];
+
+    if (!validation->paper->largest || validation->paper->rows[row].oom || !outcome->simulated)
+        return;
+    validation->largest[0]++;
+    validation->largest[1] += outcome->fits && !outcome->fits_twice;
+}
+
 static void summarize(struct validation *validation)
 {
     const struct paper *paper = validation->paper;
@@ -204,6 +217,7 @@ static void summarize(struct validation *validation)
         count_error(&validation->relative, i, validation_relative_error(validation, i));
         if (validation->outcomes[i].simulated)
             validation->memory[paper->rows[i].oom][!validation->outcomes[i].fits]++;
+        count_largest(validation, i);
     }
     finish_summary(&validation->relative);
 }
@@ -250,6 +264,8 @@ size_t validation_bars(const struct validation *validation, struct bar_result re
         {"bias", 100 * fabs(summary->bias), bars->bias, false, false},
         {"rank", summary->rank, bars->rank, true, false},
         {"memory", (double)(validation->memory[0][1] + validation->memory[1][0]), bars->memory, false, false},
+        {"largest", 100.0 * (double)validation->largest[1] / (double)validation->largest[0], bars->largest, true,
+         false},
     };
     size_t count = 0;
 

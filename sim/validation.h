@@ -10,6 +10,7 @@ struct outcome {
     bool selected;
     bool simulated;                  /* the metrics hold; also where the row does not fit in memory */
     bool fits;                       /* in the GPUs' memory */
+    bool fits_twice;                 /* with twice the micro-batch; known where the paper says that it is the largest */
     struct metrics metrics;          /* without `ranks` */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
@@ -33,6 +34,7 @@ struct validation {
     size_t first;                    /* the first measured column: what bars and ratios are about */
     struct summary relative;         /* of the ratios of times to those of other rows */
     size_t memory[2][2];             /* rows, by [ran out of memory][predicted to] */
+    size_t largest[2];               /* rows with the largest micro-batch: all, and those it is found to be the largest of */
     size_t failed;                   /* rows that were selected but could not be simulated */
 };
 
@@ -57,10 +59,10 @@ double validation_relative_error(const struct validation *validation, size_t row
 /* A bar of the paper, and how far it is held. */
 struct bar_result {
     const char *name;
-    double value, limit;             /* in %, but the rank (least) and rows (memory) */
+    double value, limit;             /* in %, but the rank and rows (memory) */
     bool least, passed;
 };
-enum { BARS = 5 };
+enum { BARS = 6 };
 /* Those that the paper asks for; returns how many. */
 size_t validation_bars(const struct validation *validation, struct bar_result results[BARS]);
 
@@ -68,6 +70,8 @@ size_t validation_bars(const struct validation *validation, struct bar_result re
 void validation_print(const struct validation *validation, bool brief, FILE *out);
 /* A heading (NULL), or a line, of a table over several papers. */
 void validation_print_line(const struct validation *validation, FILE *out);
+/* How many of the rows have the largest micro-batch that is predicted to fit; nothing where there are none. */
+void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 
 #endif

@@ -81,6 +81,8 @@ static void print_row(const struct validation *validation, size_t row, int width
     else if (paper->rows[row].oom || !outcome->fits)
         fprintf(out, "  memory: %s, predicted %s", paper->rows[row].oom ? "too little" : "enough",
                 outcome->fits ? "enough" : "too little");
+    else if (outcome->fits_twice)
+        fputs("  memory: predicted enough for twice the micro-batch", out);
     fputc('\n', out);
 }
 
@@ -112,6 +114,13 @@ static void print_bars(const struct validation *validation, FILE *out)
         fputc('\n', out);
 }
 
+void validation_print_largest(const size_t largest[2], FILE *out)
+{
+    if (largest[0])
+        fprintf(out, "largest micro-batch: %zu rows, %zu of them (%.1f %%) fit and with twice as much do not\n",
+                largest[0], largest[1], 100.0 * (double)largest[1] / (double)largest[0]);
+}
+
 void validation_print(const struct validation *validation, bool brief, FILE *out)
 {
     const struct paper *paper = validation->paper;
@@ -131,6 +140,7 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
         fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
                 "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
                 validation->memory[1][0] + validation->memory[1][1], validation->memory[1][1]);
+    validation_print_largest(validation->largest, out);
     if (validation->failed)
         fprintf(out, "%zu rows could not be simulated\n", validation->failed);
     fprintf(out, "fitted: %s\n", paper->fitted ? paper->fitted : "nothing, all is predicted");
@@ -245,6 +255,10 @@ json_t *validation_json(const struct validation *validation)
                                   "fits_as_oom", (json_int_t)validation->memory[0][1], "oom_as_fits",
                                   (json_int_t)validation->memory[1][0], "oom_as_oom",
                                   (json_int_t)validation->memory[1][1]));
+    if (paper->largest)
+        json_object_set_new(json, "largest_micro_batch",
+                            json_pack("{s:I, s:I}", "rows", (json_int_t)validation->largest[0], "right",
+                                      (json_int_t)validation->largest[1]));
     json_object_set_new(json, "failed", json_integer((json_int_t)validation->failed));
     json_object_set_new(json, "bars", bars_json(validation));
     return json;

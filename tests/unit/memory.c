@@ -176,6 +176,27 @@ static void test_every(void **state)
     }
 }
 
+/* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's activations, the
+ * gradient along its residual and on both sides of the GELU (as many as of the softmax); with the logits where a
+ * training loop holds them, which the loss kept as they are (fused) or beside its own. */
+static void test_logits(void **state)
+{
+    const double sbh = SEQUENCE * MICRO * HIDDEN, logits = 2 * SEQUENCE * MICRO * VOCABULARY;
+    const double blocks = LAYERS * 2 * sbh + sbh + sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 18 * sbh;
+
+    (void)state;
+    for (int fused = 0; fused < 2; fused++) {
+        double loss = LAYERS * 2 * sbh + 5 * sbh + (fused ? 2 * logits + 2 * sbh : 5 * logits);
+        struct simulated simulated;
+
+        simulate(&simulated, "%smemory: {recompute: full, logits: held, cross_entropy: %s}\nstrategy: {data: 1}\n",
+                 little, fused ? "fused" : "fp32");
+        expect_near("held", peak_of(&simulated, 0)[MEMORY_ACTIVATIONS] + peak_of(&simulated, 0)[MEMORY_WORKSPACE],
+                    fmax(blocks + logits, loss), simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 /* The output layer at the end of a single stage's forward: all activations, with the half-precision logits and their
  * conversion beside the softmax (fp32), or half-precision logits and their gradient, with that of its input (fused). */
 static void test_workspace(void **state)
@@ -213,17 +234,23 @@ static void test_over_time(void **state)
             char *text = NULL;
             size_t size;
             FILE *out = open_memstream(&text, &size);
+            static const char header[] = "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\t"
+                                         "workspace\tbuffers\tcontext\tfragmentation\n";
             double first[8], last[8], most[8] = {0};
 
             simulate(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
                      recompute[k], options[i]);
             memory_write(&simulated.run, out);
             fclose(out);
-            for (char *line = strchr(text, '\n') + 1, seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
-                int rank;
-                double bytes;
+            assert_memory_equal(text, header, strlen(header));
+            for (char *line = text + strlen(header), seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
+                int rank, at;
+                double bytes, each, sum = 0;
 
-                assert_int_equal(sscanf(line, "%d %*s %lf", &rank, &bytes), 2);
+                assert_int_equal(sscanf(line, "%d %*s %lf%n", &rank, &bytes, &at), 2);
+                for (const char *cell = line + at; sscanf(cell, "\t%lf%n", &each, &at) == 1 && *cell == '\t'; cell += at)
+                    sum += each;
+                expect_near("kinds", sum, bytes, simulated.text);
                 assert_true(rank < simulated.run.metrics.nranks && rank < 8);
                 first[rank] = seen[rank] ? first[rank] : bytes;
                 seen[rank] = 1;
@@ -244,8 +271,8 @@ static void test_allowances(void **state)
 {
     static const struct { const char *keys; double lost, context; } cases[] = {
         {"fragmentation: 0", 0, 1024 + 544 + 688}, {"fragmentation: 0.3", 0.3, 1024 + 544 + 688},
-        {"enforce: true", 0.075, 1024 + 544 + 688}, {"context: 100 MiB, fragmentation: 0.15", 0.15, 100},
-        {"context: 0 B", 0.075, 0},
+        {"enforce: true", 0.055, 1024 + 544 + 688}, {"context: 100 MiB, fragmentation: 0.15", 0.15, 100},
+        {"context: 0 B", 0.055, 0},
     };
 
     (void)state;
@@ -271,6 +298,8 @@ static void test_buffers(void **state)
         {"data: 8", "gradients: fp32, bucket_copies: true", 4, 0},
         {"data: 8", "fused_gradients: true", 4, 0},        {"data: 4, zero: 1", "fused_gradients: true", 1, 0},
         {"data: 8, zero: 2, bucket: 3 KiB, first_bucket: 1 KiB", "precision: fp32", 0, 3072},
+        {"data: 4, zero: 1, bucket: 3 KiB, first_bucket: 1 KiB", "flat_gradients: true", 0.5, 3072},
+        {"data: 1", "flat_gradients: true, fused_gradients: true", 6, 0},
         {"data: 4, data_parallel: parameter-server", "precision: fp32", 4, 0},
     };
 
@@ -351,7 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zero_paper),  cmocka_unit_test(test_korthikanti),     cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace),       cmocka_unit_test(test_over_time),
+        cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace), cmocka_unit_test(test_logits),       cmocka_unit_test(test_over_time),
         cmocka_unit_test(test_allowances),  cmocka_unit_test(test_buffers),         cmocka_unit_test(test_lora),
         cmocka_unit_test(test_lora_composes), cmocka_unit_test(test_converted),
     };

@@ -20,13 +20,13 @@ static bool fits(const struct published *run, bool bloom, const char *gpu)
     simulate(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d, %s}}\n"
              "cluster: {nodes: %d, gpus_per_node: 8, gpu: %s, inside: {bandwidth: 300 GB/s, latency: 1 us}, "
              "network: {bandwidth: 25 GB/s, latency: 5 us, nics: 8}}\nbatch: {micro: %d, micro_batches: %d}\n"
-             "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d}\n"
+             "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d, bucket: 1 GB}\n"
              "memory: {recompute: %s, enforce: false, %s}\nsimulation: {engine: ideal, collectives: measured}\n",
              run->layers, run->hidden, run->heads, run->sequence, bloom ? 250880 : 50368,
-             bloom ? "dropout: 0.1" : "dropout: 0, positions: 0, bias: false, qkv_bias: false, flash_attention: true",
+             bloom ? "dropout: 0.1, positions: 0, embedding_norm: true" : "dropout: 0, positions: 0, bias: false, qkv_bias: false, flash_attention: true",
              run->tensor * run->pipeline * run->data / 8, gpu, run->micro, 2 * run->pipeline, run->tensor,
              run->pipeline, run->data, bloom ? run->data > 1 : 3, run->recompute,
-             bloom ? "fused_gradients: true" : "precision: mixed-bf16, cross_entropy: fused");
+             bloom ? "fused_gradients: true, flat_gradients: true" : "precision: mixed-bf16, cross_entropy: fused, logits: held");
     fit = simulated.run.metrics.peak_memory <= limit;
     simulated_release(&simulated);
     return fit;

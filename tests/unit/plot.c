@@ -60,6 +60,43 @@ static void data_to_the_byte(void **state)
                         "6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\n");
 }
 
+/* The first, the fullest and the last rank; what changes within a column is its highest, and then its last. */
+static void memory_to_the_byte(void **state)
+{
+    const char *dir = make_run("memory", RESULT("\"four\""), NULL, NULL), *script;
+    const double column = 6.5 / 700;
+
+    (void)state;
+    if (!have_gnuplot())
+        skip();
+    assert_plots("memory", dir, "svg");
+    assert_string_equal(
+        get(plot_file(&arena, "memory", dir, "svg", 2)),
+        arena_printf(&arena, "rank\ttime\tcontext\tparameters\tgathered\tgradients\toptimizer\tbuffers\tfragmentation\t"
+                     "activations\tworkspace\n"
+                     "0\t0\t6\t1\t2\t3\t4\t5\t9\t0\t0\n0\t2\t6\t1\t2\t3\t4\t5\t9\t0\t0\n"
+                     "0\t2\t6\t1\t2\t3\t4\t5\t9\t2\t0\n0\t6.5\t6\t1\t2\t3\t4\t5\t9\t2\t0\n"
+                     "1\t0\t0\t10\t0\t0\t0\t0\t0\t0\t0\n1\t1\t0\t10\t0\t0\t0\t0\t0\t0\t0\n"
+                     "1\t1\t0\t10\t0\t0\t0\t0\t0\t30\t10\n1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t10\n"
+                     "1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t5\n1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t30\t5\n"
+                     "1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t0\t0\n1\t6.5\t0\t10\t0\t0\t0\t0\t0\t0\t0\n"
+                     "3\t0\t0\t7\t0\t0\t0\t0\t0\t0\t0\n3\t6.5\t0\t7\t0\t0\t0\t0\t0\t0\t0\n",
+                     3.5 + column, 3.5 + column));
+    script = get(plot_file(&arena, "memory", dir, "svg", 1));
+    assert_non_null(strstr(script, "'rank 0: at most 32 B' 'rank 1: at most 50 B' 'rank 3: at most 7 B'"));
+    assert_non_null(strstr(script, "peak_times = \"2 1 0\""));
+    assert_non_null(strstr(script, "the first, the last and the fullest of 4 ranks"));
+    assert_null(strstr(script, "limit ="));
+    dir = make_run("limited", "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5, "
+                   "\"memory_limit_bytes\": 2048, \"scenario\": {\"name\": \"x\"}}", NULL, NULL);
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\t1024\t1024\t0\t0\t0\t0\t0\t0\t0\t0\n");
+    assert_plots("memory", dir, "svg");
+    script = get(plot_file(&arena, "memory", dir, "svg", 1));
+    assert_non_null(strstr(script, "limit = 2048\n"));
+    assert_non_null(strstr(script, "note = \"a GPU has 2 KiB\""));
+    assert_non_null(strstr(script, "headings = \"'rank 0: at most 1 KiB'\""));
+}
+
 static void same_run_same_bytes(void **state)
 {
     const char *dir = make_run("same", RESULT("\"two\""), SPANS, WINDOWS), *first;
@@ -264,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_span_has_a_colour), cmocka_unit_test(data_to_the_byte),
+        cmocka_unit_test(memory_to_the_byte),
         cmocka_unit_test(same_run_same_bytes), cmocka_unit_test(scripts_run_from_anywhere),
         cmocka_unit_test(merging_conserves_time), cmocka_unit_test(averaging_conserves_time),
         cmocka_unit_test(many_ranks_are_not_cut_in_silence),

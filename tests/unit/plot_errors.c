@@ -50,9 +50,28 @@ static const struct { const char *kind, *result, *spans, *windows, *expected; } 
      "utilization.tsv:4:1: error: the window starts"},
 };
 
+#define ROW "0\t0\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n"
+static const struct { const char *text, *expected; } bad_memory[] = {
+    {"", "memory.tsv: error: the file is empty"},
+    {MEMORY_HEADER, "memory.tsv: error: no rows"},
+    {"rank\tt\tbytes\n", "memory.tsv:1:1: error: no column 'context' in the header"},
+    {MEMORY_HEADER ROW "0\t-1\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:3:3: error: a time before 0"},
+    {MEMORY_HEADER "0\t0\t9\t12\t-3\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:10: error: -3 bytes: less than none"},
+    {MEMORY_HEADER "0\t0\t99\t9\t0\t0\t0\t0\t0\t0\t0\t0\n",
+     "memory.tsv:2:1: error: the kinds add up to 9 bytes, not to 99"},
+    {MEMORY_HEADER "x\t0\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:1: error: 'x' is not a whole number"},
+};
+
 static void bad_files_are_named(void **state)
 {
     (void)state;
+    for (size_t i = 0; i < COUNT(bad_memory); i++) {
+        const char *dir = make_run("bad", RUN, NULL, NULL);
+
+        put(arena_printf(&arena, "%s/memory.tsv", dir), bad_memory[i].text);
+        assert_fails("memory", dir, NULL, EXIT_INPUT, bad_memory[i].expected);
+    }
+    assert_null(get(arena_printf(&arena, "%s/bad/plots/memory.tsv", root)));
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_fails(bad[i].kind, make_run("bad", bad[i].result, bad[i].spans, bad[i].windows), NULL, EXIT_INPUT,
                      bad[i].expected);
@@ -88,19 +107,22 @@ static void damaged_files(void **state)
     (void)state;
     setenv("PATH", "/nonexistent", 1);
     for (int round = 0; round < 600; round++) {
-        char *texts[] = {arena_strdup(&arena, SPANS), arena_strdup(&arena, WINDOWS), arena_strdup(&arena, RUN)};
-        char *text = texts[round % 3];
+        static const char *const kinds[] = {"gantt", "utilization", "gantt", "memory"};
+        char *texts[] = {arena_strdup(&arena, SPANS), arena_strdup(&arena, WINDOWS), arena_strdup(&arena, RUN),
+                         arena_strdup(&arena, MEMORY)};
+        char *text = texts[round % 4];
         const char *dir;
         struct error err = {0};
 
-        for (int i = 0; i < 1 + round % 4; i++) {
+        for (int i = 0; i < 1 + round % 5; i++) {
             random = random * 1664525u + 1013904223u;
             text[(random >> 8) % strlen(text)] = palette[(random >> 4) % (sizeof palette - 1)];
         }
         if (round % 7 == 0)
             text[(random >> 8) % strlen(text)] = '\0';
         dir = make_run("damaged", texts[2], texts[0], texts[1]);
-        assert_int_equal(plot(round % 3 == 1 ? "utilization" : "gantt", dir, NULL, &err), -1);
+        put(arena_printf(&arena, "%s/memory.tsv", dir), texts[3]);
+        assert_int_equal(plot(kinds[round % 4], dir, NULL, &err), -1);
         assert_true(err.count > 0);
         error_release(&err);
     }

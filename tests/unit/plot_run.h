@@ -25,6 +25,18 @@
     "communication\tidle\n" \
     "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0.25\n" \
     "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0.25\n"
+#define MEMORY_HEADER "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\tworkspace\t" \
+    "buffers\tcontext\tfragmentation\n"
+#define MEMORY MEMORY_HEADER \
+    "0\t0\t30\t1\t2\t3\t4\t0\t0\t5\t6\t9\n" \
+    "1\t0\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "2\t0\t8\t8\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "3\t0\t7\t7\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "1\t1\t50\t10\t0\t0\t0\t30\t10\t0\t0\t0\n" \
+    "0\t2\t32\t1\t2\t3\t4\t2\t0\t5\t6\t9\n" \
+    "1\t3.5\t40\t10\t0\t0\t0\t30\t0\t0\t0\t0\n" \
+    "1\t3.5001\t45\t10\t0\t0\t0\t30\t5\t0\t0\t0\n" \
+    "1\t3.5002\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
 #define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \
     "\"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " name "}}\n"
 
@@ -62,11 +74,12 @@ static inline char *get(const char *path)
     return get_sized(path, &size);
 }
 
-/* The folder of a run; a text that is NULL is a file that is missing. */
+/* The folder of a run, with a good memory.tsv; a text that is NULL is a file that is missing. */
 static inline const char *make_run(const char *name, const char *result, const char *spans, const char *windows)
 {
     const char *dir = arena_printf(&arena, "%s/%s", root, name);
-    const char *const files[][2] = {{"result.json", result}, {"spans.tsv", spans}, {"utilization.tsv", windows}};
+    const char *const files[][2] = {{"result.json", result}, {"spans.tsv", spans}, {"utilization.tsv", windows},
+                                    {"memory.tsv", MEMORY}};
 
     mkdir(dir, 0777);
     for (size_t i = 0; i < COUNT(files); i++) {

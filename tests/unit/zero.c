@@ -80,6 +80,31 @@ static void test_memory(void **state)
         }
 }
 
+/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients. Without blocks that are
+ * told apart two neighbouring layers. */
+static void test_whole(void **state)
+{
+    const double h = 64, outside = 1000 * h + 32 * h + 2 * h, block = 12 * h * h + 13 * h;
+    struct simulated simulated;
+    struct memory memory;
+
+    (void)state;
+    simulate(&simulated, "model: {transformer: {layers: 3, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 2, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+             "batch: {micro: 1, micro_batches: 1}\nstrategy: {zero: 3}\nsimulation: {engine: ideal}\n");
+    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 2 * block), simulated.text);
+    expect_near("gradients", memory.bytes[MEMORY_BUFFERS], 2 * (outside + 2 * block), simulated.text);
+    simulated_release(&simulated);
+
+    simulate(&simulated, "model: {layers: [{forward: 1 ms, parameters: 5 k}, {forward: 1 ms, parameters: 2 k}, "
+             "{forward: 1 ms, parameters: 4 k}]}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+             "batch: {micro_batches: 1}\nstrategy: {zero: 3}\nsimulation: {engine: ideal}\n");
+    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * 7e3, simulated.text);
+    simulated_release(&simulated);
+}
+
 /* What the paper prints for 7.5 billion parameters on 64 GPUs: 120, 31.4, 16.6 and 1.9 GB (figure 1). */
 static void test_published_memory(void **state)
 {
@@ -275,7 +300,7 @@ int main(void)
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
         cmocka_unit_test(test_parameter_server),
-        cmocka_unit_test(test_no_bubble),
+        cmocka_unit_test(test_no_bubble),      cmocka_unit_test(test_whole),
     };
 
     return cmocka_run_group_tests_name("zero", tests, NULL, NULL);

@@ -1,0 +1,307 @@
+/* The memory chart: what a few ranks hold, kind by kind, stacked, over time. */
+#include "chart.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tsv.h"
+
+enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
+enum { PANELS = 3, PANEL = 190, BETWEEN = 26 };      /* ranks drawn; pixels */
+
+/* The kinds as they are stacked: what stays from the beginning to the end below what comes and goes. */
+enum { KINDS = 9 };
+static const char *const kind_names[] = {
+    "context", "parameters", "gathered", "gradients", "optimizer", "buffers", "fragmentation", "activations",
+    "workspace", NULL,
+};
+static const struct colour kind_colours[] = {
+    {"0x666666", "0xffffff"}, {"0x0072b2", "0xffffff"}, {"0xa6d4fa", "0x000000"}, {"0xe69f00", "0x000000"},
+    {"0x225522", "0xffffff"}, {"0xb39ddb", "0x000000"}, {"0xbfbfbf", "0x000000"}, {"0x44bb99", "0x000000"},
+    {"0x4b0082", "0xffffff"},
+};
+_Static_assert(COUNT(kind_names) == KINDS + 1 && COUNT(kind_colours) == KINDS, "a name and a colour for every kind");
+static const struct palette palette = {kind_names, kind_colours, KINDS};
+
+/* rank, t, bytes, a column a kind. */
+enum { RANK, TIME, BYTES, FIRST, WANTED = FIRST + KINDS };
+struct level { double at, total, bytes[KINDS]; };
+struct levels { struct level *items; size_t count, capacity; };
+struct panel {
+    int rank;
+    struct levels levels;
+    struct level peak;
+};
+struct memory_chart {
+    struct panel panels[PANELS];
+    int npanels, ranks;
+    double end, most;
+};
+
+/* Sums of many numbers that are printed rounded. */
+static double slack(double total)
+{
+    return 1 + 1e-6 * fabs(total);
+}
+
+static int read_level(const struct tsv *tsv, int *rank, struct level *level, struct error *err)
+{
+    double sum = 0;
+
+    if (tsv_integer(tsv, RANK, 0, INT_MAX - 1, rank, err) || tsv_number(tsv, TIME, &level->at, err) ||
+        tsv_number(tsv, BYTES, &level->total, err))
+        return -1;
+    if (level->at < 0)
+        return error_add(err, EXIT_INPUT, tsv_loc(tsv, TIME), "a time before 0");
+    for (int k = 0; k < KINDS; k++) {
+        if (tsv_number(tsv, FIRST + k, &level->bytes[k], err))
+            return -1;
+        if (level->bytes[k] < -slack(level->total))
+            return error_add(err, EXIT_INPUT, tsv_loc(tsv, FIRST + k), "%.40s bytes: less than none",
+                             tsv_text(tsv, FIRST + k));
+        level->bytes[k] = fmax(level->bytes[k], 0);
+        sum += level->bytes[k];
+    }
+    if (fabs(sum - level->total) > KINDS * slack(level->total))
+        return error_add(err, EXIT_INPUT, tsv->loc, "the kinds add up to %.12g bytes, not to %.40s", sum,
+                         tsv_text(tsv, BYTES));
+    return 0;
+}
+
+/* Reads all rows: finds out which ranks to draw (collect: false), or what they hold. */
+static int read_levels(struct memory_chart *memory, const struct chart *chart, bool collect)
+{
+    const char *columns[WANTED + 1] = {"rank", "t", "bytes"};
+    int before = chart->err->count + chart->err->dropped, peak_rank = 0, failed;
+    double peak = -1;
+    struct tsv tsv = {0};
+
+    for (int k = 0; k < KINDS; k++)
+        columns[FIRST + k] = kind_names[k];
+    failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/memory.tsv", chart->dir), columns, chart->err);
+    while (!failed && tsv_next(&tsv, chart->err)) {
+        struct level level;
+        int rank;
+
+        if (read_level(&tsv, &rank, &level, chart->err))
+            continue;
+        memory->ranks = rank >= memory->ranks ? rank + 1 : memory->ranks;
+        memory->end = fmax(memory->end, level.at);
+        if (level.total > peak * (1 + 1e-12)) {
+            peak = level.total;
+            peak_rank = rank;
+        }
+        for (int p = 0; collect && p < memory->npanels; p++)
+            if (memory->panels[p].rank == rank)
+                *GROW(&memory->panels[p].levels) = level;
+    }
+    failed |= chart->err->count + chart->err->dropped > before;
+    if (!failed && peak < 0)
+        failed = error_add(chart->err, EXIT_INPUT, tsv.loc, "no rows: nothing to draw");
+    tsv_release(&tsv);
+    if (failed || collect)
+        return failed ? -1 : 0;
+    const int ranks[PANELS] = {0, peak_rank, memory->ranks - 1};
+    for (int i = 0; i < PANELS; i++)
+        if (!memory->npanels || ranks[i] > memory->panels[memory->npanels - 1].rank)
+            memory->panels[memory->npanels++].rank = ranks[i];
+    return 0;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct level *a = left, *b = right;
+
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Levels that begin within one column become the highest of them, for that column, and the last of them after it. */
+static void gather(struct panel *panel, double column)
+{
+    const struct levels *all = &panel->levels;
+    struct levels kept = {0};
+
+    for (size_t i = 0, next; i < all->count; i = next) {
+        struct level most = all->items[i], last;
+
+        for (next = i + 1; next < all->count && all->items[next].at < all->items[i].at + column; next++)
+            if (all->items[next].total >= most.total)
+                most = all->items[next];
+        last = all->items[next - 1];
+        if (most.total > panel->peak.total || !i)
+            panel->peak = most;
+        most.at = all->items[i].at;
+        *GROW(&kept) = most;
+        if (last.total < most.total) {
+            last.at = all->items[i].at + column;
+            *GROW(&kept) = last;
+        }
+    }
+    free(panel->levels.items);
+    panel->levels = kept;
+}
+
+/* The outline of the areas: two points a level, so that they join as steps. */
+static void write_data(const struct chart *chart, const struct memory_chart *memory)
+{
+    fputs("rank\ttime", chart->data);
+    for (int k = 0; k < KINDS; k++)
+        fprintf(chart->data, "\t%s", kind_names[k]);
+    fputs("\n", chart->data);
+    for (int p = 0; p < memory->npanels; p++) {
+        const struct levels *levels = &memory->panels[p].levels;
+
+        for (size_t i = 0; i < levels->count; i++)
+            for (int point = 0; point < 2; point++) {
+                const struct level *level = &levels->items[i];
+                double end = i + 1 < levels->count ? level[1].at : fmax(memory->end, level->at);
+
+                fprintf(chart->data, "%d\t%.15g", memory->panels[p].rank, point ? end : level->at);
+                for (int k = 0; k < KINDS; k++)
+                    fprintf(chart->data, "\t%.12g", level->bytes[k]);
+                fputs("\n", chart->data);
+            }
+    }
+}
+
+static const struct byte_unit { const char *name; double bytes; } *byte_unit_for(double bytes)
+{
+    static const struct byte_unit units[] = {{"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10},
+                                             {"B", 1}};
+    size_t i = 0;
+
+    while (i + 1 < COUNT(units) && bytes < units[i].bytes)
+        i++;
+    return &units[i];
+}
+
+static const char *bytes_text(struct arena *arena, double bytes)
+{
+    const struct byte_unit *unit = byte_unit_for(bytes);
+
+    return arena_printf(arena, "%.4g %s", bytes / unit->bytes, unit->name);
+}
+
+static const char *note_of(const struct chart *chart, const struct memory_chart *memory)
+{
+    const char *text = "";
+
+    if (!isnan(chart->headline.memory))
+        text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->headline.memory));
+    if (memory->npanels < memory->ranks)
+        text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %d ranks", text, *text ? "; " : "",
+                            memory->ranks);
+    return *text ? text : NULL;
+}
+
+/* One plot, of panel p. */
+static void write_panel(const struct layout *layout, bool limited, FILE *out)
+{
+    fputs("    set tmargin at screen 1 - (top + p*(panel + between))/(1.0*height)\n"
+          "    set bmargin at screen 1 - (top + p*(panel + between) + panel)/(1.0*height)\n"
+          "    set label 4 word(headings, p + 1) at screen 1.0*left/width, \\\n"
+          "        1 - (top + p*(panel + between) - 9.0)/height left\n"
+          "    set object 2 circle at first unit*word(peak_times, p + 1), first word(peaks, p + 1)/scale \\\n"
+          "        size screen 0.004 front fillstyle solid 1 border rgb \"white\" fillcolor rgb \"black\"\n"
+          "    rank = 0 + word(ranks, p + 1)\n"
+          "    plot \\\n", out);
+    for (int k = KINDS - 1; k >= 0; k--)
+        if (layout->shown[k])
+            fprintf(out, "        data using ($1 == rank ? unit*$2 : NaN):((sum [i = 3:%d] column(i))/scale) \\\n"
+                         "            with filledcurves y1=0 fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, "
+                         "\\\n", k + 3, k);
+    for (int k = 0; k < KINDS; k++)
+        if (layout->shown[k])
+            fprintf(out, "        NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d "
+                         "title p ? \"\" : \"%s\", \\\n", k, kind_names[k]);
+    if (limited)
+        fputs("        limit/scale with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" \\\n"
+              "            title p ? \"\" : \"a GPU's memory\"\n", out);
+    else
+        fputs("        NaN notitle\n", out);
+    fputs("    unset label 1; unset label 2; unset label 3      # said once\n", out);
+}
+
+static void write_lists(const struct chart *chart, const struct memory_chart *memory, FILE *out)
+{
+    fputs("\n# Of each panel: the rank, its heading, when it holds most and how much (bytes).\nranks = \"", out);
+    for (int p = 0; p < memory->npanels; p++)
+        fprintf(out, "%s%d", p ? " " : "", memory->panels[p].rank);
+    fputs("\"\nheadings = \"", out);
+    for (int p = 0; p < memory->npanels; p++)
+        fprintf(out, "%s'rank %d: at most %s'", p ? " " : "", memory->panels[p].rank,
+                bytes_text(chart->arena, memory->panels[p].peak.total));
+    fputs("\"\npeak_times = \"", out);
+    for (int p = 0; p < memory->npanels; p++)
+        fprintf(out, "%s%.15g", p ? " " : "", memory->panels[p].peak.at);
+    fputs("\"\npeaks = \"", out);
+    for (int p = 0; p < memory->npanels; p++)
+        fprintf(out, "%s%.15g", p ? " " : "", memory->panels[p].peak.total);
+    fputs("\"\n", out);
+}
+
+static void write_script(const struct chart *chart, const struct memory_chart *memory)
+{
+    const double limit = chart->headline.memory, far = 4;    /* a limit that much above the peak would flatten all */
+    double end = memory->end, most = memory->most;
+    bool limited = limit <= far * most;
+    const struct time_unit *unit = time_unit_for(end);
+    struct layout layout = {
+        .palette = &palette, .width = 840, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .note = note_of(chart, memory),
+    };
+    const struct byte_unit *scale;
+    FILE *out = chart->script;
+
+    most = fmax(1, limited ? fmax(most, limit) : most);
+    scale = byte_unit_for(most);
+    for (int p = 0; p < memory->npanels; p++)
+        for (size_t i = 0; i < memory->panels[p].levels.count; i++)
+            for (int k = 0; k < KINDS; k++)
+                layout.shown[k] |= memory->panels[p].levels.items[i].bytes[k] > 0;
+    layout.top = layout_top(&layout) + BETWEEN - 8;
+    layout.height = layout.top + memory->npanels * (PANEL + BETWEEN) - BETWEEN + layout.bottom;
+    script_begin(chart, &layout);
+    fprintf(out, "\npanel = %d\nbetween = %d\nend = %.15g\nunit = %g\nscale = %.15g\n", PANEL, BETWEEN, end,
+            unit->per_second, scale->bytes);
+    if (limited)
+        fprintf(out, "limit = %.15g\n", limit);
+    write_lists(chart, memory, out);
+    fprintf(out, "set xrange [0:end*unit]\nset yrange [0:%.6g]\nset ylabel \"%s\" offset 0.8,0\n",
+            1.06 * most / scale->bytes, scale->name);
+    fprintf(out, "set key at screen middle, 1 - (top - %d.0)/height\n", BETWEEN - 4);
+    fputs("set object 1 rectangle from graph 0,0 to graph 1,1 behind \\\n"
+          "    fillstyle solid 1 noborder fillcolor rgb idle_colour\n"
+          "\n# columns: 1 rank; 2 time; 3 and on: bytes of each kind, in the order of their colours.\n"
+          "# Areas are drawn from 0 to the sum so far, the highest first; the dot is where the rank holds most.\n"
+          "set multiplot\nset format x \"\"\n", out);
+    fprintf(out, "do for [p = 0:%d] {\n    if (p == %d) {\n        set format x \"%%g\"\n"
+                 "        set xlabel \"time (%s)\" offset 0,0.3\n    }\n", memory->npanels - 1, memory->npanels - 1,
+            unit->label);
+    write_panel(&layout, limited, out);
+    fputs("}\nunset multiplot\n", out);
+    script_end(chart);
+}
+
+int memory_draw(struct chart *chart)
+{
+    struct memory_chart memory = {.end = chart->headline.iteration};
+    int failed = read_levels(&memory, chart, false) || read_levels(&memory, chart, true) || chart_open(chart);
+
+    for (int p = 0; !failed && p < memory.npanels; p++) {
+        struct panel *panel = &memory.panels[p];
+
+        qsort(panel->levels.items, panel->levels.count, sizeof *panel->levels.items, by_time);
+        gather(panel, memory.end / COLUMNS);
+        memory.most = fmax(memory.most, panel->peak.total);
+    }
+    if (!failed) {
+        write_data(chart, &memory);
+        write_script(chart, &memory);
+    }
+    for (int p = 0; p < PANELS; p++)
+        free(memory.panels[p].levels.items);
+    return failed ? -1 : 0;
+}
