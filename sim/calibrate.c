@@ -8,8 +8,10 @@ enum { HELD_OUT = 5 };                   /* one shape in so many */
 
 const char *sample_group_name(const struct sample_group *group)
 {
+    static const char *const matmul[] = {"matmul", "matmul, single", "matmul, batched"};
+
     if (group->kind == SAMPLE_MATMUL)
-        return "matmul";
+        return matmul[group->which];
     return group->kind == SAMPLE_ATTENTION ? attention_direction_names[group->which] : memory_class_names[group->which];
 }
 
@@ -70,6 +72,9 @@ static void make_groups(struct calibration *calibration, const struct samples *s
             continue;
         }
         put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample->dtype), sample);
+        if (sample->kind == SAMPLE_MATMUL)
+            put_sample(find_group(&calibration->groups, SAMPLE_MATMUL, sample->batch > 1 ? BATCHES_MANY : BATCHES_ONE,
+                                  sample->dtype), sample);
         if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
             put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample->dtype), sample);
     }
@@ -103,6 +108,80 @@ static void measure_error(struct sample_group *group, int sms)
         group->error.max = round(1e4 * errors[n - 1]) / 1e4;
     }
     free(errors);
+}
+
+/* ---- single and batched products ---- */
+
+static double fitted_error(const struct sample_group *by, const struct sample_group *of, int sms)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < of->fit.count; i++)
+        sum += error_of(by, sms, of->fit.items[i]);
+    return sum / (double)of->fit.count;
+}
+
+/* Two records where one serves single or batched products worse by a hundredth; where either are too few, one. */
+static bool needs_two(const struct sample_group *any, const struct sample_group *one, const struct sample_group *many,
+                      int sms)
+{
+    const double worse = 0.01;
+
+    return !one->left_out && !many->left_out &&
+           (any->left_out || fitted_error(any, one, sms) > fitted_error(one, one, sms) + worse ||
+            fitted_error(any, many, sms) > fitted_error(many, many, sms) + worse);
+}
+
+static void drop_group(struct sample_groups *groups, struct sample_group *group)
+{
+    size_t after = groups->count - (size_t)(group - groups->items) - 1;
+
+    free(group->fit.items);
+    free(group->held_out.items);
+    memmove(group, group + 1, after * sizeof *group);
+    groups->count--;
+}
+
+struct by_batches { struct sample_group *of[BATCHES_MANY + 1]; };          /* of a format; NULL: no samples */
+
+static struct by_batches find_batches(struct sample_groups *groups, int dtype)
+{
+    struct by_batches found = {{NULL}};
+
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->items[i].kind == SAMPLE_MATMUL && (int)groups->items[i].dtype == dtype)
+            found.of[groups->items[i].which] = &groups->items[i];
+    return found;
+}
+
+/* Later ones first: the groups are sorted, and those behind a dropped one move. */
+static void keep_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
+{
+    for (int batches = BATCHES_MANY; batches >= BATCHES_ANY; batches--)
+        if (found->of[batches] && (batches == BATCHES_ANY) == two)
+            drop_group(groups, found->of[batches]);
+}
+
+/* Before the fit: where all samples are single, or all batched, there is nothing to tell apart. */
+static void merge_batches(struct sample_groups *groups)
+{
+    for (int dtype = 0; dtype_names[dtype]; dtype++) {
+        struct by_batches found = find_batches(groups, dtype);
+
+        if (!found.of[BATCHES_ONE] || !found.of[BATCHES_MANY])
+            keep_batches(groups, &found, false);
+    }
+}
+
+static void choose_batches(struct sample_groups *groups, int sms)
+{
+    for (int dtype = 0; dtype_names[dtype]; dtype++) {
+        struct by_batches found = find_batches(groups, dtype);
+        struct sample_group *one = found.of[BATCHES_ONE], *many = found.of[BATCHES_MANY];
+
+        if (one)
+            keep_batches(groups, &found, needs_two(found.of[BATCHES_ANY], one, many, sms));
+    }
 }
 
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
@@ -148,7 +227,8 @@ static struct list dtypes_of(struct arena *arena, const struct calibration *cali
     for (size_t i = 0; i < calibration->groups.count; i++) {
         const struct sample_group *other = &calibration->groups.items[i];
 
-        if (other->kind == group->kind && other->which == group->which && (int)other->dtype == twin && !other->left_out)
+        if (other->kind == group->kind && (group->kind == SAMPLE_MATMUL || other->which == group->which) &&
+            (int)other->dtype == twin && !other->left_out)
             twin = -1;
     }
     return int_list(arena, both, twin < 0 ? 1 : 2);
@@ -250,6 +330,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
     make_groups(calibration, samples);
     if (groups->count)
         qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
+    merge_batches(groups);
     for (size_t i = 0; i < groups->count; i++) {
         groups->items[i].left_out = !fit_group(&groups->items[i], samples->sms);
         if (groups->items[i].left_out)
@@ -257,6 +338,7 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
         measure_error(&groups->items[i], samples->sms);
         fitted++;
     }
+    choose_batches(groups, samples->sms);
     if (!fitted)
         return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
                          "of products or attention, or 5 sizes of a kernel bound by memory");

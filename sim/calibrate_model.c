@@ -8,7 +8,7 @@
 #include "fit.h"
 
 enum { FITTED_MAX = 4000 };              /* of more samples, evenly spaced ones are fitted: more tell nothing new */
-enum { MATMUL_PARAMETERS = 7 };          /* before the factors of layouts */
+enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */
 
 struct context {
     const struct sample_group *group;
@@ -83,7 +83,8 @@ static union fitted fitted_of(const struct context *context, const double *value
     if (context->group->kind == SAMPLE_MATMUL) {
         fitted.matmul = (struct matmul_fit){
             .rate = values[0], .intensity = values[1], .fill = values[2], .quantization = values[3],
-            .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6], .layout = {1, 1, 1},
+            .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6],
+            .drain = values[7], .layout = {1, 1, 1},
             .unaligned = 1,
         };
         values += MATMUL_PARAMETERS;
@@ -148,6 +149,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     double most = 1.25 * bandwidth, least = 2 * half;
     const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
         {rate, 1.25 * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least},
+        {0.5, 1},
     };
     const struct fit_parameter attention[] = {
         {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},

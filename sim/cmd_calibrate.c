@@ -170,6 +170,7 @@ const struct command cmd_calibrate = {
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
     .options =
         "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
+        "                      (batched products apart from single ones, where one record does not serve both)\n"
         "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
         "  --plot FILE         draw predicted against measured times of the shapes held out (.png, .svg or .pdf)\n"
         "\nSamples are CSV files (calibration/README.md):\n"

@@ -26,7 +26,8 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     double intensity = a * b / (a + b);
     double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
     double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
-    double tile = fit->fill + 2 * a * b * ceil(product->k / split) / rate;
+    double step = 64 / product->value, depth = step * ceil(product->k / split / step);
+    double tile = fit->fill + 2 * a * b * depth / rate;
     /* fp32 sums are written, and a second kernel reads them again */
     double bytes = 8 * product->batch * product->m * product->n * split;
     double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
@@ -46,18 +47,27 @@ bool product_aligned(const struct product *product)
     return aligned(contiguous, product->value) && aligned(product->n, product->value);
 }
 
+/* (a^p + b^p)^(1/p); powers of the ratio, since those of microseconds vanish. */
+static double overlapped(double a, double b, double p)
+{
+    double more = fmax(a, b), less = fmin(a, b);
+
+    return more > 0 ? more * pow(1 + pow(less / more, p), 1 / p) : 0;
+}
+
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
                                       {64, 64}, {32, 256}, {256, 32}, {32, 128}, {128, 32}, {32, 64}, {64, 32}};
     double best = INFINITY, m = product->m, n = product->n, k = product->k;
-    double traffic = product->batch * product->value * (m * k + k * n + m * n) / fit->bandwidth;
+    double results = product->batch * product->value * m * n / fit->bandwidth;
+    double traffic = product->batch * product->value * (m * k + k * n) / fit->bandwidth + (1 - fit->drain) * results;
 
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
     best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned);
-    return fit->overhead + pow(pow(best, fit->overlap) + pow(traffic, fit->overlap), 1 / fit->overlap);
+    return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
 }
 
 static bool is_causal(enum attention_direction direction)

@@ -8,13 +8,17 @@
  * other. A tile of a x b over depth k takes
  *     fill + 2 a b k / (rate / SMs * (1 + intensity / I) / (1 + intensity / i)),    i = a b / (a + b),
  * where i is the tile's arithmetic intensity (FLOPs per value loaded on chip), I that of the largest tile (256 x 128),
- * which alone reaches the rate: smaller ones are bound by their loads.
+ * which alone reaches the rate: smaller ones are bound by their loads. k goes in steps of 64 bytes of a row, the depth
+ * that a tile has on chip at a time (CUTLASS's threadblock shapes are 32 deep for halves, 16 for single precision).
  * Tiles come in waves of one an SM; w waves take ceil(w) tile times where `quantization` is 1, and w where it is 0 (an
  * idle SM's power and bandwidth serve the others), but at least one. Where there are few tiles, k is split over several
  * of them; their sums go through the cache, and a second kernel (another overhead) adds them up. The library takes the
  * fastest of its tiles and splits.
  * Traffic takes bytes / bandwidth, and overlaps with the tiles: total = overhead + (tiles^p + traffic^p)^(1/p), p =
- * overlap. `layout` multiplies the time of the tiles by the operands' layout, `unaligned` where rows of the operands or
+ * overlap. Operands are loaded ahead of the products that need them; a result can be written only when its tile is
+ * done, and a large tile leaves its SM no room for another one: `drain` is the share of the results' traffic that is
+ * added instead of overlapped. It is what makes scores, 2 m n bytes for 2 m n k FLOPs, slow where heads are small.
+ * `layout` multiplies the time of the tiles by the operands' layout, `unaligned` where rows of the operands or
  * of the result are no multiples of 16 bytes, the widest load: narrower ones take more instructions, and the kernels
  * for them are older (cuBLAS names them align1 to align4).
  * Tile and wave quantization, alignment: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
@@ -25,6 +29,7 @@ struct matmul_fit {
     double quantization;                 /* 0 .. 1 */
     double bandwidth;                    /* B/s of operands and results */
     double overlap;                      /* p >= 1 */
+    double drain;                        /* 0 .. 1: the results' traffic that nothing hides */
     double overhead;                     /* s a kernel */
     double layout[LAYOUT_COUNT];         /* factors */
     double unaligned;                    /* a factor */

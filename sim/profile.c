@@ -62,6 +62,8 @@ static const struct field matmul_record_fields[] = {
     BANDWIDTH,
     {.key = "overlap", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .required = true,
      MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: one after the other"},
+    {.key = "drain", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0", MEMBER(fit.drain),
+     .brief = "share of the results' traffic that nothing hides: a tile is written when its products are done"},
     OVERHEAD,
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
@@ -154,36 +156,52 @@ static bool inside(const struct covered_range *range, double value)
 
 static const struct kernel_seconds unknown = {NAN, true};
 
+/* How far, as a factor, a number of products at once is from those that a record covers. */
+static double batch_distance(const struct matmul_record *record, double batch)
+{
+    return fmax(1, fmax(record->batch.from / batch, batch / record->batch.to));
+}
+
+/* The record for a format; of several, that of the nearest batch: single products and those of attention's heads, for
+ * which libraries have other kernels, may have a record each. */
+static const struct matmul_record *find_matmul(const struct profile *profile, enum dtype dtype, double batch)
+{
+    const struct matmul_record *records = profile->matmul.items, *best = NULL;
+
+    for (size_t i = 0; i < profile->matmul.count; i++)
+        if (listed(&records[i].dtypes, (int)dtype) &&
+            (!best || batch_distance(&records[i], batch) < batch_distance(best, batch)))
+            best = &records[i];
+    return best;
+}
+
 /* A product of which only FLOPs are known is taken for one of large even sides: its own are not covered by any. */
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)
 {
-    const struct matmul_record *records = profile->matmul.items;
     struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
                               dtype_bytes(kernel->dtype)};
-    bool shaped = kernel->m > 0;
+    const struct matmul_record *record;
+    bool shaped = kernel->m > 0, covered;
+    double seconds;
 
     if (!shaped) {
         product.m = product.n = product.k = cbrt(kernel->flop / 2);
         product.batch = 1;
     }
-    for (size_t i = 0; i < profile->matmul.count; i++) {
-        const struct matmul_record *record = &records[i];
-        bool covered = shaped && listed(&record->layouts, (int)kernel->layout) &&
-                       inside(&record->batch, product.batch) && inside(&record->m, product.m) &&
-                       inside(&record->n, product.n) && inside(&record->k, product.k);
-
-        double seconds = matmul_seconds(&record->fit, profile->sms, &product);
-
-        if (!shaped)
-            seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
-        if (listed(&record->dtypes, (int)kernel->dtype))
-            return (struct kernel_seconds){seconds, !covered};
-    }
-    return unknown;
+    record = find_matmul(profile, kernel->dtype, product.batch);
+    if (!record)
+        return unknown;
+    covered = shaped && listed(&record->layouts, (int)kernel->layout) && inside(&record->batch, product.batch) &&
+              inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
+    seconds = matmul_seconds(&record->fit, profile->sms, &product);
+    if (!shaped)
+        seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
+    return (struct kernel_seconds){seconds, !covered};
 }
 
 /* Without a record, the products of all heads: forward scores and values, backward these and their gradients; of as
- * many keys as are visited. */
+ * many keys as are visited, and as one product of all rows, since what makes batched ones slow, writing the scores, a
+ * fused kernel does not do. */
 static struct kernel_seconds attention_products(const struct profile *profile, const struct kernel *kernel)
 {
     struct kernel product = *kernel;
@@ -192,6 +210,8 @@ static struct kernel_seconds attention_products(const struct profile *profile, c
     product.layout = LAYOUT_NT;
     product.k = kernel->k * (kernel->phase == PHASE_FORWARD ? 2 : 5);
     product.n = kernel->flop / (2 * kernel->batch * kernel->m * product.k);
+    product.m *= kernel->batch;
+    product.batch = 1;
     return (struct kernel_seconds){matmul(profile, &product).seconds, true};
 }
 

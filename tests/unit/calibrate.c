@@ -152,6 +152,62 @@ static void a_shape_is_held_out_or_not(void **state)
     arena_release(&arena);
 }
 
+/* As many single products and batched ones; `many` is the truth of these. */
+static void add_batched(struct samples *samples, const struct matmul_fit *many)
+{
+    uint64_t seed = 3;
+
+    add_matmuls(samples, 300, 0);
+    for (int i = 0; i < 300; i++) {
+        struct product product = {random_side(&seed, 8, 64) - (i % 3 ? 0 : 6), random_side(&seed, 128, 2048),
+                                  random_side(&seed, 64, 2048), random_side(&seed, 64, 2048) - (i % 5 ? 0 : 2),
+                                  LAYOUT_NN, 2};
+
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = LAYOUT_NN, .batch = product.batch, .m = product.m,
+            .n = product.n, .k = product.k, .seconds = matmul_seconds(many, SMS, &product),
+        };
+    }
+}
+
+/* Batched products that the parameters of single ones predict share their record; others get one of their own, and a
+ * kernel is timed by that of its batch, or of the nearest. */
+static void single_and_batched(void **state)
+{
+    (void)state;
+    for (int differ = 0; differ <= 1; differ++) {
+        struct arena arena = {0};
+        struct samples samples = {.arena = &arena};
+        struct calibration calibration;
+        struct matmul_fit many = truth;
+
+        many.rate *= differ ? 0.6 : 1;
+        add_batched(&samples, &many);
+        start(&arena, &samples, &calibration);
+        const struct matmul_record *records = calibration.profile.matmul.items;
+        assert_int_equal(calibration.profile.matmul.count, 1 + differ);
+        assert_int_equal(calibration.groups.count, 1 + differ);
+        if (differ) {
+            assert_true(records[0].batch.from == 1 && records[0].batch.to == 1);
+            assert_true(records[1].batch.from == 2 && records[1].batch.to == 64);
+            assert_near("single", records[0].fit.rate, truth.rate, 0.02);
+            assert_near("batched", records[1].fit.rate, many.rate / 1.06, 0.02);
+        }
+        for (double batch = 1; batch < 1e4; batch *= 4) {
+            struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NN, .batch = batch,
+                                    .m = 1024, .n = 1024, .k = 1024};
+            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2};
+
+            assert_near("seconds", profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).seconds,
+                        matmul_seconds(batch > 1 ? &many : &truth, SMS, &product), 0.03);
+            assert_true(profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).extrapolated == (batch > 64));
+        }
+        calibration_release(&calibration);
+        samples_release(&samples);
+        arena_release(&arena);
+    }
+}
+
 static void attention_and_memory(void **state)
 {
     (void)state;
@@ -250,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
+        cmocka_unit_test(single_and_batched),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,42 @@ static void a_split_depth(void **state)
     assert_true(s < one_sm / 16 && s >= one_sm / SMS + 2 * fit.overhead);
 }
 
+/* The depth goes in steps of 64 bytes: 32 halves, 16 of single precision. */
+static void steps_of_depth(void **state)
+{
+    struct matmul_fit quick = fit;
+
+    (void)state;
+    quick.bandwidth = 1e20;
+    for (double value = 2; value <= 4; value += 2) {
+        struct product product = {8, 2048, 2048, 128, LAYOUT_NN, value};
+        double whole = matmul_seconds(&quick, SMS, &product), step = 64 / value, next;
+
+        product.k = 128 + 8;
+        next = matmul_seconds(&quick, SMS, &product);
+        assert_true(next > whole);
+        product.k = 128 + step;
+        assert_near(matmul_seconds(&quick, SMS, &product), next, 1e-12);
+    }
+}
+
+/* A share of the results' traffic is added to the rest; that of the operands never is. */
+static void results_that_nothing_hides(void **state)
+{
+    const struct product scores = {64, 2048, 2048, 64, LAYOUT_NT, 2}, values = {64, 2048, 64, 2048, LAYOUT_NN, 2};
+    struct matmul_fit drained = fit, quick = fit;
+    double written = 2 * 64. * 2048 * 2048 / fit.bandwidth;
+
+    (void)state;
+    drained.drain = 1;
+    drained.overlap = quick.overlap = 100;
+    quick.bandwidth = 1e20;
+    assert_near(matmul_seconds(&drained, SMS, &scores), matmul_seconds(&quick, SMS, &scores) + written, 0.01);
+    quick.bandwidth = fit.bandwidth;
+    assert_true(matmul_seconds(&drained, SMS, &scores) > matmul_seconds(&quick, SMS, &scores) + 0.3 * written);
+    assert_near(matmul_seconds(&drained, SMS, &values), matmul_seconds(&quick, SMS, &values), 0.05);
+}
+
 /* 101 tiles on 100 SMs: two whole waves (or smaller tiles, or a split depth), against little more than one. */
 static void quantization(void **state)
 {
@@ -185,7 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_wave),     cmocka_unit_test(bound_by_traffic), cmocka_unit_test(bounds),
         cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
-        cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
+        cmocka_unit_test(steps_of_depth),
+        cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
