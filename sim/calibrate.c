@@ -43,6 +43,16 @@ static void put_sample(struct sample_group *group, const struct sample *sample)
         *GROW(&group->fit) = sample;
 }
 
+/* Fits the group; one that is too small without what is held out keeps all of it, and its error is not known. */
+static bool fit_group(struct sample_group *group, int sms)
+{
+    if (group_fit(group, sms) == 0)
+        return true;
+    while (group->held_out.count)
+        *GROW(&group->fit) = group->held_out.items[--group->held_out.count];
+    return group_fit(group, sms) == 0;
+}
+
 /* What stands for the classes that were not sampled. */
 static bool is_element_wise(enum memory_class class)
 {
@@ -172,8 +182,8 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
 static struct attention_record attention_record(struct arena *arena, const struct calibration *calibration,
                                                 const struct sample_group *group)
 {
-    struct attention_record record = {.direction = group->which, .fit = group->fitted.attention,
-                                      .error = group->error};
+    struct attention_record record = {.direction = group->which, .generation = calibration->attention,
+                                      .fit = group->fitted.attention, .error = group->error};
 
     for (size_t i = 0; i < group->fit.count; i++) {
         const struct sample *sample = group->fit.items[i];
@@ -236,12 +246,12 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
     struct sample_groups *groups = &calibration->groups;
     size_t fitted = 0;
 
-    *calibration = (struct calibration){.sms = samples->sms};
+    *calibration = (struct calibration){.sms = samples->sms, .attention = samples->attention};
     make_groups(calibration, samples);
     if (groups->count)
         qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
     for (size_t i = 0; i < groups->count; i++) {
-        groups->items[i].left_out = group_fit(&groups->items[i], samples->sms) != 0;
+        groups->items[i].left_out = !fit_group(&groups->items[i], samples->sms);
         if (groups->items[i].left_out)
             continue;
         measure_error(&groups->items[i], samples->sms);

@@ -26,6 +26,7 @@ const char *sample_group_name(const struct sample_group *group);
 
 struct calibration {
     int sms;
+    int attention;                       /* enum attention_generation */
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
     size_t unused;                       /* transfers, launches, other formats: no part of a profile */

@@ -150,7 +150,8 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
         {rate, 1.25 * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least},
     };
     const struct fit_parameter attention[] = {
-        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0}, {half, least},
+        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
+        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch: what grows with the tokens is traffic */
     };
     const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
     size_t count = COUNT(memory);

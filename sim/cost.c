@@ -5,6 +5,7 @@
 #include "profile.h"
 
 const char *const cost_source_names[] = {"auto", "calibrated", "roofline", NULL};
+const char *const attention_generation_names[] = {"newest", "flash-1", "flash-2", "flash-3", NULL};
 const char *const layout_names[] = {"nn", "nt", "tn", NULL};
 const char *const memory_class_names[] = {
     [CLASS_OTHER] = "other",
@@ -39,7 +40,7 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
 
     if (kernel->efficiency > 0)
         large.flop /= kernel->efficiency;
-    one = profile_kernel(model->profile, &large);
+    one = profile_kernel(model->profile, &large, model->attention);
     if (isnan(one.seconds))
         return (struct kernel_seconds){roofline(model->gpu, kernel), true};
     one.seconds = fmax(one.seconds, kernel->flop / gpu_peak(model->gpu, kernel->dtype));

@@ -6,7 +6,8 @@
 
 enum kernel_kind {
     KERNEL_MATMUL,       /* `batch` products of an m x k by a k x n matrix; a convolution as its implicit product */
-    KERNEL_ATTENTION,    /* fused: `batch` heads of samples, m queries, n keys, heads of size k; forward by its phase */
+    KERNEL_ATTENTION,    /* fused: `batch` heads of samples, m queries, n keys, heads of size k; forward by its phase;
+                          * what of m x n it visits: `flop` over 4 (backward 10) batch m n k */
     KERNEL_MEMORY,       /* element-wise, normalisation, softmax, lookup, optimizer: bound by memory traffic */
 };
 /* Which part of the training step a kernel belongs to. */
@@ -46,12 +47,18 @@ struct kernel {
     double efficiency;           /* MATMUL with m 0: its rate over that of the GPU's large products; 0: 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* how many kernels of this kind and size one after another */
+    bool causal;                 /* ATTENTION: each query sees the keys up to its own */
     bool loss;                   /* of the loss, not of the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
 };
 
 enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO: until it is resolved */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
+
+/* Generations of fused attention: FlashAttention (Dao et al. 2022) as its Triton kernels compute it, FlashAttention-2
+ * (Dao 2023), FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
+enum attention_generation { ATTENTION_NEWEST, ATTENTION_FLASH_1, ATTENTION_FLASH_2, ATTENTION_FLASH_3 };
+extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 
 /* What computes batched products of half formats whose rows are no multiples of 16 bytes. */
 enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
@@ -60,6 +67,7 @@ extern const char *const unaligned_batches_names[];          /* NULL-terminated;
 /* What kernels are timed by. */
 struct cost_model {
     enum cost_source source;             /* calibrated or roofline */
+    enum attention_generation attention; /* calibrated */
     const struct gpu *gpu;
     const struct profile *profile;       /* calibrated */
     enum unaligned_batches unaligned_batches;

@@ -2,12 +2,12 @@
 
 #include "data.h"
 
-const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", NULL};
+const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", NULL};
 
 double dtype_bytes(enum dtype dtype)
 {
     /* tf32 is a way to multiply: in memory it is fp32. */
-    static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2};
+    static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2, 1};
     return bytes[dtype];
 }
 
@@ -21,6 +21,8 @@ static const struct field rates_fields[] = {
      .fallback = "0", .brief = "half precision, accumulated in fp32; 0: none"},
     {.key = "bf16", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, bf16),
      .fallback = "0", .brief = "bfloat16, accumulated in fp32; 0: none"},
+    {.key = "fp8", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp8),
+     .fallback = "0", .brief = "eight bits, accumulated in fp32; 0: none"},
 };
 
 static const struct table rates_table = {
@@ -79,6 +81,7 @@ int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *
 
 double gpu_peak(const struct gpu *gpu, enum dtype dtype)
 {
-    const double rates[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16};
+    const double rates[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16,
+                                       gpu->peak.fp8};
     return rates[dtype] > 0 ? rates[dtype] : gpu->peak.fp32;
 }

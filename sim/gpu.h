@@ -5,7 +5,7 @@
 #include "field.h"
 
 /* Number formats of compute kernels. */
-enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_COUNT };
+enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_FP8, DTYPE_COUNT };
 extern const char *const dtype_names[];                 /* NULL-terminated */
 double dtype_bytes(enum dtype dtype);
 
@@ -18,7 +18,7 @@ struct gpu {
     double memory_efficiency;        /* achievable share of it */
     struct gpu_rates {
         const struct node *node;
-        double fp32, tf32, fp16, bf16;   /* FLOP/s of matrix products, dense; tensor cores where there are; 0: none */
+        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of matrix products, dense; tensor cores where there are; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */

@@ -65,30 +65,44 @@ static bool is_causal(enum attention_direction direction)
     return direction == ATTENTION_FORWARD_CAUSAL || direction == ATTENTION_BACKWARD_CAUSAL;
 }
 
-static bool is_backward(enum attention_direction direction)
+bool attention_is_backward(enum attention_direction direction)
 {
     return direction == ATTENTION_BACKWARD || direction == ATTENTION_BACKWARD_CAUSAL;
 }
 
+enum attention_direction attention_direction(bool backward, bool causal)
+{
+    if (causal)
+        return backward ? ATTENTION_BACKWARD_CAUSAL : ATTENTION_FORWARD_CAUSAL;
+    return backward ? ATTENTION_BACKWARD : ATTENTION_FORWARD;
+}
+
+enum { ATTENTION_BLOCK = 128 };
+
+double attention_share(double keys, bool causal)
+{
+    return causal ? fmin(1, (1 + ATTENTION_BLOCK / keys) / 2) : 1;
+}
+
 double attention_bytes(enum attention_direction direction, const struct heads *heads)
 {
-    double sides = is_backward(direction) ? 4 : 2;
+    bool backward = attention_is_backward(direction);
+    double sides = backward ? 4 : 2, sums = backward ? 8 * heads->m * heads->k : 0;
 
-    return heads->batch * (sides * (heads->m + heads->n) * heads->k * heads->value + 4 * heads->m);
+    return heads->batch * (sides * (heads->m + heads->n) * heads->k * heads->value + sums + 4 * heads->m);
 }
 
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
                          const struct heads *heads)
 {
-    enum { BLOCK = 128 };
-    bool backward = is_backward(direction);
+    bool backward = attention_is_backward(direction);
     double along = backward ? heads->m : heads->n, across = backward ? heads->n : heads->m;
-    double blocks = heads->batch * ceil(across / BLOCK);
-    double visited = is_causal(direction) ? (along + BLOCK) / 2 : along;
+    double blocks = heads->batch * ceil(across / ATTENTION_BLOCK);
+    double visited = along * attention_share(heads->n, is_causal(direction));
     double score = (backward ? 10 : 4) * heads->k / (fit->rate / sms) + fit->score;
-    double compute = waves(blocks, sms, fit->quantization) * BLOCK * fmin(visited, along) * score;
+    double compute = waves(blocks, sms, fit->quantization) * ATTENTION_BLOCK * visited * score;
 
-    return fit->overhead + fmax(compute, attention_bytes(direction, heads) / fit->bandwidth);
+    return fit->overhead + compute + attention_bytes(direction, heads) / fit->bandwidth;
 }
 
 double memory_seconds(const struct memory_fit *fit, double bytes)

@@ -36,10 +36,15 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): blocks of 128 queries (backward: of keys) of one head are
  * dealt to the SMs; each score costs 4 k FLOPs (backward: 10 k) on the tensor cores and `score` seconds of one SM
- * outside them (exponentials, rescaling). Waves and traffic as above. Causal attention visits the blocks up to the
- * diagonal: its `causal` record is fitted alone. */
+ * outside them (exponentials, rescaling). Waves as above. Traffic takes bytes / bandwidth on top: a block begins and
+ * ends with it, and the backward has kernels before and after that do nothing else. Causal attention visits the blocks
+ * up to the diagonal, (n + 128) / 2 of n keys; its record is fitted alone. */
 enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD, ATTENTION_FORWARD_CAUSAL, ATTENTION_BACKWARD_CAUSAL };
 extern const char *const attention_direction_names[];
+enum attention_direction attention_direction(bool backward, bool causal);
+bool attention_is_backward(enum attention_direction direction);
+/* The share of the scores that a kernel computes. */
+double attention_share(double keys, bool causal);
 struct attention_fit {
     double rate;                         /* FLOP/s of all SMs */
     double score;                        /* s of one SM a score */
@@ -50,7 +55,8 @@ struct attention_fit {
 struct heads { double batch, m, n, k, value; };
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
                          const struct heads *heads);
-/* Bytes that it reads and writes at least: Q, K, V, O and their gradients once. */
+/* Bytes that it reads and writes: Q, K, V, O and their gradients once; backward also dQ's sums in fp32, twice (Dao
+ * 2023, section 3.2: blocks of keys add to them), and either way a sum for each query. */
 double attention_bytes(enum attention_direction direction, const struct heads *heads);
 
 /* Kernels bound by memory: overhead + bytes / bandwidth. */

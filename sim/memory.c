@@ -54,7 +54,7 @@ static double two_largest(const struct stage *stage)
 struct holding {
     double trained, weights;
     double trained_share, weights_share, states_share;
-    double gathered, scattered, fetched, arrives, compression;
+    double gathered, scattered, fetched, blocks, arrives, compression;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -76,6 +76,8 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
         sum.scattered = fmax(sum.scattered, stage->scattered);
+        for (size_t i = 0; i < stage->nslices; i++)
+            sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
         sum.fetched = fmax(sum.fetched, two_largest(stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
@@ -146,6 +148,8 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
     }
+    if (scenario->memory.precision == PRECISION_MIXED_FP8)
+        memory.bytes[MEMORY_PARAMETERS] += 2 * holding.blocks;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);

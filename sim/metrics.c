@@ -268,7 +268,8 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = gpu_peak(&scenario->cluster.gpu, scenario_dtype(scenario));
+        peak = gpu_peak(&scenario->cluster.gpu, scenario->memory.precision == PRECISION_MIXED_FP8 ?
+                                                DTYPE_FP8 : scenario_dtype(scenario));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;

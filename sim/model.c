@@ -200,12 +200,18 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
+/* As published counts have it (Narayanan et al. 2021, appendix; LLM Foundry's MFU), scores above the diagonal count. */
+static double whole_flop(const struct kernel *kernel)
+{
+    return kernel->kind == KERNEL_ATTENTION ? 4 * kernel->batch * kernel->m * kernel->n * kernel->k : kernel->flop;
+}
+
 /* The backward of the attention core is two products of its size for each of its own: FlashAttention's fifth, which
  * redoes the scores, is recomputation and does not count. */
 static double kernel_flop(const struct kernel *kernel)
 {
     if (kernel->attention_core)
-        return kernel->phase == PHASE_FORWARD ? 3 * kernel->flop : 0;
+        return kernel->phase == PHASE_FORWARD ? 3 * whole_flop(kernel) : 0;
     return kernel->flop;
 }
 
@@ -226,7 +232,7 @@ double model_flop(const struct model *model, const struct lora *lora, double *fo
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < layers[i].nkernels; k++) {
                 total += kernel_flop(&layers[i].kernels[k]);
-                first += layers[i].kernels[k].phase == PHASE_FORWARD ? layers[i].kernels[k].flop : 0;
+                first += layers[i].kernels[k].phase == PHASE_FORWARD ? whole_flop(&layers[i].kernels[k]) : 0;
             }
         arena_release(&arena);
     }

@@ -22,7 +22,8 @@ struct transformer {
     bool tied;                   /* the output layer shares the embedding's weights */
     bool final_norm;
     bool embedding_norm;         /* BERT */
-    bool causal;                 /* decoder: attention products are still computed whole (as the papers' FLOP counts) */
+    bool causal;                 /* decoder: fused kernels skip scores above the diagonal, products compute them; model
+                                    FLOPs count them, as the papers do */
     int head;                    /* enum head: language model | masked language model with BERT's transform | none */
     double dropout;              /* after the embedding, the projection and the MLP; 0: no masks are stored */
     double attention_dropout;    /* of the attention probabilities; default: dropout */
@@ -115,6 +116,7 @@ struct shard {
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
     enum dtype dtype;            /* of products and activations */
+    bool fp8;                    /* but the products of weights in blocks */
     enum recompute recompute;
     int context;                 /* GPUs that divide each sample's tokens; 0 as 1 */
     bool ring;                   /* they pass keys and values around, instead of gathering them */

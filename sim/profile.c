@@ -81,6 +81,8 @@ static const struct table matmul_table = {TABLE("matmul", "matrix products of so
 static const struct field attention_record_fields[] = {
     {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(direction), .choices = attention_direction_names, .required = true,
      .brief = "which"},
+    {.key = "generation", .kind = FIELD_CHOICE, MEMBER(generation), .choices = attention_generation_names,
+     .fallback = "flash-2", .brief = "of such kernels"},
     DTYPES,
     RATE,
     {.key = "score", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.score),
@@ -180,32 +182,57 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
     return unknown;
 }
 
-/* Without a record, the products of all heads: forward scores and values, backward these and their gradients. */
+/* Without a record, the products of all heads: forward scores and values, backward these and their gradients; of as
+ * many keys as are visited. */
 static struct kernel_seconds attention_products(const struct profile *profile, const struct kernel *kernel)
 {
     struct kernel product = *kernel;
 
     product.kind = KERNEL_MATMUL;
     product.layout = LAYOUT_NT;
-    product.k = kernel->flop / (2 * kernel->batch * kernel->m * kernel->n);
+    product.k = kernel->k * (kernel->phase == PHASE_FORWARD ? 2 : 5);
+    product.n = kernel->flop / (2 * kernel->batch * kernel->m * product.k);
     return (struct kernel_seconds){matmul(profile, &product).seconds, true};
 }
 
-static struct kernel_seconds attention(const struct profile *profile, const struct kernel *kernel)
+static bool same_phase(int a, int b)
 {
-    const struct attention_record *records = profile->attention.items;
-    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype)};
-    enum attention_direction direction = kernel->phase == PHASE_FORWARD ? ATTENTION_FORWARD : ATTENTION_BACKWARD;
+    return attention_is_backward((enum attention_direction)a) == attention_is_backward((enum attention_direction)b);
+}
+
+/* The newest generation that is not newer than the one asked for; of two records of it the one with the same mask. */
+static const struct attention_record *attention_find(const struct profile *profile, int direction, enum dtype dtype,
+                                                     enum attention_generation generation)
+{
+    const struct attention_record *records = profile->attention.items, *best = NULL;
 
     for (size_t i = 0; i < profile->attention.count; i++) {
         const struct attention_record *record = &records[i];
-        bool covered = inside(&record->rows, heads.batch * heads.m) && inside(&record->keys, heads.n) &&
-                       inside(&record->head, heads.k);
 
-        if (record->direction == (int)direction && listed(&record->dtypes, (int)kernel->dtype))
-            return (struct kernel_seconds){attention_seconds(&record->fit, profile->sms, direction, &heads), !covered};
+        if (!same_phase(record->direction, direction) || !listed(&record->dtypes, (int)dtype) ||
+            (generation != ATTENTION_NEWEST && record->generation > (int)generation))
+            continue;
+        if (!best || record->generation > best->generation ||
+            (record->generation == best->generation && record->direction == direction))
+            best = record;
     }
-    return attention_products(profile, kernel);
+    return best;
+}
+
+static struct kernel_seconds attention(const struct profile *profile, const struct kernel *kernel,
+                                       enum attention_generation generation)
+{
+    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype)};
+    enum attention_direction direction = attention_direction(kernel->phase != PHASE_FORWARD, kernel->causal);
+    const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, generation);
+
+    if (!record)
+        return attention_products(profile, kernel);
+    return (struct kernel_seconds){
+        .seconds = attention_seconds(&record->fit, profile->sms, direction, &heads),
+        .extrapolated = record->direction != (int)direction || !inside(&record->rows, heads.batch * heads.m) ||
+                        !inside(&record->keys, heads.n) || !inside(&record->head, heads.k),
+    };
 }
 
 static struct kernel_seconds memory(const struct profile *profile, const struct kernel *kernel)
@@ -222,11 +249,10 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
     return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), true} : unknown;
 }
 
-struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel)
+struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
+                                     enum attention_generation generation)
 {
-    static struct kernel_seconds (*const of[])(const struct profile *, const struct kernel *) = {
-        [KERNEL_MATMUL] = matmul, [KERNEL_ATTENTION] = attention, [KERNEL_MEMORY] = memory,
-    };
-
-    return of[kernel->kind](profile, kernel);
+    if (kernel->kind == KERNEL_ATTENTION)
+        return attention(profile, kernel, generation);
+    return kernel->kind == KERNEL_MATMUL ? matmul(profile, kernel) : memory(profile, kernel);
 }

@@ -24,6 +24,7 @@ struct matmul_record {
 };
 struct attention_record {
     const struct node *node;
+    int generation;                      /* enum attention_generation, but NEWEST */
     struct list dtypes;
     int direction;                       /* enum attention_direction */
     struct attention_fit fit;
@@ -52,9 +53,12 @@ extern const struct table profile_table;
 /* Reads calibration/data/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is where the name was written. */
 int profile_load(struct arena *arena, const char *name, struct loc loc, struct profile *profile, struct error *err);
 
-/* Seconds of one launch, and whether that is extrapolated. A fused attention without a record takes as long as its
- * products; a memory class without one, as the others. */
+/* Seconds of one launch, and whether that is extrapolated. A fused attention is taken from the records of its
+ * generation, or where there are none of an older one; causal or not from those of the other, if need be (the same
+ * kernel visits other blocks); without any it takes as long as its products. A memory class without a record takes as
+ * long as the others. */
 struct kernel_seconds { double seconds; bool extrapolated; };
-struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel);
+struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
+                                     enum attention_generation generation);
 
 #endif

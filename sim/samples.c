@@ -16,7 +16,7 @@ static const char *const transfer_names[] = {
 };
 
 /* Formats that are measured, and that no scenario computes in; kernels bound by memory count by their bytes. */
-static const char *const foreign_dtypes[] = {"fp8", "int32", "byte", NULL};
+static const char *const foreign_dtypes[] = {"int32", "byte", NULL};
 
 enum column {
     COLUMN_KERNEL, COLUMN_DTYPE, COLUMN_BATCH, COLUMN_M, COLUMN_N, COLUMN_K, COLUMN_LAYOUT, COLUMN_BYTES, COLUMN_MEDIAN,
@@ -33,7 +33,7 @@ struct reader {
     struct samples *samples;
     struct error *err;
     const char *gpu;                     /* as this file says */
-    int sms;
+    int sms, attention;
     int at[COLUMN_COUNT];                /* which cell of a line; -1: none */
     int ncolumns;                        /* 0: their names were not read yet */
 };
@@ -108,6 +108,9 @@ static int comment_read(struct reader *reader, struct loc loc, char *text)
                              "GPU has, such as 108", value);
         reader->sms = (int)sms;
     }
+    if (!strcmp(text, "attention") && (reader->attention = name_index(attention_generation_names, value)) <= 0)
+        return error_add(reader->err, EXIT_INPUT, loc, "attention: found '%.40s'; expected a generation of fused "
+                         "attention: flash-1, flash-2 or flash-3", value);
     for (size_t i = 0; i < COUNT(texts); i++)
         if (!strcmp(text, texts[i].key) && !(i && *texts[i].to))
             *texts[i].to = arena_strdup(samples->arena, value);
@@ -128,6 +131,11 @@ static int check_head(struct reader *reader, struct loc loc)
         return error_add(reader->err, EXIT_INPUT, loc, "samples of '%s' with %d SMs; those of %s are of '%s' with %d; "
                          "expected one GPU", reader->gpu, reader->sms, samples->gpu_loc.file, samples->gpu,
                          samples->sms);
+    if (samples->gpu && samples->attention != reader->attention)
+        return error_add(reader->err, EXIT_INPUT, loc, "fused attention of %s; in %s it is %s; expected one generation",
+                         attention_generation_names[reader->attention], samples->gpu_loc.file,
+                         attention_generation_names[samples->attention]);
+    samples->attention = reader->attention;
     samples->gpu = reader->gpu;
     samples->sms = reader->sms;
     samples->gpu_loc = loc;
@@ -316,7 +324,7 @@ static int line_read(struct reader *reader, struct loc loc, char *line)
 
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err)
 {
-    struct reader reader = {.samples = samples, .err = err};
+    struct reader reader = {.samples = samples, .err = err, .attention = ATTENTION_FLASH_2};
     struct loc loc = {arena_strdup(samples->arena, name), 1, 1};
     char *copy = arena_strndup(samples->arena, text, length), *line = copy;
     size_t before = samples->count;

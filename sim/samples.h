@@ -1,6 +1,7 @@
 /* samples: measured kernel times, from CSV files as calibration/ writes them.
  *
- * Comment lines "# key: value" say where they come from (gpu and sms are needed); then a line of column names, in any
+ * Comment lines "# key: value" say where they come from (gpu and sms are needed; attention: the generation of fused
+ * attention, flash-2 where it is not said); then a line of column names, in any
  * order, and a line a sample. Cells that mean nothing for a kernel are empty. Columns that must be there: kernel dtype
  * batch m n k layout bytes median_us; further ones (spread_us, count) may. */
 #ifndef DTSIM_SAMPLES_H
@@ -25,6 +26,7 @@ struct samples {
     struct arena *arena;
     const char *gpu, *source, *date, *driver, *cuda;     /* NULL: not said */
     int sms;
+    int attention;                       /* enum attention_generation; of all files */
     struct loc gpu_loc;
     struct sample *items;
     size_t count, capacity;

@@ -9,7 +9,8 @@
 #include "profile.h"
 #include "replay.h"
 
-enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16 };
+enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
+                 PRECISION_MIXED_FP8 };
 enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM
@@ -101,6 +102,7 @@ struct scenario {
         const struct node *node;
         int gpu;                         /* enum cost_source; never AUTO after scenario_load */
         const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
+        int attention;                   /* enum attention_generation */
         double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
         bool launch_blocking;            /* it waits for each kernel before the next */
         int unaligned_batches;           /* enum unaligned_batches */

@@ -68,8 +68,9 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
 {
     struct cost_model model = {
-        (enum cost_source)scenario->costs.gpu, &scenario->cluster.gpu, scenario->costs.loaded,
-        (enum unaligned_batches)scenario->costs.unaligned_batches,
+        .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
+        .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
+        .unaligned_batches = (enum unaligned_batches)scenario->costs.unaligned_batches,
     };
 
     return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);

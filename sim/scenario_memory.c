@@ -68,7 +68,7 @@ enum dtype scenario_dtype(const struct scenario *scenario)
 {
     static const enum dtype dtypes[] = {
         [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
-        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16,
+        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16, [PRECISION_MIXED_FP8] = DTYPE_BF16,
     };
     return dtypes[scenario->memory.precision];
 }
@@ -193,6 +193,19 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     return rc;
 }
 
+static int check_fp8(const struct scenario *scenario, struct error *err)
+{
+    struct loc loc = node_loc(scenario->memory.node, "precision");
+
+    if (!scenario->model.transformer)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8 needs a transformer; this model says "
+                         "nothing of its products; try mixed-bf16");
+    if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
+                         scenario->cluster.gpu.name);
+    return 0;
+}
+
 int scenario_check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
@@ -206,6 +219,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
+    if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+        rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;
     if (memory->lora && !scenario->model.transformer)

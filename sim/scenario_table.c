@@ -258,8 +258,8 @@ static const struct table recompute_table = {
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
-     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16"),
-     .brief = "mixed: half-precision weights and products, fp32 master weights"},
+     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
+     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' products"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
@@ -307,15 +307,17 @@ static const struct field memory_spec_fields[] = {
 #undef MEMBER
 static const struct table memory_table = {TABLE("memory", "what is stored, and in which format", memory_spec)};
 
+#define MEMBER(member) .offset = offsetof(struct costs_spec, member)
 static const struct field costs_spec_fields[] = {
-    {.key = "gpu", .kind = FIELD_CHOICE, .offset = offsetof(struct costs_spec, gpu), .choices = cost_source_names,
-     .fallback = "auto",
+    {.key = "gpu", .kind = FIELD_CHOICE, MEMBER(gpu), .choices = cost_source_names, .fallback = "auto",
      .brief = "where kernel times come from, for models whose times are not given: a profile fitted to measured "
               "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
-    {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct costs_spec, profile),
+    {.key = "profile", .kind = FIELD_STRING, MEMBER(profile),
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
-    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
-     .offset = offsetof(struct costs_spec, host_launch),
+    {.key = "attention", .kind = FIELD_CHOICE, MEMBER(attention), .choices = attention_generation_names,
+     .fallback = "newest", .brief = "fused kernels of a profile: flash-1 (in Triton), flash-2, flash-3 (or cuDNN on "
+                                    "Hopper); one it lacks: the next older; newest: of those it has"},
+    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
      .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
               "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
     {.key = "launch_blocking", .kind = FIELD_BOOL, .offset = offsetof(struct costs_spec, launch_blocking),
@@ -327,6 +329,7 @@ static const struct field costs_spec_fields[] = {
      .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
               "cuda-cores: cuBLAS before CUDA 11.7"},
 };
+#undef MEMBER
 static const struct table costs_table = {TABLE("costs", "where times come from", costs_spec)};
 
 #define MEMBER(member) .offset = offsetof(struct simulation_spec, member)

@@ -269,7 +269,8 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
-        .dtype = scenario_dtype(scenario), .recompute = (enum recompute)scenario->memory.recompute.mode,
+        .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
+        .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,

@@ -15,6 +15,8 @@ struct cut {
     enum cross_entropy cross_entropy;
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
+    bool fp8;                /* weights' products in blocks */
+    double saved;            /* bytes of a value that such a product keeps of its input */
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;
     double queries;          /* tokens of a sample on this GPU: a share of the sequence, under context parallelism */

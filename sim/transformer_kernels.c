@@ -8,13 +8,18 @@
 
 #include <string.h>
 
+#include "kernel_time.h"
+
 static void product(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
+    double operand = dtype_bytes(cut->dtype);
+
     kernel.kind = KERNEL_MATMUL;
     kernel.dtype = cut->dtype;
     kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
     if (kernel.bytes == 0)
-        kernel.bytes = kernel.batch * cut->value * (kernel.m * kernel.k + kernel.k * kernel.n + kernel.m * kernel.n);
+        kernel.bytes = kernel.batch * (operand * (kernel.m * kernel.k + kernel.k * kernel.n) +
+                                       cut->value * kernel.m * kernel.n);
     kernel.launches = 1;
     *GROW(list) = kernel;
 }
@@ -41,6 +46,36 @@ static void weight_product(struct kernels *list, const struct cut *cut, const ch
     grouped_product(list, cut, name, 1, rows, out, in);
 }
 
+static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes)
+{
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
+}
+
+/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
+ * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
+ * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch. */
+static void block_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                          double out, double in)
+{
+    struct cut eight = *cut;
+    size_t first = list->count;
+    double cast = batch * (cut->value + 2);
+
+    if (!cut->fp8) {
+        grouped_product(list, cut, name, batch, rows, out, in);
+        return;
+    }
+    eight.dtype = DTYPE_FP8;
+    grouped_product(list, &eight, name, batch, rows, out, in);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].layout = LAYOUT_NT;
+    memory(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
+    memory(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+    memory(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
+}
+
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
@@ -57,13 +92,6 @@ static void head_product(struct kernels *list, const struct cut *cut, const char
     kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
     kernel.layout = LAYOUT_TN;
     product(list, cut, kernel);
-}
-
-static void memory(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
-                   enum memory_class class, double bytes)
-{
-    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
-                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
 /* The gradient of a bias: one that was added to every row collects the gradients of all rows, a kernel of its own
@@ -97,16 +125,17 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
-/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads both, writes the
- * gradient), dropout (reads, writes, mask of one byte), values. */
+/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
+ * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
+ * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
 static void plain_attention(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
-    double values = cut->scores * cut->value;
+    double values = cut->scores * cut->value, read = cut->shape->causal ? values / 2 : values;
 
     head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
-    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * values);
-    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * values);
+    memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + values);
+    memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + values);
     if (cut->shape->attention_dropout > 0) {
         memory(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * values + cut->scores);
         memory(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
@@ -121,26 +150,28 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
  * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
- * backward reads Q, K, V, O, dO and writes dQ, dK, dV; one fp32 sum a row of scores goes along. */
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; one fp32 sum a row of scores goes
+ * along. Causal: blocks above the diagonal are skipped, on the GPUs of a context group alike (the zigzag split). */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
-    double rows = 4 * cut->scores / cut->sequence;
+    bool causal = cut->shape->causal;
+    double share = attention_share(cut->sequence, causal), rows = 4 * cut->scores / cut->sequence;
     double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
     double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
     struct kernel kernel = {
         .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
-        .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+        .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
     };
 
     /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
-    kernel.flop = 4 * cut->scores * kernel.k;
+    kernel.flop = 4 * cut->scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;
     *GROW(list) = kernel;
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
-    kernel.flop = 10 * cut->scores * kernel.k;
-    kernel.bytes = 2 * in_out + 2 * keys_values + rows;
+    kernel.flop = 10 * cut->scores * kernel.k * share;
+    kernel.bytes = 2 * in_out + 2 * keys_values + 8 * cut->tokens * cut->query + rows;
     *GROW(list) = kernel;
 }
 
@@ -150,7 +181,7 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     struct adapted width;
     bool adapts = lora_adapts(cut, target, &width);
 
-    weight_product(list, cut, name, cut->tokens, width.out, width.in);
+    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
     if (!adapts)
         return;
     weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
@@ -188,9 +219,9 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, const char *
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
 
-    grouped_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    block_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
     activation_function(list, cut, copies * rows * ffn);
-    grouped_product(list, cut, down, copies, rows, cut->hidden, ffn);
+    block_product(list, cut, down, copies, rows, cut->hidden, ffn);
 }
 
 /* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
@@ -228,13 +259,13 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        weight_product(list, cut, "q-down", cut->tokens, shape->q_rank, cut->hidden);
+        block_product(list, cut, "q-down", 1, cut->tokens, shape->q_rank, cut->hidden);
         latent_norm(list, cut, "q-norm", shape->q_rank);
     }
-    weight_product(list, cut, "q-up", cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    weight_product(list, cut, "kv-down", cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    block_product(list, cut, "q-up", 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, "kv-down", 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
     latent_norm(list, cut, "kv-norm", shape->kv_rank);
-    weight_product(list, cut, "kv-up", cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+    block_product(list, cut, "kv-up", 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
                    shape->kv_rank);
 }
 

@@ -21,7 +21,8 @@ static double core_activation(const struct cut *cut)
 /* Inputs of the activation function (with its gate) and of the second product. */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
-    return ((cut->shape->mlp == MLP_SWIGLU ? 2 : 1) + lora_trains(cut, LORA_MLP_DOWN)) * rows * ffn * cut->value;
+    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->value +
+                         lora_trains(cut, LORA_MLP_DOWN) * cut->saved);
 }
 
 /* The router's probabilities in fp32; what the experts get, and give, which the gradients of the probabilities need;
@@ -46,12 +47,14 @@ double block_activation(const struct cut *cut)
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
     bytes += 2 * own * cut->value;                                       /* the inputs of both norms */
-    bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * own * cut->value;   /* of QKV, of the MLP */
+    bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * own * cut->saved;   /* of QKV, of the MLP */
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residuals */
     bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
-    if (shape->flash_attention || lora_trains(cut, LORA_PROJECTION))
-        bytes += cut->tokens * cut->attended * cut->value;               /* the projection's input */
+    if (shape->flash_attention)                                          /* the attention's output */
+        bytes += cut->tokens * cut->attended * cut->value;
+    if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */
+        bytes += cut->tokens * cut->attended * cut->saved;
     if (shape->kv_rank > 0)                                              /* inputs of the latent norms, and outputs */
         bytes += cut->tokens * (2.0 * shape->q_rank + 2.0 * shape->kv_rank) * cut->value;
     bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);

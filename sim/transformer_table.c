@@ -36,8 +36,9 @@ static const struct field transformer_fields[] = {
     {"final_norm", FIELD_BOOL, AT(final_norm), .brief = "a norm after the last block", .fallback = "true"},
     {"embedding_norm", FIELD_BOOL, AT(embedding_norm), .brief = "a norm after the embeddings (BERT)",
      .fallback = "false"},
-    {"causal", FIELD_BOOL, AT(causal), .brief = "a decoder; its attention products are counted whole all the same",
-     .fallback = "true"},
+    {"causal", FIELD_BOOL, AT(causal), .fallback = "true",
+     .brief = "a decoder: fused attention and softmax skip what is above the diagonal, products compute it; "
+              "model FLOPs count it, hardware FLOPs what is computed"},
     {"head", FIELD_CHOICE, AT(head), .brief = "what follows the last block", .fallback = "language-model",
      .choices = head_names},
     {"dropout", FIELD_QUANTITY, AT(dropout), .brief = "probability; 0: no masks are kept", .fallback = "0.1",

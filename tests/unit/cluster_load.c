@@ -207,7 +207,7 @@ static void mistakes_in_gpu_files(void **state)
         {"memory_efficiency: 1.1", 3, 20},
         {"peak: {fp16: 1 TFLOP/s}", 4, 7},
         {"peak: {fp32: 0}", 4, 14},
-        {"peak: {fp32: 1 TFLOP/s, fp8: 1 TFLOP/s}", 4, 25},
+        {"peak: {fp32: 1 TFLOP/s, fp4: 1 TFLOP/s}", 4, 25},
         {"matmul_efficiency: 0", 5, 20},
         {"launch_overhead: -1 us", 6, 18},
         {"# no launch_overhead", 1, 1},

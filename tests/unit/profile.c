@@ -12,7 +12,7 @@ static double product(const struct profile *profile, enum dtype dtype, double m,
     struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = dtype, .layout = LAYOUT_NT, .batch = 1, .m = m, .n = n,
                             .k = k, .flop = 2 * m * n * k};
 
-    return profile_kernel(profile, &kernel).seconds;
+    return profile_kernel(profile, &kernel, ATTENTION_NEWEST).seconds;
 }
 
 /* Every profile is named after a GPU; large products run below its peak and above half of it, and nothing that was
@@ -186,12 +186,45 @@ static void attention_without_a_record(void **state)
     struct kernel kernel = {.kind = KERNEL_ATTENTION, .dtype = DTYPE_FP16, .batch = 64, .m = 2048, .n = 2048, .k = 128,
                             .flop = 4 * 64. * 2048 * 2048 * 128};
 
-    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
-    struct kernel_seconds forward = profile_kernel(&profile, &kernel);
+    assert_int_equal(profile_load(&arena, "a40", (struct loc){0}, &profile, &err), 0);
+    struct kernel_seconds forward = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
     assert_true(forward.extrapolated && forward.seconds > kernel.flop / 312e12);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.flop *= 2.5;
-    assert_true(profile_kernel(&profile, &kernel).seconds > 2 * forward.seconds);
+    assert_true(profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds > 1.5 * forward.seconds);
+    arena_release(&arena);
+}
+
+/* A generation, or the next older; of one mask, or for lack of it the other, which is then extrapolated. */
+static void generations(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+    double n = 4096, flop = 4 * 64 * n * n * 128, last = INFINITY;
+    struct kernel kernel = {.kind = KERNEL_ATTENTION, .dtype = DTYPE_BF16, .batch = 64, .m = n, .n = n, .k = 128,
+                            .causal = true, .flop = flop / 2};
+
+    assert_int_equal(profile_load(&arena, "h100-80gb", (struct loc){0}, &profile, &err), 0);
+    for (int generation = ATTENTION_FLASH_1; generation <= ATTENTION_FLASH_3; generation++) {
+        struct kernel_seconds one = profile_kernel(&profile, &kernel, (enum attention_generation)generation);
+
+        assert_true(one.seconds < last && one.seconds > kernel.flop / 989e12);
+        assert_true(one.extrapolated == (generation == ATTENTION_FLASH_1));
+        last = one.seconds;
+    }
+    assert_true(profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds == last);
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.flop *= 2.5;
+    struct kernel_seconds causal = profile_kernel(&profile, &kernel, ATTENTION_FLASH_2);
+    kernel.causal = false;
+    struct kernel_seconds whole = profile_kernel(&profile, &kernel, ATTENTION_FLASH_2);
+    assert_true(causal.extrapolated && !whole.extrapolated);
+    assert_true(causal.seconds > whole.seconds / 2 && causal.seconds < 0.6 * whole.seconds);
+    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
+    assert_true(profile_kernel(&profile, &kernel, ATTENTION_FLASH_3).seconds ==
+                profile_kernel(&profile, &kernel, ATTENTION_FLASH_2).seconds);
     arena_release(&arena);
 }
 
@@ -200,8 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
-        cmocka_unit_test(the_waiting_host),
-        cmocka_unit_test(attention_without_a_record),
+        cmocka_unit_test(the_waiting_host), cmocka_unit_test(attention_without_a_record),
+        cmocka_unit_test(generations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

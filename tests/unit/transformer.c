@@ -222,7 +222,8 @@ static void traffic(void **state)
     assert_close(find(block, "mlp-norm", PHASE_FORWARD)->bytes, 4 * x);
     assert_close(find(block, "mlp-norm", PHASE_BACKWARD_INPUT)->bytes, 6 * x);
     assert_close(find(block, "mlp-residual", PHASE_FORWARD)->bytes, 7 * x);
-    assert_close(find(block, "softmax", PHASE_FORWARD)->bytes, 4 * scores);
+    assert_close(find(block, "softmax", PHASE_FORWARD)->bytes, 3 * scores);     /* causal: half of them is read */
+    assert_close(find(block, "softmax", PHASE_BACKWARD_INPUT)->bytes, 4 * scores);
     assert_close(find(block, "attention-dropout", PHASE_FORWARD)->bytes, 5 * scores);
     assert_close(find(block, "gelu", PHASE_FORWARD)->bytes, 2 * 2 * 1024 * 512);
     assert_close(find(&layers.items[0], "embedding", PHASE_FORWARD)->bytes, 4 * x);
@@ -250,24 +251,55 @@ static void traffic(void **state)
     assert_close(find(&layers.items[1], "gelu", PHASE_FORWARD)->bytes, 2 * 2 * 1024 * 512);
 }
 
-/* The same mathematics; the backward computes the scores once more, which model_flop does not count. */
+/* The same mathematics; the backward computes the scores once more, which model_flop does not count, and it does count
+ * those above the diagonal, which a causal kernel leaves out: all but half and half a block of 128. */
 static void flash_attention_kernels(void **state)
 {
     (void)state;
     struct model model = gpt(1, 256, 4, 512);
     struct layers plain_layers = cut(&model, plain(2, 2)), flash;
-    double flop = model_flop(&model, NULL, NULL), product = 2 * (2 * 2) * 512.0 * 512 * 64;
+    double flop = model_flop(&model, NULL, NULL), product = 2 * (2 * 2) * 512.0 * 512 * 64, share = 320.0 / 512;
     const struct kernel *kernel;
 
     model.transformer->flash_attention = true;
     flash = cut(&model, plain(2, 2));
     assert_close(model_flop(&model, NULL, NULL), flop);
-    assert_close(flop_of(&flash.items[1], PHASE_FORWARD), flop_of(&plain_layers.items[1], PHASE_FORWARD));
+    assert_close(flop_of(&flash.items[1], PHASE_FORWARD),
+                 flop_of(&plain_layers.items[1], PHASE_FORWARD) - 2 * product * (1 - share));
     kernel = find(&flash.items[1], "flash-attention", PHASE_FORWARD);
-    assert_close(kernel->flop, 2 * product);
+    assert_close(kernel->flop, 2 * product * share);
     assert_close(kernel->bytes, 4 * 2 * 1024 * 128.0 + 4 * 2 * 2 * 512);
     assert_true(kernel->attention_core);
-    assert_close(find(&flash.items[1], "flash-attention", PHASE_BACKWARD_INPUT)->flop, 5 * product);
+    assert_close(find(&flash.items[1], "flash-attention", PHASE_BACKWARD_INPUT)->flop, 5 * product * share);
+    model.transformer->causal = false;
+    flash = cut(&model, plain(2, 2));
+    assert_close(model_flop(&model, NULL, NULL), flop);
+    assert_close(find(&flash.items[1], "flash-attention", PHASE_FORWARD)->flop, 2 * product);
+}
+
+/* Products of weights in blocks read a byte an operand and are cast before: inputs, weights and the output's gradient,
+ * each read once and written twice. All else, and the FLOPs, are as without. */
+static void products_in_fp8(void **state)
+{
+    (void)state;
+    struct model model = gpt(1, 256, 4, 512);
+    struct shard shard = plain(2, 2);
+    struct layers half = cut(&model, shard), eight;
+    const struct kernel *kernel, *other;
+    double tokens = 1024;
+
+    shard.fp8 = true;
+    eight = cut(&model, shard);
+    kernel = find(&eight.items[1], "mlp-up", PHASE_BACKWARD_WEIGHT);
+    other = find(&half.items[1], "mlp-up", PHASE_BACKWARD_WEIGHT);
+    assert_true(kernel->dtype == DTYPE_FP8 && kernel->layout == LAYOUT_NT && other->layout == LAYOUT_TN);
+    assert_close(kernel->bytes, tokens * (256 + 512) + 2 * 256 * 512);
+    assert_close(find(&eight.items[1], "cast-weights", PHASE_FORWARD)->bytes, 4 * 256 * 384.0);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
+        assert_close(flop_of(&eight.items[1], (enum phase)phase), flop_of(&half.items[1], (enum phase)phase));
+    assert_true(find(&eight.items[2], "logits", PHASE_FORWARD)->dtype == half.items[2].kernels[0].dtype);
+    /* the inputs of QKV and MLP, and on two GPUs those of the projection and of the second product */
+    assert_close(half.items[1].activation - eight.items[1].activation, tokens * (2 * 256 + (256 + 1024) / 2));
 }
 
 static void messages_of_the_group(void **state)
@@ -340,7 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(narayanan_parameters), TEST(narayanan_flops), TEST(korthikanti_table_2), TEST(korthikanti_figure_1),
         TEST(first_and_last_activations), TEST(llama_activations), TEST(without_dropout), TEST(shapes_of_products),
-        TEST(traffic), TEST(flash_attention_kernels), TEST(messages_of_the_group), TEST(parameters_per_gpu),
+        TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(messages_of_the_group),
+        TEST(parameters_per_gpu),
         TEST(whole_parameters_are_the_sum),
     };
 
