@@ -67,10 +67,17 @@ struct route cluster_route(const struct cluster *cluster, int src, int dst)
     return route;
 }
 
+double cluster_nic_rate(const struct cluster *cluster)
+{
+    const struct network *network = &cluster->network;
+
+    return network->rate > 0 ? fmin(network->bandwidth, network->rate) : network->bandwidth;
+}
+
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind)
 {
     const struct network *network = &cluster->network;
-    double nic = network->bandwidth * network->efficiency;
+    double nic = cluster_nic_rate(cluster) * network->efficiency;
 
     if (cluster->ideal)
         return INFINITY;
@@ -115,7 +122,15 @@ struct extra cluster_send(const struct cluster *cluster, int src, int dst)
         return cluster_pace(cluster, true, fmax(pace->inside, cluster->inside.latency),
                             pace->inside_share * cluster->inside.bandwidth);
     return cluster_pace(cluster, false, fmax(pace->network, cluster->network.latency),
-                        pace->network_share * cluster->network.bandwidth);
+                        pace->network_share * cluster_nic_rate(cluster));
+}
+
+double cluster_copy(const struct cluster *cluster, int src, int dst)
+{
+    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+
+    return pace && !cluster->ideal && !inside && !isnan(pace->copy) ? pace->copy : INFINITY;
 }
 
 void cluster_link_name(struct link link, char *buffer, size_t size)

@@ -39,6 +39,7 @@ struct cluster {
         double bandwidth;            /* B/s per NIC and direction, data sheet; NaN: one node and none given */
         double latency;              /* s, one way, GPU to GPU; NaN as above */
         double efficiency;           /* achievable share of the bandwidth, uplinks included */
+        double rate;                 /* B/s that a NIC is held to, below its bandwidth; NaN or 0: nothing does */
         int nics;                    /* per node */
         struct topology_spec {
             const struct node *node;
@@ -83,6 +84,8 @@ struct route {
     double bandwidth;                /* B/s, of the narrowest link; INFINITY on the ideal cluster */
 };
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
+/* B/s of a NIC: its bandwidth, or what it is held to. */
+double cluster_nic_rate(const struct cluster *cluster);
 /* What transfers get of the link: its efficiency applied. */
 double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
 /* What a copy to the host or back gets of its link; INFINITY: it costs nothing but its latency. */
@@ -94,6 +97,8 @@ struct extra { double delay, overhead; };
 struct extra cluster_send(const struct cluster *cluster, int src, int dst);
 /* Likewise of a message at that pace and payload bandwidth (B/s, INFINITY: the link's), inside a node or not. */
 struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth);
+/* B/s at which either end copies what is sent between the GPU and the buffers of sockets; INFINITY: nothing is. */
+double cluster_copy(const struct cluster *cluster, int src, int dst);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);
 

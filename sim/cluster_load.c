@@ -83,6 +83,8 @@ static const struct field network_fields[] = {
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct network, efficiency), .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
+    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct network, rate), .brief = "what a NIC is held to, as by netem; libraries do not know it"},
     {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
      .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
     {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
@@ -90,10 +92,8 @@ static const struct field network_fields[] = {
 };
 
 static const struct table network_table = {
-    .name = "network",
-    .brief = "the network between nodes",
-    .fields = network_fields,
-    .count = COUNT(network_fields),
+    .name = "network", .brief = "the network between nodes",
+    .fields = network_fields, .count = COUNT(network_fields),
     .size = sizeof(struct network),
     .node_offset = offsetof(struct network, node),
 };
@@ -318,7 +318,7 @@ static int check_ideal(struct cluster *cluster, struct error *err)
     int status = 0;
 
     cluster->inside.bandwidth = cluster->inside.latency = NAN;
-    cluster->network.bandwidth = cluster->network.latency = NAN;
+    cluster->network.bandwidth = cluster->network.latency = cluster->network.rate = NAN;
     for (size_t i = 0; i < COUNT(silent); i++) {
         if (field_given(&inside_table, &cluster->inside, silent[i]))
             status = error_add(err, EXIT_INPUT, field_loc(&inside_table, &cluster->inside, silent[i]),

@@ -1,5 +1,7 @@
 #include "collective.h"
 
+#include <math.h>
+
 #include <string.h>
 
 #define COLLECTIVE(name) extern const struct collective collective_##name;
@@ -74,4 +76,20 @@ void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchu
 void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
 {
     draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, REDUCE});
+}
+
+double collective_messages(const struct collective *collective, const struct task *task)
+{
+    const struct task any = {task->n, task->per_node, INFINITY};
+    const struct collective *candidate;
+    double most = 0;
+
+    if (collective->messages)
+        return collective->messages(&any);
+    if (collective->draw)
+        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
+        if (candidate->draw)
+            most = fmax(most, collective_messages(candidate, task));
+    return most;
 }

@@ -98,6 +98,7 @@ struct collective {
     bool every_nic;                  /* members of a node all send to other nodes by themselves: one channel is enough */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
     enum pacer pacer;
+    bool ring;                       /* a rank sends what it last got, a share of the vector at a time: pace.round */
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */

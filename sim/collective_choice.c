@@ -91,12 +91,32 @@ static double network_latency(const struct pace *pace, double bytes)
            (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
 }
 
+/* A ring in rounds: a rank sends a chunk of its share, and the next one when as much has come; it passes a chunk on
+ * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
+ * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
+ * bytes on the wire. The first message waits for the whole latency. */
+static void in_rounds(const struct pace *pace, double share, struct rates *rates)
+{
+    double latency = rates->network.latency, wire = share / fmin(rates->network.bandwidth, rates->network_most);
+    double rounds = fmax(1, share / pace->round), chunk = wire / rounds, slice = chunk, step;
+
+    if (isnan(pace->round) || share <= 0)
+        return;
+    if (pace->slice < pace->round)
+        slice *= pace->slice / pace->round;
+    step = rounds * fmax(chunk, latency + slice);
+    wire = fmax(wire, step - latency);
+    rates->network = (struct hop){step - wire, share / wire};
+    rates->launch += latency - rates->network.latency;
+}
+
+/* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
-                             double bytes, int channels)
+                             double bytes, int channels, bool tuned)
 {
     struct rates rates = {
-        .inside = {cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
-        .network = {cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
+        .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {tuned ? 0 : cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
         .network_most = INFINITY,
     };
     double share = cluster_mesh_share(cluster, seating->most);
@@ -115,7 +135,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     else
         rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
     rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
-                                 pace->network_share * cluster->network.bandwidth};
+                                 pace->network_share *
+                                     (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
     return rates;
 }
 
@@ -224,15 +245,18 @@ static struct rates switched(const struct collective *collective, const struct t
 }
 
 static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      const struct seating *seating, const struct pace *pace, double bytes, int channels)
+                      const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
 {
     struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
-    struct rates rates = rates_of(cluster, pace, seating, bytes, channels);
+    struct rates rates = rates_of(cluster, pace, seating, bytes, channels, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
-    double launch = group->n > 1 ? rates.launch : 0;
+    double launch;
 
     if (pace && collective->in_switch)
         rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
+    if (pace && collective->ring && !tuned)
+        in_rounds(pace, bytes / group->n, &rates);
+    launch = group->n > 1 ? rates.launch : 0;
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
     fabric.buffered = pace;
@@ -244,16 +268,16 @@ static double cost_at(const struct collective *collective, const struct cluster 
                                       fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
-/* With the cheapest of its protocols. */
+/* With the cheapest of its protocols, and what the library supposes that it takes. */
 static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
                                      const struct group *group, const struct seating *seating, double bytes,
-                                     int channels)
+                                     int channels, double *supposed)
 {
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
     if (!has_paces(collective, cluster)) {
-        best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels);
+        *supposed = best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels, false);
         return best;
     }
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
@@ -261,12 +285,14 @@ static struct collective_choice choose_protocol(const struct collective *collect
 
         if (!pace_of(collective, cluster, protocol, seating, &pace))
             continue;
-        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels);
-        if (best.protocol == PROTOCOL_NONE || seconds < best.seconds) {
+        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, true);
+        if (best.protocol == PROTOCOL_NONE || seconds < *supposed) {
             best.protocol = protocol;
-            best.seconds = seconds;
+            *supposed = seconds;
         }
     }
+    pace_of(collective, cluster, best.protocol, seating, &pace);
+    best.seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, false);
     return best;
 }
 
@@ -295,21 +321,24 @@ struct collective_choice collective_choose(const struct collective *collective, 
 {
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
     const struct collective *candidate;
+    double least = INFINITY, supposed;
     struct seating seating;
 
     if (collective->draw && !has_paces(collective, cluster))
         return best;
     seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
     if (collective->draw)
-        return choose_protocol(collective, cluster, group, &seating, bytes, channels);
+        return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_choice choice;
 
         if (!is_candidate(candidate, cluster, group, &seating))
             continue;
-        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels);
-        if (!best.used->draw || choice.seconds < best.seconds)
+        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels, &supposed);
+        if (!best.used->draw || supposed < least) {
             best = choice;
+            least = supposed;
+        }
     }
     return best;
 }
@@ -318,10 +347,11 @@ double collective_cost(const struct collective *collective, const struct cluster
                        double bytes, int channels)
 {
     struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+    double supposed;
 
     if (!collective->draw)
         return collective_choose(collective, cluster, group, bytes, channels).seconds;
-    return choose_protocol(collective, cluster, group, &seating, bytes, channels).seconds;
+    return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)
@@ -342,11 +372,13 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
         return tuning;
     seating = seat(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, &seating, bytes, choice->channels);
-    tuning.launch = group->n > 1 ? rates.launch : 0;
+    rates = rates_of(cluster, &pace, &seating, bytes, choice->channels, false);
     tuning.buffered = true;
     if (choice->used->in_switch)
         rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
+    if (choice->used->ring)
+        in_rounds(&pace, bytes / group->n, &rates);
+    tuning.launch = group->n > 1 ? rates.launch : 0;
     if (seating.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
                                              fmin(rates.inside.bandwidth, rates.network_most)));
@@ -357,20 +389,4 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
                                               fmin(rates.network.bandwidth, rates.network_most / used)));
     }
     return tuning;
-}
-
-double collective_messages(const struct collective *collective, const struct task *task)
-{
-    const struct task any = {task->n, task->per_node, INFINITY};
-    const struct collective *candidate;
-    double most = 0;
-
-    if (collective->messages)
-        return collective->messages(&any);
-    if (collective->draw)
-        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
-    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
-        if (candidate->draw)
-            most = fmax(most, collective_messages(candidate, task));
-    return most;
 }

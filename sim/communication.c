@@ -57,6 +57,13 @@ static const struct field pace_fields[] = {
      .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
     {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
      .brief = "how large these are"},
+    {.key = "round", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(round),
+     .brief = "that a rank of a ring sends to another node before it waits for as much, all channels together; left "
+              "out: all at once"},
+    {.key = "slice", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(slice),
+     .brief = "of a round, what is passed on as it comes; left out: all of it"},
+    {.key = "copy", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(copy),
+     .brief = "of messages to other nodes: between the GPU and the buffers of sockets; left out: they are not copied"},
     {.key = "chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(chunks),
      .brief = "pieces of the pipeline through a node's switches, the largest first"},
     {.key = "spanning_chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(spanning_chunks),

@@ -2,13 +2,15 @@
 
 #include "compression.h"
 
+const char *const server_names[] = {"star", "ring", "tree", NULL};
+
 const struct collective *scenario_sync(const struct scenario *scenario)
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
 
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_REDUCE, "star");
+        return collective_find(COLLECTIVE_REDUCE, server_names[scenario->strategy.server]);
     if (!scenario->strategy.zero || !scenario->strategy.reduce_scatter)
         return all_reduce;
     return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
@@ -32,7 +34,7 @@ const struct collective *scenario_hand_out(const struct scenario *scenario)
     if (scenario->strategy.local_steps > 1)
         return scenario_all_reduce(scenario);
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_BROADCAST, "star");
+        return collective_find(COLLECTIVE_BROADCAST, server_names[scenario->strategy.server]);
     return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
 }
 

@@ -95,8 +95,12 @@ static void make_lanes(struct lowering *lowering)
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->sent = ARENA_ARRAY(&lowering->arena, struct arrival, 2 * ranks);
+    if (lowering->scenario->strategy.one_communicator && lowering->plan->stages > 1)
+        lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     for (int rank = 0; rank < ranks; rank++) {
         lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
+        if (lowering->copy_lane)
+            lowering->copy_lane[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
         for (int t = 0; t < flows && lowering->plan->stages > 1; t++) {
             lowering->next_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
             lowering->previous_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
@@ -219,7 +223,10 @@ static void allocate(struct lowering *lowering)
 
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){{NO_OP, 0}, {NO_OP, 0}, NO_OP, NO_OP, NO_OP, NO_OP, false, NULL, false};
+        lowering->cells[i] = (struct cell){
+            .activation.first = NO_OP, .gradient.first = NO_OP, .forwarded = NO_OP, .recomputed = NO_OP,
+            .backwarded = NO_OP, .due = NO_OP,
+        };
     lowering->rows = rows_build(lowering->scenario);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
@@ -244,7 +251,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (6 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
+                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }

@@ -30,6 +30,7 @@ static void stage_buckets(struct lowering *lowering, int index)
     const struct strategy_spec *spec = &scenario->strategy;
     double each = scenario_parameter_bytes(scenario).gradients;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
+    bool each_tensor = spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && !spec->flatten;
     struct pile piles[2] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
@@ -42,7 +43,8 @@ static void stage_buckets(struct lowering *lowering, int index)
             if (count_holders(lowering, index, experts) == 1)
                 continue;
             pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            if (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket))
+            if (each_tensor ||
+                (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket)))
                 close_bucket(lowering, index, experts, pile, i);
         }
     }

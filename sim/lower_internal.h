@@ -33,6 +33,7 @@ struct cell {
     bool recomputes;                 /* the row recomputes it */
     uint32_t *moved;                 /* a layer: the copy of its activations to the host; NULL: none has gone */
     bool split;                      /* its backward for the weights comes later */
+    bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };
 
 /* A chunk of a rank, in one replica. */
@@ -86,6 +87,7 @@ struct lowering {
     struct contention *beside;       /* a program rank: collectives over replicas that run beside its kernels */
     uint32_t *latest;                /* a program rank: its last operation on that lane */
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    uint32_t *copy_lane;             /* a program rank; NULL: what sockets copy holds nothing up */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
     struct arrival *sent;            /* [2 program ranks + up]: the boundaries that a rank sent last */
     int channels;                    /* of gradient all-reduces */
@@ -120,6 +122,13 @@ struct cell *lowering_cell(const struct lowering *lowering, int replica, int dir
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
 bool lower_cell(struct lowering *lowering, int replica, int rank);
+
+/* lower_send.c */
+/* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
+struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
+/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where that
+ * waits for it too: adds that to `waits`. */
+void lower_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits);
 
 /* lower_exchange.c */
 /* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
@@ -217,6 +226,18 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool replicas_alike(const struct scenario *scenario);
+
+static inline void wait_for(struct waits *waits, struct arrival arrival)
+{
+    for (uint32_t i = 0; i < arrival.count; i++)
+        waits->ids[waits->count++] = arrival.first + i;
+}
+
+/* What stages hand to a cell: the activations, or their gradient. */
+static inline struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
+{
+    return kind == FORWARD ? &cell->activation : &cell->gradient;
+}
 
 static inline struct holder *holder_of(const struct lowering *lowering, int program_rank, int chunk)
 {

@@ -28,42 +28,6 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
     return lowering_cell(lowering, here.replica, here.direction, stage, mb);
 }
 
-/* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
-static struct arrival send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
-    int sender = program_rank(lowering, from.replica, from.rank);
-    bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
-    const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
-    struct arrival arrival = {.first = after, .count = 1};
-    struct arrival back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
-
-    for (int t = 0; from.rank != dst && t < flows; t++) {
-        int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
-        int peer = scenario_gpu(scenario, t, from.replica, dst);
-        struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-        uint32_t deps[] = {after, back.first + (uint32_t)t};
-        uint32_t id = program_add(lowering->program, (struct op){
-            .kind = OP_TRANSFER, .what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .lane = lanes[t],
-            .amount = lowering->stages[next ? from.stage : to].boundary, .mb = mb, .stage = from.stage,
-            .src = (uint32_t)gpu, .dst = (uint32_t)peer, .delay = extra.delay, .overhead = extra.overhead,
-        }, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
-
-        if (t == 0)
-            arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
-    }
-    if (from.rank != dst)
-        lowering->sent[2 * sender + up] = arrival;
-    return arrival;
-}
-
-static void wait_for(struct waits *waits, struct arrival arrival)
-{
-    for (uint32_t i = 0; i < arrival.count; i++)
-        waits->ids[waits->count++] = arrival.first + i;
-}
-
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
                        struct op op, const struct waits *waits)
 {
@@ -177,12 +141,6 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
     return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
-}
-
-/* What stages hand to a cell: the activations, or their gradient. */
-static struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
-{
-    return kind == FORWARD ? &cell->activation : &cell->gradient;
 }
 
 /* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
@@ -304,13 +262,13 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
         here.cell->forwarded = id;
         if (here.stage + 1 < plan_global_stages(lowering->plan))
             on_stage(lowering, here, here.stage + 1, work.mb)->activation =
-                send(lowering, here, here.stage + 1, work.mb, id);
+                lower_send(lowering, here, here.stage + 1, work.mb, id);
     } else if (work.kind != BACKWARD_WEIGHT) {
         here.cell->backwarded = id;
         if (here.stage == 0)
             return;
         struct cell *before = on_stage(lowering, here, here.stage - 1, work.mb);
-        before->gradient = send(lowering, here, here.stage - 1, work.mb, id);
+        before->gradient = lower_send(lowering, here, here.stage - 1, work.mb, id);
         if (before->due == NO_OP)
             before->due = id;
     }
@@ -374,6 +332,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
             return false;
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
         wait_for_sharers(lowering, rank, &waits);
+    for (size_t i = first; i <= last; i++)
+        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);

@@ -75,9 +75,9 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
                                         stage_states(scenario, stage, true));
         sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);
-        sum.scattered = fmax(sum.scattered, stage->scattered);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
+        sum.scattered = fmax(sum.scattered, stage->scattered);
         sum.fetched = fmax(sum.fetched, two_largest(stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;

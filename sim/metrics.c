@@ -48,18 +48,25 @@ static bool waits_for_host(const struct timeline *timeline, const struct op *op)
     return false;
 }
 
+/* What was copied to or from sockets: what that waited for. */
+static const struct op *beyond_copies(const struct timeline *timeline, const struct op *op)
+{
+    return op && timeline->program->lanes.items[op->lane].kind == LANE_COPY ? latest(timeline, op, false) : op;
+}
+
 /* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
  * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
  * of its own: a wait for a gather is communication all along). */
 static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
 {
-    const struct op *awaited = latest(timeline, op, false);
+    const struct op *awaited = beyond_copies(timeline, latest(timeline, op, false));
 
     if (!awaited)
         return start;
     if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
         return ended(timeline, latest(timeline, op, true));
-    return awaited->kind == OP_TRANSFER ? ended(timeline, latest(timeline, awaited, false)) : start;
+    return awaited->kind != OP_TRANSFER ? start :
+           ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
 }
 
 /* The part of [from, to] that lies in the window, per iteration. */

@@ -34,7 +34,7 @@ enum payload op_payload(enum op_what what)
 }
 
 const char *const lane_kind_names[] = {"compute", "send-next", "send-previous", "collective",
-                                       "to-host", "from-host", "host", NULL};
+                                       "to-host", "from-host", "host", "copy", NULL};
 _Static_assert(COUNT(lane_kind_names) == LANE_KIND_COUNT + 1, "a name for every lane_kind");
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index)

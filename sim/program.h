@@ -63,6 +63,7 @@ static inline double op_wire(const struct op *op)
 
 enum lane_kind {
     LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_TO_HOST, LANE_FROM_HOST, LANE_HOST,
+    LANE_COPY,               /* between the GPU and the buffers of sockets */
     LANE_KIND_COUNT
 };
 extern const char *const lane_kind_names[];

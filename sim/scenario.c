@@ -33,6 +33,19 @@ static int check_switches(const struct scenario *scenario, struct error *err)
                      collective->name);
 }
 
+static int check_communicator(const struct scenario *scenario, struct error *err)
+{
+    const struct communication *communication = scenario->cluster.communication;
+
+    if (!scenario->strategy.one_communicator || scenario->cluster.ideal ||
+        (communication && !isnan(communication->send->copy)))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
+                     "strategy: one_communicator: what it holds up is the copying to and from sockets, of which the "
+                     "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
+                     "nccl-socket");
+}
+
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
 static int check_opportunism(const struct scenario *scenario, struct error *err)
 {
@@ -234,8 +247,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     };
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_model(scenario, err) | scenario_check_memory(scenario, err) | degrees_check(scenario, err) |
-        resolve_batch(scenario, err))
+        check_communicator(scenario, err) | check_model(scenario, err) | scenario_check_memory(scenario, err) |
+        degrees_check(scenario, err) | resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

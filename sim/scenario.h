@@ -18,6 +18,7 @@ enum optimizer {
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
 enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
+extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
 enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
 enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
@@ -57,6 +58,7 @@ struct scenario {
         int chunks;
         bool sequence_parallel, scatter_gather;
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+        bool one_communicator;           /* a stage's sends and receives take turns */
         bool duplex_p2p;                 /* two stages send to each other at once */
         bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
         int zero;
@@ -73,6 +75,8 @@ struct scenario {
         } compression;
         int local_steps;                 /* iterations between two exchanges */
         double first_bucket, bucket;     /* B, of DDP */
+        bool flatten;                    /* synchronous: one sum for all tensors */
+        int server;                      /* how a server gathers and sends: index of server_names */
         int all_reduce;                  /* index of collective_of, of the all-reduces */
         int channels;                    /* rings at once; 0: collective_channels */
         struct list placement;           /* of int, enum dimension: fastest-varying first */

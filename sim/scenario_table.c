@@ -137,6 +137,9 @@ static const struct field strategy_spec_fields[] = {
     {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
+    {.key = "one_communicator", .kind = FIELD_BOOL, MEMBER(one_communicator), .fallback = "false",
+     .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits "
+              "until the sockets have taken what was sent before it, and the next work with it"},
     {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
      .brief = "neighbouring stages send to each other at once (Megatron-LM's batched calls); false: in turn (DeepSpeed's "
               "pipeline engine)"},
@@ -173,20 +176,18 @@ static const struct field strategy_spec_fields[] = {
      .fallback = "1",
      .brief = "iterations that a replica makes alone before all average their weights (local SGD); the result is their "
               "mean"},
-    {.key = "first_bucket",
-     .kind = FIELD_QUANTITY,
-     MEMBER(first_bucket),
-     .unit = UNIT_BYTES,
-     .positive = true,
+    {.key = "first_bucket", .kind = FIELD_QUANTITY, MEMBER(first_bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "1 MiB",
      .brief = "size of DDP's first gradient bucket"},
-    {.key = "bucket",
-     .kind = FIELD_QUANTITY,
-     MEMBER(bucket),
-     .unit = UNIT_BYTES,
-     .positive = true,
+    {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "25 MiB",
      .brief = "size of DDP's further gradient buckets"},
+    {.key = "flatten", .kind = FIELD_BOOL, MEMBER(flatten), .fallback = "true",
+     .brief = "synchronous: one all-reduce for all gradients of a stage; false: one a tensor, one after another, as a "
+              "loop over the parameters does"},
+    {.key = "server", .kind = FIELD_CHOICE, MEMBER(server), .choices = server_names, .fallback = "star",
+     .brief = "how a server gathers and sends: to and from each replica; along a ring or a tree, as NCCL's reduce and "
+              "broadcast"},
     {.key = "all_reduce",
      .kind = FIELD_CHOICE,
      MEMBER(all_reduce),

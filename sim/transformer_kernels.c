@@ -112,17 +112,35 @@ static void norm(struct kernels *list, const struct cut *cut, const char *name)
     memory(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD, 3 * values);
 }
 
-/* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask.
- * Backward: the branch takes its gradient through the mask; where the branch began, two gradients become one. */
+/* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask; or the
+ * dropout in one before, which reads and writes the branch. Backward: the branch takes its gradient through the mask;
+ * where the branch began, two gradients become one. */
 static void residual(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
 
-    memory(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 3 * elements * cut->value + mask);
+    if (mask > 0 && !cut->shape->fused_kernels)
+        memory(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD, 2 * elements * cut->value + mask);
+    memory(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+           3 * elements * cut->value + (cut->shape->fused_kernels ? mask : 0));
     if (mask > 0)
         memory(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * elements * cut->value + mask);
     memory(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
+}
+
+/* Plain PyTorch: torch.matmul makes copies of queries, keys and values whose heads lie apart, and of their gradients;
+ * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. */
+static void unfused_scores(struct kernels *list, const struct cut *cut)
+{
+    double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
+    static const char *const names[] = {"scale", "mask"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        memory(list, cut, "heads", (enum phase)phase, CLASS_COPY, 2 * inputs);
+        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
+            memory(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
+    }
 }
 
 /* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
@@ -131,9 +149,12 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
 static void plain_attention(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
-    double values = cut->scores * cut->value, read = cut->shape->causal ? values / 2 : values;
+    double values = cut->scores * cut->value;
+    double read = cut->shape->causal && cut->shape->fused_kernels ? values / 2 : values;
 
     head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
+    if (!cut->shape->fused_kernels)
+        unfused_scores(list, cut);
     memory(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + values);
     memory(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + values);
     if (cut->shape->attention_dropout > 0) {
@@ -175,19 +196,27 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
-/* A product of the block, with its adapter's two and what adds their output. */
-static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+/* The two products of an adapter, and what adds their output. */
+static void adapter(struct kernels *list, const struct cut *cut, enum lora_target target)
 {
     struct adapted width;
-    bool adapts = lora_adapts(cut, target, &width);
 
-    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
-    if (!adapts)
+    if (!lora_adapts(cut, target, &width))
         return;
     weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
     weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
     memory(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
     memory(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+}
+
+/* A product of the block, with its adapter. */
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+{
+    struct adapted width;
+
+    lora_adapts(cut, target, &width);
+    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
+    adapter(list, cut, target);
 }
 
 /* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
@@ -279,13 +308,22 @@ static void merge_blocks(struct kernels *list, const struct cut *cut)
         memory(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
 }
 
-/* One product gives Q, K and V; their gradients are put beside one another for its backward. */
+/* One product gives Q, K and V; their gradients are put beside one another for its backward. Or three products, whose
+ * backwards' results are added up. */
 static void qkv(struct kernels *list, const struct cut *cut)
 {
     double width = cut->query + cut->key + cut->values;
 
-    adapted_product(list, cut, LORA_QKV, "qkv");
-    memory(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * width * cut->value);
+    if (cut->shape->fused_qkv) {
+        adapted_product(list, cut, LORA_QKV, "qkv");
+        memory(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY, 2 * cut->tokens * width * cut->value);
+    } else {
+        block_product(list, cut, "q", 1, cut->tokens, cut->query, cut->hidden);
+        block_product(list, cut, "k", 1, cut->tokens, cut->key, cut->hidden);
+        block_product(list, cut, "v", 1, cut->tokens, cut->values, cut->hidden);
+        adapter(list, cut, LORA_QKV);
+        memory(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 6 * cut->tokens * cut->hidden * cut->value);
+    }
     if (cut->shape->qkv_bias)
         bias_gradient(list, cut, "qkv-bias", cut->tokens, width);
 }

@@ -47,6 +47,11 @@ static const struct field transformer_fields[] = {
      .brief = "of the attention probabilities; without it: dropout", .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
     {"flash_attention", FIELD_BOOL, AT(flash_attention), .brief = "fused attention that stores no scores",
      .fallback = "false"},
+    {"fused_qkv", FIELD_BOOL, AT(fused_qkv), .brief = "one product gives queries, keys and values; false: one each",
+     .fallback = "true"},
+    {"fused_kernels", FIELD_BOOL, AT(fused_kernels), .fallback = "true",
+     .brief = "scale and mask are part of the softmax, dropout of the residual sum, as in Megatron-LM; false: kernels "
+              "of their own, and copies of queries, keys and values head after head, as in plain PyTorch"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
     {"q_rank", FIELD_INT, AT(q_rank), .min = 1, .max = MAX_WIDTH,

@@ -1,6 +1,6 @@
 /* The parameter tensors of a transformer's layers on one GPU. Column-parallel biases are split, row-parallel ones whole
- * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, and so are the two column-parallel products of SwiGLU,
- * and each product of all experts that a GPU holds. */
+ * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, unless fused_qkv says otherwise, and so are the two
+ * column-parallel products of SwiGLU, and each product of all experts that a GPU holds. */
 #include "transformer.h"
 
 static void add_tensor(struct tensors *list, struct tensor tensor)
@@ -83,8 +83,14 @@ struct tensors block_tensors(const struct cut *cut)
     add_norm(&list, cut);
     if (shape->kv_rank > 0)
         add_latent_inputs(&list, cut);
-    else
+    else if (shape->fused_qkv)
         add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
+    else
+        for (int i = 0; i < 3; i++) {
+            double width = (const double[]){cut->query, cut->key, cut->values}[i];
+
+            add_product(&list, width, cut->hidden, shape->qkv_bias ? width : 0);
+        }
     add_product(&list, cut->hidden, cut->attended, shape->bias ? cut->hidden : 0);
     add_norm(&list, cut);
     if (!cut->has_experts) {

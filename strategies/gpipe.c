@@ -14,6 +14,7 @@ struct gpipe_options {
     const struct node *node;
     int backward;
     bool recompute_last;
+    int passes;
 };
 
 static const struct field fields[] = {
@@ -23,6 +24,9 @@ static const struct field fields[] = {
     {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
      .fallback = "false",
      .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
+    {.key = "passes", .kind = FIELD_INT, .offset = offsetof(struct gpipe_options, passes), .min = 1, .max = 65536,
+     .fallback = "1",
+     .brief = "so many times all forwards, then all backwards, of as many micro-batches each, before the update"},
 };
 static const struct table options = {
     .name = "strategy", .brief = "options of gpipe", .fields = fields, .count = COUNT(fields),
@@ -32,18 +36,32 @@ static const struct table options = {
 static void row(struct row *row, const struct plan *plan, int rank)
 {
     const struct gpipe_options *option = plan->options;
-    int last = plan->micro_batches - 1;
+    int count = plan->micro_batches / option->passes;
 
     (void)rank;
-    for (int mb = 0; mb <= last; mb++)
-        forward(row, 0, mb);
-    for (int i = 0; i <= last; i++) {
-        int mb = option->backward == ASCENDING ? i : last - i;
+    for (int first = 0; first < plan->micro_batches; first += count) {
+        int last = first + count - 1;
 
-        if (plan->recompute && (mb != last || option->recompute_last))
-            recompute(row, 0, mb);
-        backward(row, 0, mb);
+        for (int mb = first; mb <= last; mb++)
+            forward(row, 0, mb);
+        for (int i = 0; i < count; i++) {
+            int mb = option->backward == ASCENDING ? first + i : last - i;
+
+            if (plan->recompute && (mb != last || option->recompute_last))
+                recompute(row, 0, mb);
+            backward(row, 0, mb);
+        }
     }
+}
+
+static int check(const struct plan *plan, struct loc loc, struct error *err)
+{
+    const struct gpipe_options *option = plan->options;
+
+    if (plan->micro_batches % option->passes == 0)
+        return 0;
+    return error_add(err, EXIT_INFEASIBLE, loc, "strategy: passes: %d micro-batches a replica do not divide into %d",
+                     plan->micro_batches, option->passes);
 }
 
 /* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top;
@@ -51,15 +69,18 @@ static void row(struct row *row, const struct plan *plan, int rank)
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     const struct gpipe_options *option = plan->options;
-    int slots = plan->micro_batches + plan->stages - 1, again = plan->micro_batches - !option->recompute_last;
+    int slots = plan->micro_batches + option->passes * (plan->stages - 1);
+    int again = plan->micro_batches - (option->recompute_last ? 0 : option->passes);
 
     return slots * (f + b) + (plan->recompute ? again * r : 0);
 }
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
+    const struct gpipe_options *option = plan->options;
+
     (void)rank;
-    return plan->micro_batches;
+    return plan->micro_batches / option->passes;
 }
 
 const struct strategy strategy_gpipe = {
@@ -71,9 +92,11 @@ const struct strategy strategy_gpipe = {
               "S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .\n"
               "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
               "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n",
-    .formula = "iteration (M+P-1)(F+B), with recomputation + (M-1) R; bubble (P-1)/(M+P-1); M micro-batches in flight",
+    .formula = "iteration (M+P-1)(F+B), with recomputation + (M-1) R; bubble (P-1)/(M+P-1); M micro-batches in flight; "
+               "M those of one of the passes",
     .options = &options,
     .recompute = RECOMPUTE_EARLY,
+    .check = check,
     .row = row,
     .ideal_makespan = ideal_makespan,
     .ideal_in_flight = ideal_in_flight,

@@ -47,6 +47,7 @@ const struct collective collective_all_gather_ring = {
         " 1    d => 1   a => 2   b => 3   c => 0\n"
         " 2    c => 1   d => 2   a => 3   b => 0\n",
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
+    .ring = true,
     .library = true,
     .chunks = chunks,
     .draw = draw,

@@ -14,12 +14,12 @@
 
 static int chunks(const struct task *task)
 {
-    return pieces(task->bytes);
+    return chain_pieces(task);
 }
 
 static void draw(struct arrows *arrows, const struct task *task)
 {
-    int n = task->n, c = pieces(task->bytes);
+    int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int r = 0; r < n - 1; r++)
@@ -29,7 +29,7 @@ static void draw(struct arrows *arrows, const struct task *task)
 
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    int c = pieces(task->bytes);
+    int c = chain_pieces(task);
 
     return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
 }
@@ -46,7 +46,7 @@ const struct collective collective_broadcast_ring = {
         " 1    b => 1   a => 2\n"
         " 2             b => 2   a => 3\n"
         " 3                      b => 3\n",
-    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 32",
+    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .library = true,
     .chunks = chunks,
     .draw = draw,

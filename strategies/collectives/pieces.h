@@ -14,4 +14,13 @@ static inline int pieces(double bytes)
     return count < 1 ? 1 : count > 32 ? 32 : (int)count;
 }
 
+/* Of a chain of n ranks, whose pipeline takes n - 2 pieces to fill: so many that this is no more than a sixteenth. */
+static inline int chain_pieces(const struct task *task)
+{
+    double count = task->bytes / (128 * 1024);
+    int most = task->n > 3 ? 16 * (task->n - 2) : 32;
+
+    return most <= 32 || count < 32 ? pieces(task->bytes) : count > most ? most : (int)count;
+}
+
 #endif

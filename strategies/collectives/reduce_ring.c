@@ -15,12 +15,12 @@
 
 static int chunks(const struct task *task)
 {
-    return pieces(task->bytes);
+    return chain_pieces(task);
 }
 
 static void draw(struct arrows *arrows, const struct task *task)
 {
-    int n = task->n, c = pieces(task->bytes);
+    int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int hop = 0; hop < n - 1; hop++)
@@ -30,7 +30,7 @@ static void draw(struct arrows *arrows, const struct task *task)
 
 static double ideal(const struct task *task, double latency, double bandwidth)
 {
-    int c = pieces(task->bytes);
+    int c = chain_pieces(task);
 
     return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
 }
@@ -47,7 +47,7 @@ const struct collective collective_reduce_ring = {
         " 1                      a +> 1   b +> 2\n"
         " 2             a +> 0   b +> 1\n"
         " 3             b +> 0\n",
-    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 32",
+    .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .library = true,
     .chunks = chunks,
     .draw = draw,

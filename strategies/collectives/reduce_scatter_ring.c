@@ -48,6 +48,7 @@ const struct collective collective_reduce_scatter_ring = {
         " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
         " 2    b +> 1   c +> 2   d +> 3   a +> 0\n",
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
+    .ring = true,
     .library = true,
     .chunks = chunks,
     .draw = draw,

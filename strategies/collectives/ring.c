@@ -57,6 +57,7 @@ const struct collective collective_ring = {
         " 4    d => 1   a => 2   b => 3   c => 0\n"
         " 5    c => 1   d => 2   a => 3   b => 0\n",
     .formula = "2 (n - 1) (latency + bytes / n / bandwidth)",
+    .ring = true,
     .library = true,
     .chunks = chunks,
     .draw = draw,

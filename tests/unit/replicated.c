@@ -3,10 +3,15 @@
 
 static const char *const engine_of[] = {"ideal", "simgrid"}, *const modes[] = {"messages", "measured"};
 
-/* NCCL's ring in pieces of 512 KiB, 1 to 32 of them. */
+/* NCCL's ring in pieces of 128 KiB, 32 of them at most, or 16 a hop that they take to fill the ring. */
+static double pieces_of(int n, double bytes)
+{
+    return fmin(fmax(32, 16 * (n - 2)), fmax(1, floor(bytes / 131072)));
+}
+
 static double ring(int n, double bytes, double latency, double bandwidth)
 {
-    double pieces = fmin(32, fmax(1, ceil(bytes / 524288)));
+    double pieces = pieces_of(n, bytes);
 
     return (n - 2 + pieces) * (latency + bytes / pieces / bandwidth);
 }
@@ -27,7 +32,7 @@ static void test_seconds(void **state)
             double each = 2 * ring(n, bytes, latency, bandwidth) + 2 * (n - 1) * (latency + output / bandwidth) + 3e-3;
 
             if (k / 2 % 2 == 0 && n > 3)
-                each -= (n - 3) * (latency + bytes / 32 / bandwidth);
+                each -= (n - 3) * (latency + bytes / pieces_of(n, bytes) / bandwidth);
 
             simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 9000001, "
                      "boundary: 3 MB}}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 50 GB/s, latency: 3 us}}\n"

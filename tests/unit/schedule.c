@@ -46,6 +46,8 @@ static const struct { const char *schedule; int stages, micro_batches; bool reco
     {"schedule: 1f1b", 2, 2, false, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"},
     {"schedule: 1f1b", 3, 1, false, "0F0,0B0\n1F0,1B0\n2F0,2B0\n"},
     {"schedule: gpipe, recompute_last: true", 2, 2, true, "0F0,0F1,0R1,0B1,0R0,0B0\n1F0,1F1,1R1,1B1,1R0,1B0\n"},
+    {"schedule: gpipe, passes: 2, backward: ascending", 2, 4, false,
+     "0F0,0F1,0B0,0B1,0F2,0F3,0B2,0B3\n1F0,1F1,1B0,1B1,1F2,1F3,1B2,1B3\n"},
     {"schedule: gpipe", 2, 3, true, "0F0,0F1,0F2,0B2,0R1,0B1,0R0,0B0\n1F0,1F1,1F2,1B2,1R1,1B1,1R0,1B0\n"},
 };
 
@@ -375,6 +377,29 @@ static void test_recompute_last(void **state)
         }
 }
 
+/* Every pass fills and drains the pipeline, and so many micro-batches are in flight. */
+static void test_passes(void **state)
+{
+    (void)state;
+    for (int passes = 1; passes <= 3; passes++)
+        for (int stages = 1; stages <= 4; stages++) {
+            struct simulated simulated;
+            struct error err = {0};
+            char schedule[64];
+
+            snprintf(schedule, sizeof schedule, "schedule: gpipe, passes: %d", passes);
+            load_stages(&simulated, schedule, stages, 6, false);
+            assert_int_equal(run_init(&simulated.run, &simulated.scenario, &err), 0);
+            expect_near("makespan", simulated.run.metrics.iteration_time, 3.0 * passes * (6 / passes + stages - 1),
+                        simulated.text);
+            expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
+                        &simulated.scenario.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
+            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.scenario.plan, 0),
+                             6 / passes);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_gpipe_grid),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_recompute_last),
+        cmocka_unit_test(test_passes),
     };
 
     return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);

@@ -209,6 +209,32 @@ static void shapes_of_products(void **state)
                 2 * flop_of(block, PHASE_FORWARD));
 }
 
+/* Plain PyTorch: as many FLOPs and parameters, in more kernels and tensors. */
+static void unfused_traffic(struct model model, struct shard shard, double x, double scores)
+{
+    struct layers fused = cut(&model, shard), layers;
+    struct transformer shape = *model.transformer;
+    const struct layer *block;
+
+    shape.fused_kernels = shape.fused_qkv = false;
+    model.transformer = &shape;
+    layers = cut(&model, shard);
+    block = &layers.items[1];
+    for (int phase = 0; phase < PHASE_UPDATE; phase++)
+        assert_close(flop_of(block, (enum phase)phase), flop_of(&fused.items[1], (enum phase)phase));
+    assert_close(block->parameters, fused.items[1].parameters);
+    assert_int_equal(block->ntensors, fused.items[1].ntensors + 4);      /* Q, K, V: a weight and a bias each */
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        assert_close(find(block, "scale", (enum phase)phase)->bytes, 4 * scores);
+        assert_close(find(block, "mask", (enum phase)phase)->bytes, 4 * scores);
+        assert_close(find(block, "heads", (enum phase)phase)->bytes, 3 * 2 * x);
+    }
+    assert_close(find(block, "dropout", PHASE_FORWARD)->bytes, 5 * x);
+    assert_close(find(block, "mlp-residual", PHASE_FORWARD)->bytes, 6 * x);
+    assert_close(find(block, "qkv-sum", PHASE_BACKWARD_INPUT)->bytes, 12 * x);
+    expect_product(block, "v", PHASE_FORWARD, 1, 1024, 128, 256);
+}
+
 /* Traffic of element-wise kernels, counted by hand for 1024 tokens of width 256 with 4 heads, 2-byte values. */
 static void traffic(void **state)
 {
@@ -244,6 +270,7 @@ static void traffic(void **state)
         assert_true(kernel->bytes > 0);
         assert_true(kernel->phase != PHASE_UPDATE);
     }
+    unfused_traffic(model, shard, x, scores);
     shard.sequence_parallel = true;
     layers = cut(&model, shard);
     assert_close(find(&layers.items[1], "mlp-norm", PHASE_FORWARD)->bytes, 2 * x);
