@@ -191,8 +191,8 @@ static const char *note_of(const struct chart *chart, const struct memory_chart 
     if (!isnan(chart->headline.memory))
         text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->headline.memory));
     if (memory->npanels < memory->ranks)
-        text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %d ranks", text, *text ? "; " : "",
-                            memory->ranks);
+        text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %d ranks", text,
+                            *text ? "; " : "", memory->ranks);
     return *text ? text : NULL;
 }
 
@@ -210,8 +210,8 @@ static void write_panel(const struct layout *layout, bool limited, FILE *out)
     for (int k = KINDS - 1; k >= 0; k--)
         if (layout->shown[k])
             fprintf(out, "        data using ($1 == rank ? unit*$2 : NaN):((sum [i = 3:%d] column(i))/scale) \\\n"
-                         "            with filledcurves y1=0 fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, "
-                         "\\\n", k + 3, k);
+                         "            with filledcurves y1=0 fillstyle solid 1 noborder fillcolor rgb colour_%d "
+                         "notitle, \\\n", k + 3, k);
     for (int k = 0; k < KINDS; k++)
         if (layout->shown[k])
             fprintf(out, "        NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d "

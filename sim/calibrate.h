@@ -18,7 +18,8 @@ enum batches { BATCHES_ANY, BATCHES_ONE, BATCHES_MANY };
 /* Samples that share parameters: products or attention of a format, a class of kernels bound by memory. */
 struct sample_group {
     enum sample_kind kind;
-    int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, CLASS_OTHER: all element-wise ones */
+    int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, CLASS_OTHER: all
+                                            element-wise ones */
     enum dtype dtype;                    /* MATMUL, ATTENTION */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
     bool left_out;                       /* too few for the parameters: not in the profile */
@@ -37,7 +38,8 @@ struct calibration {
 
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
  * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
- * on what was fitted of either by a hundredth. The profile lives in the arena; calibration_release in either case. Errors: nothing that could be fitted. */
+ * on what was fitted of either by a hundredth. The profile lives in the arena; calibration_release in either case.
+ * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
 

@@ -1,7 +1,6 @@
 #include "collective.h"
 
 #include <math.h>
-
 #include <string.h>
 
 #define COLLECTIVE(name) extern const struct collective collective_##name;

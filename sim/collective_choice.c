@@ -95,9 +95,10 @@ static double network_latency(const struct pace *pace, double bytes)
  * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
  * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
  * bytes on the wire. The first message waits for the whole latency. */
-static void in_rounds(const struct pace *pace, double share, struct rates *rates)
+static void in_rounds(const struct pace *pace, double share, int channels, struct rates *rates)
 {
-    double latency = rates->network.latency, wire = share / fmin(rates->network.bandwidth, rates->network_most);
+    double latency = rates->network.latency, each = share / channels;
+    double wire = each / fmin(rates->network.bandwidth, rates->network_most / channels);
     double rounds = fmax(1, share / pace->round), chunk = wire / rounds, slice = chunk, step;
 
     if (isnan(pace->round) || share <= 0)
@@ -106,7 +107,7 @@ static void in_rounds(const struct pace *pace, double share, struct rates *rates
         slice *= pace->slice / pace->round;
     step = rounds * fmax(chunk, latency + slice);
     wire = fmax(wire, step - latency);
-    rates->network = (struct hop){step - wire, share / wire};
+    rates->network = (struct hop){step - wire, each / wire};
     rates->launch += latency - rates->network.latency;
 }
 
@@ -255,7 +256,7 @@ static double cost_at(const struct collective *collective, const struct cluster 
     if (pace && collective->in_switch)
         rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
     if (pace && collective->ring && !tuned)
-        in_rounds(pace, bytes / group->n, &rates);
+        in_rounds(pace, bytes / group->n, channels, &rates);
     launch = group->n > 1 ? rates.launch : 0;
     if (!cluster->ideal)
         fabric = fabric_of(cluster, seating, &rates, channels);
@@ -377,7 +378,7 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
     if (choice->used->in_switch)
         rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
     if (choice->used->ring)
-        in_rounds(&pace, bytes / group->n, &rates);
+        in_rounds(&pace, bytes / group->n, choice->channels, &rates);
     tuning.launch = group->n > 1 ? rates.launch : 0;
     if (seating.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,

@@ -36,8 +36,8 @@ struct pace {
     double plateau;                  /* factor on the latencies of large collectives in one node, */
     double spanning_plateau;         /* and on those that span nodes */
     double plateau_from;             /* how large: B of the vector; NaN: none is */
-    double round;                    /* B that a rank of a ring sends to another node, all its channels together, before it waits
-                                        for as much; NaN: as if all went at once */
+    double round;                    /* B that a rank of a ring sends to another node, all its channels together, before
+                                        it waits for as much; NaN: as if all went at once */
     double slice;                    /* B of them that are passed on as they come; NaN: all */
     double copy;                     /* B/s at which it copies between GPU and network buffers; NaN: it does not */
     struct list chunks;              /* struct chunk, the largest first; none: the pipeline fills at once */

@@ -18,7 +18,7 @@ struct gpu {
     double memory_efficiency;        /* achievable share of it */
     struct gpu_rates {
         const struct node *node;
-        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of matrix products, dense; tensor cores where there are; 0: none */
+        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of matrix products, dense; on tensor cores if any; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */

@@ -126,8 +126,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank);
 /* lower_send.c */
 /* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
 struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
-/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where that
- * waits for it too: adds that to `waits`. */
+/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where
+ * that waits for it too: adds that to `waits`. */
 void lower_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits);
 
 /* lower_exchange.c */

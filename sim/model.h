@@ -168,8 +168,8 @@ struct layer {
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
-    /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name; NULL: no
-     * such. They may run beside the product's gradient of its weights. */
+    /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name (of
+     * several that share it, one); NULL: no such. They may run beside the product's gradient of its weights. */
     const char *columns[COLUMN_COUNT];
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */

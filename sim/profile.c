@@ -181,6 +181,7 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
     struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
                               dtype_bytes(kernel->dtype)};
     const struct matmul_record *record;
+    struct matmul_fit fit;
     bool shaped = kernel->m > 0, covered;
     double seconds;
 
@@ -193,7 +194,10 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
         return unknown;
     covered = shaped && listed(&record->layouts, (int)kernel->layout) && inside(&record->batch, product.batch) &&
               inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
-    seconds = matmul_seconds(&record->fit, profile->sms, &product);
+    fit = record->fit;
+    if (!shaped)
+        fit.unaligned = 1;       /* the sides are nobody's, and so are their rows */
+    seconds = matmul_seconds(&fit, profile->sms, &product);
     if (!shaped)
         seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
     return (struct kernel_seconds){seconds, !covered};

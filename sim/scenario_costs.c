@@ -16,14 +16,14 @@ static const struct field costs_spec_fields[] = {
      .fallback = "newest", .brief = "fused kernels of a profile: flash-1 (in Triton), flash-2, flash-3 (or cuDNN on "
                                     "Hopper); one it lacks: the next older; newest: of those it has"},
     {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
-     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster than "
-              "that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster "
+              "than that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
     {.key = "launch_blocking", .kind = FIELD_BOOL, MEMBER(launch_blocking), .fallback = "false",
-     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take adds "
-              "up; what overlaps is still for `strategy` to say"},
+     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take "
+              "adds up; what overlaps is still for `strategy` to say"},
     {.key = "host_send", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us", MEMBER(host_send),
-     .brief = "what a boundary between stages takes beside its bytes where the stages wait for it (overlap_p2p: false): "
-              "the host waits as well, and launches anew; not for models whose times are given"},
+     .brief = "what a boundary between stages takes beside its bytes where the stages wait for it (overlap_p2p: "
+              "false): the host waits as well, and launches anew; not for models whose times are given"},
     {.key = "unaligned_batches", .kind = FIELD_CHOICE, MEMBER(unaligned_batches),
      .choices = unaligned_batches_names, .fallback = "tensor-cores",
      .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "

@@ -35,8 +35,8 @@ static double accumulation(const struct scenario *scenario, double weights, doub
 }
 
 /* What comes before the update, eager and pass by pass (Megatron-LM, MixedPrecisionOptimizer.step; PyTorch's GradScaler
- * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32; with fp16's loss scale they are divided
- * by it and looked through for overflows; their norm is taken, and they are scaled to it. */
+ * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32; with fp16's loss scale they are
+ * divided by it and looked through for overflows; their norm is taken, and they are scaled to it. */
 static double preparation(const struct scenario *scenario, double gradients)
 {
     double copy = gradients < 4 ? gradients + 4 : 0;

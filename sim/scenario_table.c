@@ -141,8 +141,8 @@ static const struct field strategy_spec_fields[] = {
      .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits "
               "until the sockets have taken what was sent before it, and the next work with it"},
     {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
-     .brief = "neighbouring stages send to each other at once (Megatron-LM's batched calls); false: in turn (DeepSpeed's "
-              "pipeline engine)"},
+     .brief = "neighbouring stages send to each other at once (Megatron-LM's batched calls); false: in turn "
+              "(DeepSpeed's pipeline engine)"},
     {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
      .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
               "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
@@ -260,18 +260,20 @@ static const struct table recompute_table = {
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
      .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
-     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' products"},
+     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
+              "products"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
-    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half", 
+    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
               "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
-     .brief = "weight products add to the gradients themselves (Megatron-LM since 2022); else a pass after each backward"},
+     .brief = "weight products add to the gradients themselves (Megatron-LM since 2022); else a pass after each "
+              "backward"},
     {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
      .brief = "activations computed again in the backward: a mode, or {mode: full, every: 2}"},
     {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",

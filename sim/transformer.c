@@ -185,7 +185,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         all_reduces = split;
     layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
     if (!cut->lora && all_reduces > 0)
-        layer.columns[COLUMN_ATTENTION] = "qkv";
+        layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? "q-up" : cut->shape->fused_qkv ? "qkv" : "q";
     if (!cut->lora && all_reduces > 1)
         layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
     tensors_adapt(&tensors, cut, true);

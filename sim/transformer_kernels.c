@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     double operand = dtype_bytes(cut->dtype);

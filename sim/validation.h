@@ -34,7 +34,7 @@ struct validation {
     size_t first;                    /* the first measured column: what bars and ratios are about */
     struct summary relative;         /* of the ratios of times to those of other rows */
     size_t memory[2][2];             /* rows, by [ran out of memory][predicted to] */
-    size_t largest[2];               /* rows with the largest micro-batch: all, and those it is found to be the largest of */
+    size_t largest[2];               /* rows with the largest micro-batch: all, and those of which it is found to be */
     size_t failed;                   /* rows that were selected but could not be simulated */
 };
 

@@ -177,7 +177,8 @@ const struct collective collective_nvls = {
         " 2    a => 2   c => 3   b => 0   d => 1\n"
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
     .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
-               "2 (1 + 1/g) piece / bandwidth + 2 ceil(log2 L) latency + 2 (bytes + (ceil(log2 L) - 1) piece) / g / bandwidth",
+               "2 (1 + 1/g) piece / bandwidth + 2 ceil(log2 L) latency + "
+               "2 (bytes + (ceil(log2 L) - 1) piece) / g / bandwidth",
     .every_nic = true,
     .crowds = true,
     .pacer = PACER_NVLS,

@@ -176,6 +176,28 @@ static void the_waiting_host(void **state)
     }
 }
 
+/* A product of which only FLOPs are known has no rows that could be aligned or not. */
+static void products_without_a_shape(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+
+    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
+    for (double flop = 1e9; flop < 1e13; flop *= 1.3) {
+        const struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .batch = 1, .flop = flop};
+        struct matmul_record *record = profile.matmul.items;
+        double unaligned = record->fit.unaligned, seconds = profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds;
+
+        assert_true(unaligned > 1);
+        record->fit.unaligned = 1;
+        assert_true(seconds == profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds);
+        record->fit.unaligned = unaligned;
+    }
+    arena_release(&arena);
+}
+
 /* A fused attention that was not measured takes as long as its products would, and counts as extrapolated. */
 static void attention_without_a_record(void **state)
 {
@@ -233,7 +255,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
-        cmocka_unit_test(the_waiting_host), cmocka_unit_test(attention_without_a_record),
+        cmocka_unit_test(the_waiting_host), cmocka_unit_test(products_without_a_shape),
+        cmocka_unit_test(attention_without_a_record),
         cmocka_unit_test(generations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

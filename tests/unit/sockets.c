@@ -52,6 +52,27 @@ static void test_chunks(void **state)
     assert_true(waits && streams);
 }
 
+/* Latency as much as the wire: two NICs carry what one of twice the bandwidth does, each half of a round. */
+static void test_two_nics(void **state)
+{
+    double seconds[2];
+
+    (void)state;
+    for (int nics = 1; nics <= 2; nics++) {
+        struct simulated simulated;
+
+        simulate(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: 1e8}]}\ncluster:\n"
+                 "  nodes: 4\n  gpus_per_node: 2\n  inside: {bandwidth: 100 GB/s, latency: 1 us}\n"
+                 "  network: {bandwidth: %.17g B/s, latency: 20 ms, nics: %d}\n  communication: nccl-socket\n"
+                 "batch: {micro_batches: 1}\nstrategy: {data: 8, all_reduce: ring, data_parallel: synchronous}\n"
+                 "memory: {precision: fp32}\nsimulation: {engine: ideal}\n", 2.5e9 / nics, nics);
+        seconds[nics - 1] = simulated.run.metrics.iteration_time - 3;
+        assert_true(seconds[nics - 1] > 2 * 4e8 / 2.5e9);
+        simulated_release(&simulated);
+    }
+    expect_near("two NICs", seconds[1], seconds[0], "sockets");
+}
+
 enum { STAGES = 4, MICRO_BATCHES = 7 };
 
 /* One phase of GPipe: stage after stage in the order of the phase, each with a lane for its kernels, one for what its
@@ -192,7 +213,7 @@ static void test_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_chunks), cmocka_unit_test(test_two_nics),
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_sums),
