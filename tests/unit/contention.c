@@ -189,8 +189,8 @@ static void overlapped_works(void **state)
         struct row *rows;
 
         simulate(&simulated,
-                 "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8, positions: 0,\n"
-                 "        flash_attention: true, experts: 8, experts_per_token: 2}}\n"
+                 "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8,\n"
+                 "        positions: 0, flash_attention: true, experts: 8, experts_per_token: 2}}\n"
                  "cluster: {platform: dgx-a100, nodes: 1, inside: {bandwidth: %.17g B/s}}\nbatch: {micro_batches: 8}\n"
                  "strategy: {schedule: dualpipe, pipeline: 2, data: 4, expert: 4, data_parallel: synchronous}\n"
                  "simulation: {engine: ideal, collectives: measured}\n", bandwidth);

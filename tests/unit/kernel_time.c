@@ -125,8 +125,8 @@ static void unaligned_tiles(void **state)
     assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
 }
 
-/* One tile's worth of rows and columns over a deep k: no split is faster than all SMs at the rate, and the split that is
- * taken pays the second kernel. */
+/* One tile's worth of rows and columns over a deep k: no split is faster than all SMs at the rate, and the split that
+ * is taken pays the second kernel. */
 static void a_split_depth(void **state)
 {
     (void)state;
@@ -222,7 +222,8 @@ int main(void)
         cmocka_unit_test(one_wave),     cmocka_unit_test(bound_by_traffic), cmocka_unit_test(bounds),
         cmocka_unit_test(more_work),    cmocka_unit_test(a_doubled_batch),  cmocka_unit_test(layouts),
         cmocka_unit_test(steps_of_depth),
-        cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
+        cmocka_unit_test(results_that_nothing_hides),
+        cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,7 +248,8 @@ static void test_over_time(void **state)
                 double bytes, each, sum = 0;
 
                 assert_int_equal(sscanf(line, "%d %*s %lf%n", &rank, &bytes, &at), 2);
-                for (const char *cell = line + at; sscanf(cell, "\t%lf%n", &each, &at) == 1 && *cell == '\t'; cell += at)
+                for (const char *cell = line + at; *cell == '\t' && sscanf(cell, "\t%lf%n", &each, &at) == 1;
+                     cell += at)
                     sum += each;
                 expect_near("kinds", sum, bytes, simulated.text);
                 assert_true(rank < simulated.run.metrics.nranks && rank < 8);
@@ -380,7 +381,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zero_paper),  cmocka_unit_test(test_korthikanti),     cmocka_unit_test(test_optimizers),
-        cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace), cmocka_unit_test(test_logits),       cmocka_unit_test(test_over_time),
+        cmocka_unit_test(test_every),       cmocka_unit_test(test_workspace),       cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_over_time),
         cmocka_unit_test(test_allowances),  cmocka_unit_test(test_buffers),         cmocka_unit_test(test_lora),
         cmocka_unit_test(test_lora_composes), cmocka_unit_test(test_converted),
     };

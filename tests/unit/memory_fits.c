@@ -23,10 +23,12 @@ static bool fits(const struct published *run, bool bloom, const char *gpu)
              "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d, bucket: 1 GB}\n"
              "memory: {recompute: %s, enforce: false, %s}\nsimulation: {engine: ideal, collectives: measured}\n",
              run->layers, run->hidden, run->heads, run->sequence, bloom ? 250880 : 50368,
-             bloom ? "dropout: 0.1, positions: 0, embedding_norm: true" : "dropout: 0, positions: 0, bias: false, qkv_bias: false, flash_attention: true",
+             bloom ? "dropout: 0.1, positions: 0, embedding_norm: true"
+                   : "dropout: 0, positions: 0, bias: false, qkv_bias: false, flash_attention: true",
              run->tensor * run->pipeline * run->data / 8, gpu, run->micro, 2 * run->pipeline, run->tensor,
              run->pipeline, run->data, bloom ? run->data > 1 : 3, run->recompute,
-             bloom ? "fused_gradients: true, flat_gradients: true" : "precision: mixed-bf16, cross_entropy: fused, logits: held");
+             bloom ? "fused_gradients: true, flat_gradients: true"
+                   : "precision: mixed-bf16, cross_entropy: fused, logits: held");
     fit = simulated.run.metrics.peak_memory <= limit;
     simulated_release(&simulated);
     return fit;
