@@ -15,8 +15,8 @@ bool contention_possible(const struct cluster *cluster);     /* channels and mul
 double contention_share(const struct cluster *cluster, const int *gpus, int n);
 
 /* Seconds that kernels of `kernels` s and a collective of `collective` s, begun together, take beyond the kernels
- * alone. While the collective runs the kernels proceed at 1 - share. They outlast it: what they lost, share * collective. They
- * do not: what is left of the collective. */
+ * alone. While the collective runs the kernels proceed at 1 - share. They outlast it: what they lost, share *
+ * collective. They do not: what is left of the collective. */
 double contention_exposed(double collective, double kernels, double share);
 
 /* Collectives that run beside one lane's kernels, one after another. Zero-initialise. */

@@ -163,7 +163,8 @@ static void every_attention(void **state)
 
             simulate(&simulated,
                      "model: {transformer: {layers: 2, hidden: 4096, heads: 32, head_size: 128, sequence: 2048,\n"
-                     "        positions: 0, vocabulary: 8192, bias: false, %s}}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+                     "        positions: 0, vocabulary: 8192, bias: false, %s}}\n"
+                     "cluster: {platform: dgx-a100, nodes: 1}\n"
                      "batch: {micro: 4, global: 4}\nmemory: {enforce: false}\ncosts: {host_launch: 0}\n"
                      "strategy: {tensor: 8, sequence_parallel: true, overlap_tensor: %s}\n"
                      "simulation: {engine: ideal}\n",
