@@ -75,10 +75,11 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
 }
 
 /* The gradient of a bias: one that was added to every row collects the gradients of all rows, a kernel of its own
- * (autograd's sum over the rows; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). */
+ * (autograd's sum over the rows; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8
+ * the kernel that casts the rows sums them too (Transformer Engine, cast_transpose_dbias). */
 static void bias_gradient(struct kernels *list, const struct cut *cut, const char *name, double rows, double width)
 {
-    if (!cut->lora)
+    if (!cut->lora && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
 

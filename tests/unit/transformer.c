@@ -305,7 +305,7 @@ static void flash_attention_kernels(void **state)
 }
 
 /* Products of weights in blocks read a byte an operand and are cast before: inputs, weights and the output's gradient,
- * each read once and written twice. All else, and the FLOPs, are as without. */
+ * each read once and written twice, and no sums of biases. All else, and the FLOPs, are as without. */
 static void products_in_fp8(void **state)
 {
     (void)state;
@@ -322,6 +322,8 @@ static void products_in_fp8(void **state)
     assert_true(kernel->dtype == DTYPE_FP8 && kernel->layout == LAYOUT_NT && other->layout == LAYOUT_TN);
     assert_close(kernel->bytes, tokens * (256 + 512) + 2 * 256 * 512);
     assert_close(find(&eight.items[1], "cast-weights", PHASE_FORWARD)->bytes, 4 * 256 * 384.0);
+    for (size_t i = 0; i < eight.items[1].nkernels; i++)         /* casts sum the gradients of biases as well */
+        assert_null(strstr(eight.items[1].kernels[i].name, "-bias"));
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
         assert_close(flop_of(&eight.items[1], (enum phase)phase), flop_of(&half.items[1], (enum phase)phase));
     assert_true(find(&eight.items[2], "logits", PHASE_FORWARD)->dtype == half.items[2].kernels[0].dtype);
