@@ -39,13 +39,13 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
     double bytes = lowering->stages[next ? from.stage : to].boundary;
     struct arrival arrival = {.first = after, .count = 1};
     struct arrival back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
-    uint32_t copied = NO_OP;
+    uint32_t copied;
 
-    if (from.rank != dst)
-        copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes, &after,
-                               1);
+    if (from.rank == dst)
+        return arrival;
+    copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes, &after, 1);
     after = copied == NO_OP ? after : copied;
-    for (int t = 0; from.rank != dst && t < flows; t++) {
+    for (int t = 0; t < flows; t++) {
         int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
@@ -64,8 +64,7 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
         if (t == 0)
             arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
     }
-    if (from.rank != dst)
-        lowering->sent[2 * sender + up] = arrival;
+    lowering->sent[2 * sender + up] = arrival;
     return arrival;
 }
 

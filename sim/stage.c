@@ -37,17 +37,23 @@ static double core_seconds(const struct scenario *scenario, const struct layer *
     return attention.seconds;
 }
 
+/* A kernel over gradients and states, which no layer lists. */
+static struct cost traffic_cost(const struct scenario *scenario, const char *name, enum memory_class class,
+                                double bytes)
+{
+    struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
+                            .bytes = bytes};
+
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+}
+
 /* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
 static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
 {
     double share = scenario->strategy.zero < 2 ? layer->parameters :
                    stage_share(scenario, layer->parameters, layer->expert_parameters);
-    struct kernel kernel = {
-        .name = "accumulate", .kind = KERNEL_MEMORY, .class = CLASS_OTHER, .phase = PHASE_BACKWARD_WEIGHT,
-        .dtype = scenario_dtype(scenario), .bytes = share * scenario_parameter_bytes(scenario).accumulation,
-        .launches = 1,
-    };
-    struct cost cost = kernel.bytes > 0 ? scenario_cost(scenario, &kernel) : (struct cost){0};
+    struct cost cost = traffic_cost(scenario, "accumulate", CLASS_OTHER,
+                                    share * scenario_parameter_bytes(scenario).accumulation);
 
     work->seconds += cost.seconds;
     work->extrapolated += cost.extrapolated;
@@ -198,29 +204,18 @@ static void add_tied_copy(struct scenario *scenario, struct stage *stage, const 
     stage->tied = layer->tied;
 }
 
-static struct cost update_kernel(const struct scenario *scenario, const char *name, enum memory_class class,
-                                 double bytes)
-{
-    struct kernel kernel = {
-        .name = name, .kind = KERNEL_MEMORY, .class = class, .phase = PHASE_UPDATE, .dtype = DTYPE_FP32, .launches = 1,
-        .bytes = bytes,
-    };
-
-    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
-}
-
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
-    struct cost update = update_kernel(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost update = traffic_cost(scenario, "update", CLASS_ADAM, share * each.update_traffic);
 
     stage->update = update.seconds;
     stage->update_extrapolated = update.extrapolated;
     stage->averaging =
-        update_kernel(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+        traffic_cost(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)

@@ -76,25 +76,19 @@ static double shared_weights(const struct scenario *scenario, const struct slice
            (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
 }
 
-static double trained_weights(const struct scenario *scenario, const struct slice *slice)
-{
-    (void)scenario;
-    return slice->parameters;
-}
-
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
  * embedding's. */
-static double whole_at_once(const struct scenario *scenario, const struct stage *stage,
-                            double (*elements)(const struct scenario *, const struct slice *))
+static double whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     double most = 0, before = 0, outside = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        double here = elements(scenario, &stage->slices[i]);
+        const struct slice *slice = &stage->slices[i];
+        double here = gradients ? slice->parameters : shared_weights(scenario, slice);
 
-        if (!stage->slices[i].block) {
+        if (!slice->block) {
             outside += here;
             continue;
         }
@@ -106,6 +100,6 @@ static double whole_at_once(const struct scenario *scenario, const struct stage 
 
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
 {
-    stage->gathered = whole_at_once(scenario, stage, shared_weights) * scenario_parameter_bytes(scenario).weights;
-    stage->scattered = whole_at_once(scenario, stage, trained_weights);
+    stage->gathered = whole_at_once(scenario, stage, false) * scenario_parameter_bytes(scenario).weights;
+    stage->scattered = whole_at_once(scenario, stage, true);
 }
