@@ -1,7 +1,7 @@
 /* contention: collectives beside kernels, by closed forms; what tensor groups overlap, and what collectives over
  * replicas take from the kernels that they run beside. */
 #include "contention.h"
-#include "simulated.h"
+#include "overlapped.h"
 
 enum { LAYERS = 4, CHANNELS = 24, SMS = 108 };       /* nccl-ampere in one node, a100-80gb */
 static const double share = (double)CHANNELS / SMS;
@@ -186,8 +186,7 @@ static void overlapped_works(void **state)
     for (double bandwidth = 1e9; bandwidth < 1e12; bandwidth *= 10) {
         struct simulated simulated;
         const struct program *program = &simulated.run.lowered.program;
-        double each = NAN, expected = 0, total = 0;
-        struct row *rows;
+        double each = NAN, total = 0;
 
         simulate(&simulated,
                  "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8,\n"
@@ -201,25 +200,7 @@ static void overlapped_works(void **state)
                 if (isnan(each))
                     each = total / simulated.run.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
             }
-        rows = rows_build(&simulated.scenario);
-        for (size_t i = 0; i < rows[0].count; i++) {
-            double kernels = 0, dispatches = 0;
-            size_t first = i;
-
-            for (bool more = true; more; i += more) {
-                struct work work = rows[0].items[i];
-                int stage = plan_global_stage(&simulated.scenario.plan, 0, work.chunk);
-
-                kernels += simulated.run.stages[stage].work[work.kind].seconds;
-                dispatches += simulated.run.stages[stage].work[work.kind].exchanges[EXCHANGE_DISPATCH] * each;
-                more = work.with_next;
-            }
-            expected += i > first ? contention_exposed(dispatches, kernels, share) : dispatches;
-            shown += i > first && dispatches > kernels;
-            hidden += i > first && dispatches < kernels;
-        }
-        rows_release(rows, simulated.scenario.plan.stages);
-        expect_near("all-to-alls", total, expected, simulated.text);
+        expect_near("all-to-alls", total, shown_all_to_alls(&simulated, each, share, &shown, &hidden), simulated.text);
         simulated_release(&simulated);
     }
     assert_true(shown > 0 && hidden > 0);

@@ -152,19 +152,27 @@ static void vtrain_tables_are_met(void **state)
     }
 }
 
+/* Vidur's measured collectives, where they are at hand; else the test is skipped. */
+static const char *vidur_path(void)
+{
+    char *path = arena_printf(&arena, "%s/../shared/validation/data/vidur/network_medians.csv", DTSIM_SOURCE_DIR);
+
+    if (access(path, R_OK) != 0) {
+        print_message("skipped: no %s\n", path);
+        skip();
+    }
+    return path;
+}
+
 /* All-reduces of 1 MB to 67 MB over 4 and 8 GPUs with a process each: the kernels' least times. */
 static void vidur_all_reduces_are_met(void **state)
 {
     static const struct { const char *system, *cluster; } machines[] = {
         {"a100_dgx", "{platform: dgx-a100, nodes: 1}"}, {"h100_dgx", "{platform: dgx-h100, nodes: 1}"},
     };
-    char *path = arena_printf(&arena, "%s/../shared/validation/data/vidur/network_medians.csv", DTSIM_SOURCE_DIR);
+    const char *path = vidur_path();
 
     (void)state;
-    if (access(path, R_OK) != 0) {
-        print_message("skipped: no %s\n", path);
-        skip();
-    }
     for (size_t m = 0; m < COUNT(machines); m++) {
         struct cluster cluster = load_good(machines[m].cluster);
         struct score score = {{0}, {0}, {0}};
@@ -195,13 +203,9 @@ static void vidur_sends_are_met(void **state)
     static const struct { const char *system, *cluster; } machines[] = {
         {"a100_dgx", "{platform: dgx-a100, nodes: 2}"}, {"h100_dgx", "{platform: dgx-h100, nodes: 2}"},
     };
-    char *path = arena_printf(&arena, "%s/../shared/validation/data/vidur/network_medians.csv", DTSIM_SOURCE_DIR);
+    const char *path = vidur_path();
 
     (void)state;
-    if (access(path, R_OK) != 0) {
-        print_message("skipped: no %s\n", path);
-        skip();
-    }
     for (size_t m = 0; m < COUNT(machines); m++) {
         struct cluster cluster = load_good(machines[m].cluster);
         char line[200], system[40], op[40];

@@ -1,0 +1,38 @@
+/* overlapped: what the tests of works that a schedule overlaps share. */
+#ifndef DTSIM_TEST_OVERLAPPED_H
+#define DTSIM_TEST_OVERLAPPED_H
+
+#include "simulated.h"
+
+/* Seconds of all-to-alls that show on rank 0, where one takes `each` seconds and keeps `share` of the GPU from kernels
+ * beside it: of a cell alone all of them, of overlapped ones what outlasts their kernels, or what these lose. Counts
+ * the overlapped cells whose all-to-alls outlast their kernels, and those whose do not. */
+static inline double shown_all_to_alls(const struct simulated *simulated, double each, double share, int *shown,
+                                       int *hidden)
+{
+    const struct plan *plan = &simulated->scenario.plan;
+    struct row *rows = rows_build(&simulated->scenario);
+    double seconds = 0;
+
+    for (size_t i = 0; i < rows[0].count; i++) {
+        double kernels = 0, dispatches = 0;
+        size_t first = i;
+
+        for (bool more = true; more; i += more) {
+            struct work work = rows[0].items[i];
+            const struct stage_work *cost =
+                &simulated->run.stages[plan_global_stage(plan, 0, work.chunk)].work[work.kind];
+
+            kernels += cost->seconds;
+            dispatches += cost->exchanges[EXCHANGE_DISPATCH] * each;
+            more = work.with_next;
+        }
+        seconds += i > first ? fmax(share * dispatches, dispatches - kernels) : dispatches;
+        *shown += i > first && dispatches > kernels;
+        *hidden += i > first && dispatches < kernels;
+    }
+    rows_release(rows, plan->stages);
+    return seconds;
+}
+
+#endif
