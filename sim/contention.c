@@ -16,7 +16,9 @@ double contention_share(const struct cluster *cluster, const int *gpus, int n)
 
     for (int i = 1; i < n; i++)
         spans |= cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]);
-    channels = !library ? 0 : spans ? library->channels_spanning : library->channels_inside;
+    channels = !library ? 0
+               : spans  ? (int)fmin(library->channels_spanning, 2.0 * cluster->network.nics)
+                        : library->channels_inside;
     return cluster->gpu.multiprocessors ? fmin(1, (double)channels / cluster->gpu.multiprocessors) : 0;
 }
 

@@ -11,7 +11,8 @@
 
 bool contention_possible(const struct cluster *cluster);     /* channels and multiprocessors are known */
 /* Of a GPU's multiprocessors, those that a collective over these GPUs keeps: channels / multiprocessors; 0 where either
- * is not known. */
+ * is not known. Between nodes NCCL finds a ring for each of a node's NICs and doubles them (NVIDIA/nccl, src/graph/
+ * search.cc, ncclTopoSearchRecNet, and connect.cc, ncclTopoPostset), up to the profile's channels. */
 double contention_share(const struct cluster *cluster, const int *gpus, int n);
 
 /* Seconds that kernels of `kernels` s and a collective of `collective` s, begun together, take beyond the kernels

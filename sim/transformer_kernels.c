@@ -83,12 +83,30 @@ static void bias_gradient(struct kernels *list, const struct cut *cut, const cha
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
 
+/* An RMSNorm written out in plain PyTorch (Meta's and Hugging Face's Llama), a kernel an operation: to fp32, square,
+ * mean, times the inverse root, back to half, times the weights. Backward, by autograd: times the weights, and their
+ * gradient (a product and its sum); times the inverse root, and that one's gradient (likewise); the mean's gradient
+ * written out, the square's (pow_backward in PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the
+ * sum of both gradients of x. Between conversions all are of 4 bytes. */
+static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
+{
+    double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
+
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, elements * (conversions + 5 * 4 + 2 * cut->value));
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER,
+                  elements * (conversions + 17 * 4 + 6 * cut->value));
+}
+
 /* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
 static void norm(struct kernels *list, const struct cut *cut, const char *name)
 {
     bool root = cut->shape->norm == NORM_RMSNORM;
     double values = cut->own_tokens * cut->hidden * cut->value;
 
+    if (root && !cut->shape->fused_norm) {
+        plain_rmsnorm(list, cut, name);
+        return;
+    }
     memory_kernel(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
                   3 * values);
@@ -135,12 +153,18 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     adapter(list, cut, target);
 }
 
-/* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. */
+/* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate; in plain PyTorch it
+ * is a SiLU and a product, whose backward is two products before the SiLU's. */
 static void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
     const char *name = mlp_names[cut->shape->mlp];
 
+    if (gated && !cut->shape->fused_kernels) {
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 5 * elements * cut->value);
+        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 9 * elements * cut->value);
+        return;
+    }
     memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
            (gated ? 3 : 2) * elements * cut->value);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
@@ -236,21 +260,41 @@ static void qkv(struct kernels *list, const struct cut *cut)
         bias_gradient(list, cut, "qkv-bias", cut->tokens, width);
 }
 
+/* Queries and keys turned by their positions: read and written; in plain PyTorch (Meta's Llama) converted to fp32,
+ * multiplied as complex numbers, converted back. */
+static void rotary(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
+    double plain = 2 * 4 + (cut->value < 4 ? 2 * (cut->value + 4) : 0);
+    double bytes = cut->tokens * width * (cut->shape->fused_kernels ? 2 * cut->value : plain);
+
+    memory_kernel(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, bytes);
+    memory_kernel(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, bytes);
+}
+
+/* Plain PyTorch copies grouped keys and values for every head that reads them; backward: sums their gradients. */
+static void expand_groups(struct kernels *list, const struct cut *cut)
+{
+    double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
+
+    if (cut->shape->fused_kernels || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
+        return;
+    memory_kernel(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, bytes);
+    memory_kernel(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, bytes);
+}
+
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
-    double rotated = cut->tokens * cut->value *
-                     (latent ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key);
 
     norm(list, cut, "attention-norm");
     if (latent)
         latent_inputs(list, cut);
     else
         qkv(list, cut);
-    if (cut->shape->positions == 0) {
-        memory_kernel(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, 2 * rotated);
-        memory_kernel(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2 * rotated);
-    }
+    if (cut->shape->positions == 0)
+        rotary(list, cut);
+    expand_groups(list, cut);
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, "projection");
     if (cut->shape->bias)

@@ -21,10 +21,11 @@ static double core_activation(const struct cut *cut)
            cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask, what it leaves */
 }
 
-/* Inputs of the activation function (with its gate) and of the second product. */
+/* Inputs of the activation function (with its gate) and of the second product; in plain PyTorch the gate's other factor
+ * as well. */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
-    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->value +
+    return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 3 - cut->shape->fused_kernels : 1) * cut->value +
                          lora_trains(cut, LORA_MLP_DOWN) * cut->saved);
 }
 
@@ -39,6 +40,20 @@ static double experts_activation(const struct cut *cut)
            mlp_activation(cut, cut->tokens, cut->shared_ffn);
 }
 
+/* What operations that are kernels of their own keep beside what fused ones do: of an RMSNorm the input in fp32 beside
+ * its quotient in half precision, in the input's place; keys and values once for every head that reads them. */
+static double plain_activation(const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+    double bytes = 0;
+
+    if (shape->norm == NORM_RMSNORM && !shape->fused_norm)
+        bytes += 2 * 4 * cut->own_tokens * cut->hidden;
+    if (shape->kv_rank == 0 && !shape->fused_kernels)
+        bytes += cut->tokens * (2 * cut->query - cut->key - cut->values) * cut->value;
+    return bytes;
+}
+
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
  * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. The input of a product
  * is kept for its weights' gradient, so under LoRA only where there is an adapter. */
@@ -49,7 +64,7 @@ double block_activation(const struct cut *cut)
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
-    bytes += 2 * own * cut->value;                                       /* the inputs of both norms */
+    bytes += 2 * own * cut->value + plain_activation(cut);               /* the inputs of both norms */
     bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * own * cut->saved;   /* of QKV, of the MLP */
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residuals */

@@ -51,8 +51,10 @@ static const struct field transformer_fields[] = {
      .fallback = "true"},
     {"fused_kernels", FIELD_BOOL, AT(fused_kernels), .fallback = "true",
      .brief = "scale and mask are part of the softmax (where micro-batch x heads of a GPU is a multiple of 4), dropout "
-              "of the residual sum, as in Megatron-LM; false: kernels of their own, and copies of queries, keys and "
-              "values head after head, as in plain PyTorch"},
+              "of the residual sum, RMSNorm, SwiGLU and rotation are one kernel each, as in Megatron-LM; false: a "
+              "kernel an operation, and copies of queries, keys and values, as in plain PyTorch"},
+    {"fused_norm", FIELD_BOOL, AT(fused_norm),
+     .brief = "RMSNorm is one kernel whatever the others are (Apex, Triton); without it: as fused_kernels"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
     {"q_rank", FIELD_INT, AT(q_rank), .min = 1, .max = MAX_WIDTH,
@@ -142,6 +144,8 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->ffn = 4 * shape->hidden;
     if (!given(shape, "positions"))
         shape->positions = shape->sequence;
+    if (!given(shape, "fused_norm"))
+        shape->fused_norm = shape->fused_kernels;
     if (!given(shape, "attention_dropout"))
         shape->attention_dropout = shape->dropout;
     if (!given(shape, "head_size")) {

@@ -278,12 +278,32 @@ static void messages_agree(void **state)
     simulated_release(&messages);
 }
 
+/* In a node, the profile's channels; between nodes two for each NIC. */
+static void channels(void **state)
+{
+    static const int near[] = {0, 1}, far[] = {0, 8};
+
+    (void)state;
+    for (int nics = 1; nics <= 8; nics *= 2) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 1, hidden: 64, heads: 1, sequence: 64, vocabulary: 64}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 2, network: {nics: %d}}\nbatch: {global: 16}\n"
+                 "simulation: {engine: ideal}\n", nics);
+        assert_true(contention_share(&simulated.scenario.cluster, near, 2) == share);
+        assert_true(contention_share(&simulated.scenario.cluster, far, 2) == 2.0 * nics / SMS);
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),   cmocka_unit_test(shares_add),   cmocka_unit_test(tensor_overlap),
         cmocka_unit_test(when_it_applies), cmocka_unit_test(conservation), cmocka_unit_test(messages_agree),
         cmocka_unit_test(overlapped_works), cmocka_unit_test(every_attention),
+        cmocka_unit_test(channels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static void gpus_are_sane(void **state)
         if (size)
             assert_true(fabs(gpu.memory / (atof(size + 1) * 1.04e9) - 1) < 0.05);
     }
-    assert_int_equal(count, 8);
+    assert_int_equal(count, 9);
 }
 
 static void gpu_constants(void **state)

@@ -1,0 +1,105 @@
+/* A Llama in plain PyTorch: the traffic of kernels that fused ones spare, counted operation by operation, and what they
+ * keep for the backward. */
+#include "model_files.h"
+
+enum { TOKENS = 2 * 512, HIDDEN = 256, QUERY = 256, KEY = 128, FFN = 512 };
+
+static struct model llama(const char *more)
+{
+    return load_good(arena_printf(&arena, "transformer: {layers: 1, hidden: %d, heads: 4, kv_heads: 2, ffn: %d,"
+                                  " sequence: 512, vocabulary: 64, positions: 0, norm: rmsnorm, mlp: swiglu,"
+                                  " qkv_bias: false, bias: false, dropout: 0, flash_attention: true%s}",
+                                  HIDDEN, FFN, more));
+}
+
+static struct layer block(struct model *model, enum dtype dtype)
+{
+    return cut(model, (struct shard){.micro = 2, .tensor = 1, .dtype = dtype}).items[1];
+}
+
+/* Bytes of all kernels of that name; -1: there is none. */
+static double bytes(const struct layer *layer, const char *name, enum phase phase)
+{
+    double sum = -1;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
+            sum = fmax(sum, 0) + layer->kernels[i].bytes;
+    return sum;
+}
+
+/* Reads and writes of every operation, of h bytes in half precision and 4 in full: x.float(), pow, mean, mul, to half,
+ * mul; the gradients of mul (product, and product and sum), to fp32, mul (product, and product and sum), mean, pow
+ * (copy, product, product), their sum, to half. */
+static void expect_norm(const struct layer *layer, const char *name, double h)
+{
+    bool converts = h < 4;
+    double forward = converts * (h + 4) + (4 + 4) + 4 + (4 + 4) + converts * (4 + h) + (h + h);
+    double backward = (h + h) + (h + h + h) + h + converts * (h + 4) + (4 + 4) + (4 + 4 + 4) + 4 + 4 + (4 + 4) +
+                      (4 + 4) + (4 + 4 + 4) + (4 + 4 + 4) + converts * (4 + h);
+
+    assert_close(bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
+    assert_close(bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
+}
+
+static void operations(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_BF16, DTYPE_FP32};
+    struct model model = llama(", fused_kernels: false");
+
+    for (size_t i = 0; i < COUNT(dtypes); i++) {
+        double h = dtype_bytes(dtypes[i]), converts = h < 4 ? 2 * (h + 4) : 0;
+        struct layer layer = block(&model, dtypes[i]);
+
+        expect_norm(&layer, "attention-norm", h);
+        expect_norm(&layer, "mlp-norm", h);
+        for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+            assert_close(bytes(&layer, "rotary", (enum phase)phase), TOKENS * (QUERY + KEY) * (converts + 4 + 4));
+            assert_close(bytes(&layer, "groups", (enum phase)phase), TOKENS * h * (2 * KEY + 2 * QUERY));
+        }
+        assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), TOKENS * FFN * h * (2 + 3));
+        assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), TOKENS * FFN * h * (3 + 3 + 3));
+    }
+}
+
+/* One kernel each; all but the norm in plain PyTorch; the norm alone. */
+static void fused(void **state)
+{
+    (void)state;
+    struct model all = llama(""), norm = llama(", fused_kernels: false, fused_norm: true");
+    struct model apart = llama(", fused_norm: false");
+    struct layer layer = block(&all, DTYPE_BF16);
+
+    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
+    assert_close(bytes(&layer, "rotary", PHASE_FORWARD), 4 * TOKENS * (QUERY + KEY));
+    assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), 10 * TOKENS * FFN);
+    assert_true(bytes(&layer, "groups", PHASE_FORWARD) < 0);
+    layer = block(&norm, DTYPE_BF16);
+    assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
+    assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), 10 * TOKENS * FFN);
+    layer = block(&apart, DTYPE_BF16);
+    expect_norm(&layer, "mlp-norm", 2);
+    assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), 6 * TOKENS * FFN);
+}
+
+/* Beside what fused kernels leave: of each norm x in fp32, of the gate SiLU's result, keys and values for all heads. */
+static void kept(void **state)
+{
+    (void)state;
+    struct model plain = llama(", fused_kernels: false"), norm = llama(", fused_kernels: false, fused_norm: true");
+    struct model all = llama("");
+    double least = block(&all, DTYPE_BF16).activation, gate = 2 * TOKENS * FFN, heads = 2 * TOKENS * 2 * (QUERY - KEY);
+
+    assert_close(block(&norm, DTYPE_BF16).activation, least + gate + heads);
+    assert_close(block(&plain, DTYPE_BF16).activation, least + gate + heads + 2 * 4 * TOKENS * HIDDEN);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, forget)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(fused), TEST(kept)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
