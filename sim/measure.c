@@ -119,7 +119,8 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
 {
     const struct collective *collective = wanted->collective, *used = wanted->result.used;
     int n = wanted->n, channels = wanted->result.channels, rc;
-    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &(struct group){.n = n, .gpus = gpus})};
+    struct group group = {.n = n, .gpus = gpus};
+    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
     struct winding winding;
     bool wound = collective_wind(&winding, used, measure->cluster, gpus, wanted->ngroups, n, channels);
     double share = wound ? (double)winding.n / n * winding.channels / channels : 1;
