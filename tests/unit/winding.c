@@ -178,8 +178,8 @@ static void whole_nodes_take_as_long(void **state)
     int wound = 0, members, channels;
 
     (void)state;
-    for (int i = 0; i < (int)(COUNT(platforms) * COUNT(shapes)) * 7; i++) {
-        const char *platform = platforms[i / 7 / (int)COUNT(shapes)];
+    for (int i = 0; i < (int)COUNT(shapes) * 7; i++) {
+        const char *platform = platforms[i % (int)COUNT(platforms)];
         const int *shape = shapes[i / 7 % (int)COUNT(shapes)];
         int nodes = 2 + i % 7;
         struct question question = {
@@ -192,7 +192,7 @@ static void whole_nodes_take_as_long(void **state)
             question.collective = collective_find(ops[(i + k) % 3], "ring");
             question.bytes = (const double[]){3e3, 1e6, 1e9}[k];
             question.channels = k == i % 5 ? 1 + i % 4 : collective_channels(&question.cluster, &group);
-            if (question.n * question.n * question.channels > (k == 1 ? 16000 : 2000))
+            if (question.n * question.n * question.channels > (k == i % 7 ? 9000 : 2000))
                 continue;
             int protocol = check_question(&question);
             if (protocol != PROTOCOL_NONE)
@@ -201,7 +201,7 @@ static void whole_nodes_take_as_long(void **state)
         }
     }
     assert_true(used[PROTOCOL_LL] && used[PROTOCOL_LL128] && used[PROTOCOL_SIMPLE]);
-    assert_true(wound > 200);
+    assert_true(wound > 70);
 }
 
 static void shuffle(int *items, int n, uint64_t *seed)
@@ -265,7 +265,7 @@ static void random_groups_take_as_long(void **state)
     int wound = 0, fewer_channels = 0, several = 0, whole = 0, members, channels;
 
     (void)state;
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 160; i++) {
         struct question question = {.cluster = random_cluster(&seed)};
 
         random_groups(&question, &seed);
@@ -282,7 +282,7 @@ static void random_groups_take_as_long(void **state)
             whole++;
         }
     }
-    assert_true(wound > 100 && fewer_channels > 15 && several > 30 && whole > 100);
+    assert_true(wound > 40 && fewer_channels > 3 && several > 8 && whole > 50);
 }
 
 static int members_of(struct cluster cluster, const char *name, int n, const int *gpus, int *channels)
