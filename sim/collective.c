@@ -79,7 +79,7 @@ void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nc
 
 double collective_messages(const struct collective *collective, const struct task *task)
 {
-    const struct task any = {task->n, task->per_node, INFINITY};
+    const struct task any = {.n = task->n, .per_node = task->per_node, .bytes = INFINITY};
     const struct collective *candidate;
     double most = 0;
 

@@ -50,6 +50,8 @@ struct task {
     int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1
                                         where the nodes do not hold equally many */
     double bytes;                    /* the vector (of one channel) */
+    int drawn;                       /* of a ring: rank r + drawn does what rank r does, and r alone is drawn, for all n
+                                        steps, as if the ring were these ranks; 0: all n are drawn */
 };
 
 /* What one message costs, for closed forms on clusters. */
@@ -98,7 +100,8 @@ struct collective {
     bool every_nic;                  /* members of a node all send to other nodes by themselves: one channel is enough */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
     enum pacer pacer;
-    bool ring;                       /* a rank sends what it last got, a share of the vector at a time: pace.round */
+    bool ring;                       /* a rank sends what it last got, a share of the vector at a time, and all ranks do
+                                        so alike: pace.round, task.drawn */
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
@@ -125,6 +128,7 @@ struct group {
     int n;                           /* members */
     const int *ranks;                /* lanes belong to these ranks of the program */
     const int *gpus;                 /* one a member */
+    const struct winding *winding;   /* the members and channels that are lowered, for all; NULL: each for itself */
 };
 
 struct cluster;
@@ -142,12 +146,28 @@ struct collective_choice collective_choose(const struct collective *collective, 
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
 
+/* A ring through many nodes, wound up on two of them. Where all nodes are alike, each with as many members in the same
+ * places, what a node does is what the node before it does; so all members begin and end everything together, and two
+ * nodes whose ring goes on for as many steps do what all of them would, at the same times: links are shared by one
+ * solution alone (max-min), which must be as symmetric as what it is for. Likewise channels: each is the one before it,
+ * some GPUs further on in every node. Where these are behind NICs of their own, the first few channels on the first few
+ * GPUs of each node load every link as all channels on all GPUs would. */
+struct winding {
+    int n, channels;                 /* members and channels that are lowered: the first ones */
+    int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
+};
+/* False, and nothing to release, where nothing can be wound up. `used` is what collective_choose chose for all of the
+ * groups (as measure.h has them), to run on that many channels, undisturbed. */
+bool collective_wind(struct winding *winding, const struct collective *used, const struct cluster *cluster,
+                     const int *gpus, int ngroups, int n, int channels);
+
 /* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its
  * own member order, in which the members of every node are rotated, so that channels enter and leave a node through
  * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to
  * member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
  * member, one id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its
- * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. */
+ * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names.
+ * With a winding there are lanes, ready[] and done[] for its n members alone, and its gpus are the group's. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);

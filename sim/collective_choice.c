@@ -193,7 +193,7 @@ static struct rates switched(const struct collective *collective, const struct t
 static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
 {
-    struct task task = {group->n, collective_per_node(cluster, group), bytes / channels};
+    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
     struct rates rates = rates_of(cluster, pace, seating, bytes, channels, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch;
@@ -310,7 +310,8 @@ static struct extra_pair pair_of(struct extra extra)
 struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
                                 const struct group *group, double bytes)
 {
-    struct task task = {group->n, collective_per_node(cluster, group), bytes / choice->channels};
+    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group),
+                        .bytes = bytes / choice->channels};
     struct tuning tuning = {0};
     struct seating seating;
     struct rates rates;

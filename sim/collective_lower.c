@@ -72,7 +72,7 @@ static void member_order(const struct cluster *cluster, const struct group *grou
 /* One channel's arrows on its members; with what all channels share. */
 struct lowering {
     const struct drawing *drawing;
-    const struct group *group;
+    const struct group *group;   /* the members that are lowered */
     double bytes;            /* of a channel */
     int channels, stride;    /* channels used, lanes a member */
     const uint32_t *lanes, *ready;
@@ -162,46 +162,49 @@ void collective_lower(const struct collective *collective, const struct cluster 
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done)
 {
+    const struct winding *winding = group->winding;
+    struct group lowered = winding ? (struct group){.n = winding->n, .gpus = winding->gpus} : *group;
     struct drawing drawing;
     struct collective_choice choice;
     uint32_t *launched;
+    size_t n = (size_t)lowered.n;
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     struct lowering lowering = {
-        .drawing = &drawing, .group = group, .stride = channels,
+        .drawing = &drawing, .group = &lowered, .stride = channels,
         .lanes = lanes, .ready = ready, .program = program,
         .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
     };
 
     BUG_IF(channels < 1);
     choice = collective_choose(collective, cluster, group, bytes, channels);
-    channels = choice.channels;
     lowering.tuning = collective_tuning(&choice, cluster, group, bytes);
-    lowering.node = xcalloc((size_t)group->n, sizeof *lowering.node);
-    launched = xcalloc((size_t)group->n, sizeof *launched);
-    for (int member = 0; member < group->n; member++)
-        lowering.node[member] = cluster->ideal ? 0 : cluster_node_of(cluster, group->gpus[member]);
+    lowering.node = xcalloc(n, sizeof *lowering.node);
+    launched = xcalloc(n, sizeof *launched);
+    for (int member = 0; member < lowered.n; member++)
+        lowering.node[member] = cluster->ideal ? 0 : cluster_node_of(cluster, lowered.gpus[member]);
     if (lowering.tuning.launch > 0)
         lower_launch(&lowering, launched);
-    lowering.bytes = bytes / channels;
-    lowering.channels = channels;
+    lowering.bytes = bytes / choice.channels;
+    lowering.channels = winding ? winding->channels : choice.channels;
     drawing_init(&drawing, choice.used, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
+        .drawn = winding ? winding->n : 0,
     });
-    BUG_IF(drawing.arrows.count * (size_t)channels + program->ops.count + (size_t)group->n > UINT32_MAX);
-    lowering.channel = xcalloc((size_t)channels, sizeof *lowering.channel);
-    for (int c = 0; c < channels; c++) {
+    BUG_IF(drawing.arrows.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
+    lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);
+    for (int c = 0; c < lowering.channels; c++) {
         struct channel *channel = &lowering.channel[c];
 
-        channel->order = xcalloc((size_t)group->n, sizeof *channel->order);
-        channel->place = xcalloc((size_t)group->n, sizeof *channel->place);
-        member_order(cluster, group, c, channels, rooted, channel->order);
-        for (int rank = 0; rank < group->n; rank++)
+        channel->order = xcalloc(n, sizeof *channel->order);
+        channel->place = xcalloc(n, sizeof *channel->place);
+        member_order(cluster, &lowered, c, choice.channels, rooted, channel->order);
+        for (int rank = 0; rank < lowered.n; rank++)
             channel->place[channel->order[rank]] = rank;
         lower_channel(&lowering, c);
     }
-    for (int member = 0; member < group->n; member++)
+    for (int member = 0; member < lowered.n; member++)
         lower_end(&lowering, member, &done[member]);
-    for (int c = 0; c < channels; c++) {
+    for (int c = 0; c < lowering.channels; c++) {
         free(lowering.channel[c].order);
         free(lowering.channel[c].place);
     }

@@ -130,7 +130,7 @@ void drawing_init(struct drawing *drawing, const struct collective *collective, 
 {
     struct arrivals arrivals = {0};
     size_t list = 0, narrows;
-    int n = task->n;
+    int n = task->drawn ? task->drawn : task->n;
 
     *drawing = (struct drawing){.n = n, .chunks = collective->chunks(task)};
     collective->draw(&drawing->arrows, task);

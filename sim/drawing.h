@@ -7,7 +7,7 @@
 /* A drawing knows what each arrow waits for, in terms of arrows and ranks, so that every channel repeats it on its own
  * members and lanes. A wait below arrows.count is for that arrow; arrows.count + r is for rank r to be ready. */
 struct drawing {
-    int n, chunks;
+    int n, chunks;           /* ranks that are drawn; chunks of the vector */
     struct arrows arrows;
     struct deps waits;
     size_t *first;           /* list i: waits[first[i] .. first[i + 1]): an arrow's, then the end's of every rank */

@@ -181,7 +181,8 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
     if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
     lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
-                        (mode == COLLECTIVES_AUTO && !few && private_links(&scenario->cluster));
+                        (mode == COLLECTIVES_AUTO && !few &&
+                         (private_links(&scenario->cluster) || sums_alone(scenario)));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1 &&
                       spec->data_parallel != DATA_PARALLEL_REPLICATED;

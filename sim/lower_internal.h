@@ -225,6 +225,7 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
  * all. */
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
+bool sums_alone(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);
 
 static inline void wait_for(struct waits *waits, struct arrival arrival)

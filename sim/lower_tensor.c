@@ -9,6 +9,15 @@ bool private_links(const struct cluster *cluster)
            (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
 }
 
+/* Replicas of one GPU that send nothing but what all of them sum or gather together, one collective after another. */
+bool sums_alone(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return spec->pipeline == 1 && spec->tensor == 1 && spec->context == 1 && spec->expert == 1 &&
+           !scenario_hybrid(scenario) && spec->data_parallel != DATA_PARALLEL_REPLICATED;
+}
+
 static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
 {
     struct route one = cluster_route(cluster, a, b), other = cluster_route(cluster, c, d);
@@ -94,6 +103,8 @@ bool replicas_alike(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
+    if (sums_alone(scenario))
+        return true;
     if (!private_links(&scenario->cluster) || !groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
         !neighbours_alike(scenario, spec->expert) ||
         !neighbours_alike(scenario, scenario_hybrid(scenario) ? spec->shard : 1))

@@ -56,51 +56,56 @@ static const struct measurement *find(const struct measure *measure, const struc
     return NULL;
 }
 
-/* Every group's collective in one program, all starting at once. */
+/* Every group's collective in one program, all starting at once; of a group only the members that stand for all. */
 static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
-                         struct program *program)
+                         const struct winding *winding, struct program *program)
 {
-    int n = wanted->n, channels = wanted->channels;
-    int *ranks = xcalloc((size_t)n, sizeof *ranks);
-    uint32_t *lanes = xcalloc((size_t)n * (size_t)channels, sizeof *lanes), *done = xcalloc((size_t)n, sizeof *done);
+    int channels = wanted->channels, members = winding ? winding->n : wanted->n;
+    uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
+    uint32_t *done = xcalloc((size_t)members, sizeof *done);
 
-    program->ranks = wanted->ngroups * n;
+    program->ranks = wanted->ngroups * members;
     for (int g = 0; g < wanted->ngroups; g++) {
-        struct group group = {.n = n, .ranks = ranks, .gpus = gpus + (size_t)g * (size_t)n};
+        struct group group = {.n = wanted->n, .gpus = gpus + (size_t)g * (size_t)wanted->n};
+        struct winding own;
 
-        for (int m = 0; m < n; m++) {
-            ranks[m] = g * n + m;
-            for (int c = 0; c < channels; c++)
-                lanes[m * channels + c] = program_lane(program, ranks[m], LANE_COLLECTIVE, c);
+        if (winding) {
+            own = (struct winding){winding->n, winding->channels, winding->gpus + g * members};
+            group.winding = &own;
         }
+        for (int m = 0; m < members; m++)
+            for (int c = 0; c < channels; c++)
+                lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
         collective_lower(wanted->collective, measure->cluster, &group, wanted->bytes, channels, lanes, NULL,
                          (struct op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
     }
-    free(ranks);
     free(lanes);
     free(done);
 }
 
-static int run(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+/* `share` of the first group's messages are replayed. */
+static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
+               const struct winding *winding, double share, struct error *err)
 {
+    int members = winding ? winding->n : wanted->n, rc;
     struct program program = {0};
     struct timeline timeline;
-    double bytes = 0;
-    int rc;
+    double bytes = 0, messages = 0;
 
-    lower_groups(measure, wanted, gpus, &program);
+    lower_groups(measure, wanted, gpus, winding, &program);
     timeline_init(&timeline, &program);
     rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {
         const struct op *op = &program.ops.items[i];
 
-        if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < wanted->n) {
+        if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < members) {
             bytes += op->amount;
-            wanted->result.messages++;
+            messages++;
         }
     }
     wanted->result.seconds = timeline.makespan;
-    wanted->result.bytes_sent = bytes / wanted->n;
+    wanted->result.bytes_sent = bytes / share / wanted->n;
+    wanted->result.messages = rint(messages / share);
     timeline_release(&timeline);
     program_release(&program);
     return rc;
@@ -109,13 +114,36 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
 /* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
 enum { MOST_MESSAGES = 1 << 26 };
 
+/* Replays what collective_choose has chosen. */
+static int measure_anew(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+{
+    const struct collective *collective = wanted->collective, *used = wanted->result.used;
+    int n = wanted->n, channels = wanted->result.channels, rc;
+    struct group group = {.n = n, .gpus = gpus};
+    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
+    struct winding winding;
+    bool wound = collective_wind(&winding, used, measure->cluster, gpus, wanted->ngroups, n, channels);
+    double share = wound ? (double)winding.n / n * winding.channels / channels : 1;
+    double messages = collective_messages(used, &task) * channels * wanted->ngroups * share;
+
+    if (messages > MOST_MESSAGES)
+        rc = error_add(err, EXIT_INPUT, (struct loc){0},
+                       "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
+                       "or channels, or another algorithm (dtsim list collectives)",
+                       collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
+    else
+        rc = run(measure, wanted, gpus, wound ? &winding : NULL, share, err);
+    if (wound)
+        free(winding.gpus);
+    return rc;
+}
+
 int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
                        int n, double bytes, int channels, struct measured *result, struct error *err)
 {
     struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};
     const struct measurement *known;
-    double messages;
 
     *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE};
     if (n <= 1)
@@ -132,16 +160,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
     wanted.result.channels = choice.channels;
     wanted.result.used = choice.used;
     wanted.result.protocol = choice.protocol;
-    struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
-    messages = collective_messages(wanted.result.used, &task) * wanted.result.channels * ngroups;
-    if (messages > MOST_MESSAGES) {
-        free(wanted.place);
-        return error_add(err, EXIT_INPUT, (struct loc){0},
-                         "%s: %s over %d ranks would be up to %.2g messages; expected at most %.2g: fewer ranks "
-                         "or channels, or another algorithm (dtsim list collectives)",
-                         collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
-    }
-    if (run(measure, &wanted, gpus, err)) {
+    if (measure_anew(measure, &wanted, gpus, err)) {
         free(wanted.place);
         return -1;
     }

@@ -328,7 +328,7 @@ static const struct field simulation_spec_fields[] = {
      .choices = NAMES("auto", "messages", "measured"),
      .brief =
          "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
-         "auto: messages while they are few or links are shared"},
+         "auto: messages while they are few, or where collectives meet others on their links"},
     {.key = "fold",
      .kind = FIELD_CHOICE,
      MEMBER(fold),

@@ -14,7 +14,7 @@
  * Cost: 2 (n - 1) messages of 1/n of the vector, one after another: no algorithm moves fewer bytes a rank (Patarasuk,
  * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed Computing
  * 69(2), 2009). */
-#include "collective.h"
+#include "once_round.h"
 
 static int chunks(const struct task *task)
 {
@@ -23,14 +23,8 @@ static int chunks(const struct task *task)
 
 static void draw(struct arrows *arrows, const struct task *task)
 {
-    int n = task->n;
-
-    for (int i = 0; i < n - 1; i++)
-        for (int r = 0; r < n; r++)
-            reduce(arrows, i, r, (r + 1) % n, (n + r - 1 - i) % n, 1);
-    for (int i = 0; i < n - 1; i++)
-        for (int r = 0; r < n; r++)
-            copy(arrows, n - 1 + i, r, (r + 1) % n, (n + r - i) % n, 1);
+    once_round(arrows, task, 0, -1, reduce);
+    once_round(arrows, task, task->n - 1, -1, copy);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

@@ -1,6 +1,7 @@
 /* bench: operations a second of each engine, on the shapes of programs that scenarios lower to. Prints a line a shape
- * and engine, the fastest of `repeats` (the first argument, 3). A measurement, no test: it depends on the machine. */
-#include "replay.h"
+ * and engine, the fastest of `repeats` (the first argument, 3); and how long large collectives take to be measured. A
+ * measurement, no test: it depends on the machine. */
+#include "measure.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -77,7 +78,7 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static int measure(const char *name, struct program *program, int repeats)
+static int time_program(const char *name, struct program *program, int repeats)
 {
     struct cluster cluster = nodes_of_8;
     struct error err = {0};
@@ -107,6 +108,40 @@ static int measure(const char *name, struct program *program, int repeats)
     return failed;
 }
 
+/* As a scenario with sharded parameters measures it: all GPUs of nodes of 8, through every NIC. */
+static int measured_ring(int gpus, double bytes, int repeats)
+{
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    struct cluster cluster = nodes_of_8;
+    struct error err = {0};
+    int *all = xcalloc((size_t)gpus, sizeof *all), failed = 0;
+
+    for (int i = 0; i < gpus; i++)
+        all[i] = i;
+    cluster_size(&cluster, gpus);
+    for (enum engine engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL && !failed; engine++) {
+        struct measured measured = {0};
+        double best = 1e9;
+
+        for (int i = 0; i < repeats && !failed; i++) {
+            struct measure measure;
+            double begin = seconds();
+
+            measure_init(&measure, engine, &cluster);
+            failed = measure_collective(&measure, gather, all, 1, gpus, bytes, 0, &measured, &err);
+            best = seconds() - begin < best ? seconds() - begin : best;
+            measure_release(&measure);
+        }
+        printf("ring all-gather, %4d GPUs, %-7s %-8s %8.0f messages   %10.6f s %27s   simulated %.9g s\n", gpus,
+               "alone", engine_names[engine], measured.messages, best, "", measured.seconds);
+    }
+    if (failed)
+        error_print(&err, stderr);
+    error_release(&err);
+    free(all);
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
     int repeats = argc > 1 ? atoi(argv[1]) : 3, failed = 0;
@@ -115,13 +150,14 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     ring(&program, 8, 1 << 20);
-    failed |= measure("ring all-reduce, 8 GPUs", &program, 10 * repeats);
+    failed |= time_program("ring all-reduce, 8 GPUs", &program, 10 * repeats);
     gpipe(&program, 8, 32);
-    failed |= measure("GPipe, 8 stages x 32", &program, 10 * repeats);
+    failed |= time_program("GPipe, 8 stages x 32", &program, 10 * repeats);
     gpipe(&program, 64, 512);
-    failed |= measure("GPipe, 64 stages x 512", &program, repeats);
+    failed |= time_program("GPipe, 64 stages x 512", &program, repeats);
     ring(&program, 256, 1e9);
-    failed |= measure("ring all-reduce, 256 GPUs, 1 GB", &program, repeats);
+    failed |= time_program("ring all-reduce, 256 GPUs, 1 GB", &program, repeats);
+    failed |= measured_ring(1024, 1e9, repeats);
     getrusage(RUSAGE_SELF, &parent);
     getrusage(RUSAGE_CHILDREN, &child);
     printf("memory at most: %ld MB, simulation %ld MB\n", parent.ru_maxrss / 1000, child.ru_maxrss / 1000);

@@ -29,7 +29,9 @@ static void check_movements(const struct collective *collective, int n)
 {
     for (int per_node = 1; per_node <= n; per_node++)
         for (int size = 0; size < 3 && n % per_node == 0; size++)
-            check_movement(collective, &(struct task){n, per_node, (const double[]){0, 3e6, 1e9}[size]});
+            check_movement(collective, &(struct task){
+                .n = n, .per_node = per_node, .bytes = (const double[]){0, 3e6, 1e9}[size],
+            });
 }
 
 static void moves_every_contribution_once(void **state)
@@ -41,7 +43,9 @@ static void moves_every_contribution_once(void **state)
         for (int n = 1; n <= 65 && collective_at(i)->draw; n++)
             check_movements(collective_at(i), n);
         for (size_t k = 0; k < COUNT(larger) && collective_at(i)->draw; k++)
-            check_movement(collective_at(i), &(struct task){larger[k], 2 - larger[k] % 2, 1e7});
+            check_movement(collective_at(i), &(struct task){
+                .n = larger[k], .per_node = 2 - larger[k] % 2, .bytes = 1e7,
+            });
     }
 }
 
@@ -142,7 +146,7 @@ static struct traffic expected_traffic(const struct collective *collective, int 
 
 static void check_traffic(const struct collective *collective, int n, int per_node)
 {
-    struct task task = {n, per_node, 3 << 18};
+    struct task task = {.n = n, .per_node = per_node, .bytes = 3 << 18};
     bool everybody = collective->op != COLLECTIVE_BROADCAST && collective->op != COLLECTIVE_REDUCE;
     struct traffic expected = expected_traffic(collective, n, per_node);
     struct arrows arrows = {0};
@@ -226,7 +230,7 @@ static void figures_show_the_arrows(void **state)
         const struct collective *collective = collective_at(i);
         char *text = NULL;
         size_t size;
-        struct task task = {0, 1, 1 << 18};
+        struct task task = {.per_node = 1, .bytes = 1 << 18};
         FILE *out = open_memstream(&text, &size);
 
         for (const char *rank = collective->figure; (rank = strstr(rank, "rank ")); rank++)

@@ -64,7 +64,7 @@ static void flat_networks_agree_with_simgrid(void **state)
         for (size_t k = 0; k < COUNT(counts) && collective_at(i)->draw; k++) {
             const struct collective *collective = collective_at(i);
             struct cluster cluster = make_cluster(counts[k], 1, 1);
-            struct task task = {counts[k], 1, 3e6};
+            struct task task = {.n = counts[k], .per_node = 1, .bytes = 3e6};
             double expected = collective->ideal(&task, cluster.network.latency, cluster.network.bandwidth);
             double seconds = simulate(ENGINE_SIMGRID, &cluster, collective, counts[k], task.bytes, 1).seconds;
 
@@ -235,7 +235,7 @@ static void hierarchical_falls_back_to_the_ring(void **state)
     for (size_t k = 0; k < COUNT(cases); k++) {
         struct arrows flat = {0}, levels = {0};
         struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
-        struct task task = {group.n, collective_per_node(&cluster, &group), 1e6};
+        struct task task = {.n = group.n, .per_node = collective_per_node(&cluster, &group), .bytes = 1e6};
         bool same;
 
         assert_int_equal(task.per_node, cases[k].per_node);
@@ -255,7 +255,7 @@ static void tree_parents(int n, int per_node, int tree, int *parent)
 
     for (int r = 0; r < n; r++)
         parent[r] = -1;
-    all_reduce("double-tree")->draw(&arrows, &(struct task){n, per_node, 8});
+    all_reduce("double-tree")->draw(&arrows, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
     for (size_t i = 0; i < arrows.count; i++)
         if (arrows.items[i].combine == REDUCE && arrows.items[i].chunk == tree) {
             assert_int_equal(parent[arrows.items[i].src], -1);

@@ -20,7 +20,7 @@ static const struct rule rules[] = {
     {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h reference.h "
      "sample.h statistics.h ", NULL},
     {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
-    {"strategies/collectives/", NULL, " collective.h fold.h pieces.h list.h ", NULL},
+    {"strategies/collectives/", NULL, " collective.h fold.h once_round.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
     {"plots/", NULL, " base.h chart.h fit_chart.h gantt.h plot.h tsv.h ", NULL},
     {"sim/replay", NULL, " base.h program.h cluster.h agenda.h child.h replay.h replay_simgrid.h ", NULL},

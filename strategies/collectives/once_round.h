@@ -1,0 +1,19 @@
+/* once_round: what a ring draws. In step t every rank r hands its right neighbour chunk r - t + `ahead`: the share that
+ * it began with, or got in the step before. */
+#ifndef DTSIM_ONCE_ROUND_H
+#define DTSIM_ONCE_ROUND_H
+
+#include "collective.h"
+
+/* n - 1 steps from `step` on; `hand` is copy or reduce. */
+static inline void once_round(struct arrows *arrows, const struct task *task, int step, int ahead,
+                              void (*hand)(struct arrows *, int, int, int, int, int))
+{
+    int ranks = task->drawn ? task->drawn : task->n;
+
+    for (int t = step; t < step + task->n - 1; t++)
+        for (int r = 0; r < ranks; r++)
+            hand(arrows, t, r, (r + 1) % ranks, ((r - t + ahead) % ranks + ranks) % ranks, 1);
+}
+
+#endif
