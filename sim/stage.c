@@ -7,56 +7,89 @@
 #include "compression.h"
 #include "split.h"
 
-/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU, or
- * wait for it each time. */
-static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                        enum phase phase, bool attention_core_only)
+/* What the kernels of one phase of a layer take of the GPU, and how often someone launches one. */
+struct launched { double seconds, launches; };
+
+static void add_kernel(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+                       const struct kernel *kernel)
 {
-    double device = 0, launches = 0;
+    struct cost cost = scenario_cost(scenario, kernel);
 
-    for (size_t i = 0; i < layer->nkernels; i++) {
-        const struct kernel *kernel = &layer->kernels[i];
+    sum->seconds += cost.seconds;
+    sum->launches += kernel->launches;
+    work->extrapolated += cost.extrapolated;
+    work->flop += kernel->flop;
+}
 
-        if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
-            continue;
-        struct cost cost = scenario_cost(scenario, kernel);
-        device += cost.seconds;
-        launches += kernel->launches;
-        work->extrapolated += cost.extrapolated;
-        work->flop += kernel->flop;
-    }
-    double host = launches * scenario->costs.host_launch;
-    work->seconds += scenario->costs.launch_blocking ? device + host : fmax(device, host);
+static struct launched phase_kernels(struct stage_work *work, const struct scenario *scenario,
+                                     const struct layer *layer, enum phase phase, bool attention_core_only)
+{
+    struct launched sum = {0};
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (layer->kernels[i].phase == phase && (!attention_core_only || layer->kernels[i].attention_core))
+            add_kernel(work, &sum, scenario, &layer->kernels[i]);
+    return sum;
+}
+
+/* Those who launch kernels (an eager framework's host) may be slower than the GPU, or wait for it each time. */
+static double launched_seconds(const struct scenario *scenario, struct launched kernels)
+{
+    double host = kernels.launches * scenario->costs.host_launch;
+
+    return scenario->costs.launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+}
+
+static void add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                     enum phase phase)
+{
+    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, true));
 }
 
 static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work attention = {0};
 
-    add_kernels(&attention, scenario, layer, phase, true);
+    add_core(&attention, scenario, layer, phase);
     return attention.seconds;
 }
 
 /* A kernel over gradients and states, which no layer lists. */
+static struct kernel traffic_kernel(const char *name, enum memory_class class, double bytes)
+{
+    return (struct kernel){.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
+                           .bytes = bytes};
+}
+
 static struct cost traffic_cost(const struct scenario *scenario, const char *name, enum memory_class class,
                                 double bytes)
 {
-    struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
-                            .bytes = bytes};
+    struct kernel kernel = traffic_kernel(name, class, bytes);
 
     return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
 }
 
 /* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
-static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+                             const struct layer *layer)
 {
     double share = scenario->strategy.zero < 2 ? layer->parameters :
                    stage_share(scenario, layer->parameters, layer->expert_parameters);
-    struct cost cost = traffic_cost(scenario, "accumulate", CLASS_OTHER,
-                                    share * scenario_parameter_bytes(scenario).accumulation);
+    double bytes = share * scenario_parameter_bytes(scenario).accumulation;
+    struct kernel kernel = traffic_kernel("accumulate", CLASS_OTHER, bytes);
 
-    work->seconds += cost.seconds;
-    work->extrapolated += cost.extrapolated;
+    if (bytes > 0)
+        add_kernel(work, sum, scenario, &kernel);
+}
+
+static void add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                      enum phase phase)
+{
+    struct launched sum = phase_kernels(work, scenario, layer, phase, false);
+
+    if (phase == PHASE_BACKWARD_WEIGHT)
+        add_accumulation(work, &sum, scenario, layer);
+    work->seconds += launched_seconds(scenario, sum);
 }
 
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -66,16 +99,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     if (layer->timed)
         work.seconds = layer->given[phase];
     else
-        add_kernels(&work, scenario, layer, phase, false);
-    if (!layer->timed && phase == PHASE_BACKWARD_WEIGHT)
-        add_accumulation(&work, scenario, layer);
+        add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
+        add_core(&work, scenario, layer, PHASE_FORWARD);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
     return work;
