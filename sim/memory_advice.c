@@ -247,7 +247,7 @@ static void consider(const struct scenario *scenario, char *sets, double limit, 
     }
 }
 
-/* The cheapest of all single changes that fits, else of all pairs; sets is NULL where none does, freed by the caller. */
+/* The cheapest single change that fits, else the cheapest pair; sets, freed by the caller, is NULL where none does. */
 static struct candidate cheapest(const struct scenario *scenario, double limit)
 {
     struct candidate best = {.sets = NULL, .cost = INFINITY};
@@ -273,14 +273,15 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     const char *text = "";
 
     if (!best.sets)
-        return "no one or two of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context or expert "
-               "degrees, offloading, smaller micro-batches would make it fit";
+        return "no one or two of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context or "
+               "expert degrees, offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         text = arena_printf(arena, "%s --set %.*s", text, (int)(end - line), line);
     }
     free(best.sets);
-    return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s", text);
+    return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s",
+                        text);
 }
 
 /* The kinds that hold most, largest first, as far as they make up nine tenths. */

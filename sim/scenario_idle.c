@@ -1,6 +1,6 @@
 /* Options that say nothing beside others: refused, since whoever gives one believes that it changes something. Where a
- * degree of 1 makes an option idle, or ZeRO's stage, it is not: sweeps over degrees keep their base. Neither is a
- * default, which resolved scenarios repeat. */
+ * degree of 1, ZeRO's stage or sequence parallelism makes an option idle, it is not: sweeps over these keep their base.
+ * Neither is a default, which resolved scenarios repeat. */
 #include "scenario.h"
 
 #include <math.h>
@@ -40,9 +40,6 @@ static int check_strategy(const struct scenario *scenario, struct error *err)
         {spec->node, "strategy", "first_bucket", spec->first_bucket < MIB || spec->first_bucket > MIB, in_buckets,
          buckets},
         {spec->node, "strategy", "bucket", spec->bucket < 25 * MIB || spec->bucket > 25 * MIB, in_buckets, buckets},
-        {spec->node, "strategy", "scatter_gather", !spec->scatter_gather, !spec->sequence_parallel,
-         "under sequence parallelism each GPU has only its share of a boundary to send; expected "
-         "'sequence_parallel: false' beside it"},
     };
 
     return refuse(options, COUNT(options), err);

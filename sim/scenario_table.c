@@ -133,7 +133,8 @@ static const struct field strategy_spec_fields[] = {
     {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
      .brief = "activations outside the tensor-parallel products divided along the sequence"},
     {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
-     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU"},
+     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU; under "
+              "sequence_parallel always"},
     {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
@@ -246,8 +247,8 @@ static const struct table strategy_table = {
 #define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
 static const struct field recompute_spec_fields[] = {
     {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
-     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or the least that "
-              "makes a micro-batch fit (optimal)"},
+     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or of each block "
+              "what makes the stage fit for the least time (optimal)"},
     {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
      .brief = "under full: keep the input of every so many-th block only; left out: of each"},
 };

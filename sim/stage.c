@@ -1,4 +1,5 @@
 #include "stage_exchange.h"
+#include "stage_kernels.h"
 #include "stage_memory.h"
 #include "stage_plan.h"
 
@@ -7,91 +8,6 @@
 #include "compression.h"
 #include "split.h"
 
-/* What the kernels of one phase of a layer take of the GPU, and how often someone launches one. */
-struct launched { double seconds, launches; };
-
-static void add_kernel(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
-                       const struct kernel *kernel)
-{
-    struct cost cost = scenario_cost(scenario, kernel);
-
-    sum->seconds += cost.seconds;
-    sum->launches += kernel->launches;
-    work->extrapolated += cost.extrapolated;
-    work->flop += kernel->flop;
-}
-
-static struct launched phase_kernels(struct stage_work *work, const struct scenario *scenario,
-                                     const struct layer *layer, enum phase phase, bool attention_core_only)
-{
-    struct launched sum = {0};
-
-    for (size_t i = 0; i < layer->nkernels; i++)
-        if (layer->kernels[i].phase == phase && (!attention_core_only || layer->kernels[i].attention_core))
-            add_kernel(work, &sum, scenario, &layer->kernels[i]);
-    return sum;
-}
-
-/* Those who launch kernels (an eager framework's host) may be slower than the GPU, or wait for it each time. */
-static double launched_seconds(const struct scenario *scenario, struct launched kernels)
-{
-    double host = kernels.launches * scenario->costs.host_launch;
-
-    return scenario->costs.launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
-}
-
-static void add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                     enum phase phase)
-{
-    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, true));
-}
-
-static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
-{
-    struct stage_work attention = {0};
-
-    add_core(&attention, scenario, layer, phase);
-    return attention.seconds;
-}
-
-/* A kernel over gradients and states, which no layer lists. */
-static struct kernel traffic_kernel(const char *name, enum memory_class class, double bytes)
-{
-    return (struct kernel){.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
-                           .bytes = bytes};
-}
-
-static struct cost traffic_cost(const struct scenario *scenario, const char *name, enum memory_class class,
-                                double bytes)
-{
-    struct kernel kernel = traffic_kernel(name, class, bytes);
-
-    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
-}
-
-/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
-static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
-                             const struct layer *layer)
-{
-    double share = scenario->strategy.zero < 2 ? layer->parameters :
-                   stage_share(scenario, layer->parameters, layer->expert_parameters);
-    double bytes = share * scenario_parameter_bytes(scenario).accumulation;
-    struct kernel kernel = traffic_kernel("accumulate", CLASS_OTHER, bytes);
-
-    if (bytes > 0)
-        add_kernel(work, sum, scenario, &kernel);
-}
-
-static void add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                      enum phase phase)
-{
-    struct launched sum = phase_kernels(work, scenario, layer, phase, false);
-
-    if (phase == PHASE_BACKWARD_WEIGHT)
-        add_accumulation(work, &sum, scenario, layer);
-    work->seconds += launched_seconds(scenario, sum);
-}
-
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work work = {0};
@@ -99,14 +15,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     if (layer->timed)
         work.seconds = layer->given[phase];
     else
-        add_phase(&work, scenario, layer, phase);
+        stage_add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        add_core(&work, scenario, layer, PHASE_FORWARD);
+        stage_add_core(&work, scenario, layer, PHASE_FORWARD);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
     return work;
@@ -173,7 +89,7 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], core_seconds(scenario, layer, (enum phase)phase));
+        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(scenario, layer, (enum phase)phase));
 }
 
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
@@ -199,6 +115,11 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
+    if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
+        slice->lean.activation = layer->selective_activation;
+        slice->lean.workspace = layer->selective_workspace;
+        stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
+    }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
@@ -241,12 +162,12 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
-    struct cost update = traffic_cost(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost update = stage_traffic_cost(scenario, "update", CLASS_ADAM, share * each.update_traffic);
 
     stage->update = update.seconds;
     stage->update_extrapolated = update.extrapolated;
     stage->averaging =
-        traffic_cost(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+        stage_traffic_cost(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)
