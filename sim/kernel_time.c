@@ -72,7 +72,7 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
-    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned);
+    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned) / fit->sustained;
     return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
 }
 

@@ -11,7 +11,7 @@ enum { SMS = 100 };
 /* Large tiles at 100 TFLOP/s, which is 1 TFLOP/s an SM; 1 TB/s. */
 static const struct matmul_fit fit = {
     .rate = 100e12, .intensity = 10, .fill = 1e-6, .quantization = 1, .bandwidth = 1e12, .overlap = 4, .overhead = 2e-6,
-    .layout = {1, 1.1, 1.2}, .unaligned = 1.5,
+    .layout = {1, 1.1, 1.2}, .unaligned = 1.5, .sustained = 1,
 };
 
 static double seconds(double batch, double m, double n, double k)
@@ -123,6 +123,27 @@ static void unaligned_tiles(void **state)
     product.k = 65535;
     assert_near(matmul_seconds(&fit, SMS, &product) / aligned, 1.5, 1e-3);
     assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
+}
+
+/* At the power limit tiles take 1 / sustained of their time, whatever their size; traffic and overhead what they took. */
+static void a_long_run(void **state)
+{
+    (void)state;
+    struct matmul_fit slow = fit, tiles = fit, traffic = fit;
+    const struct product deep = {1, 2560, 1280, 100000, LAYOUT_NN, 2}, thin = {1, 1, 16384, 65536, LAYOUT_NN, 2};
+
+    slow.sustained = tiles.sustained = traffic.sustained = 0.8;
+    tiles.bandwidth = 1e30;
+    assert_near(matmul_seconds(&tiles, SMS, &deep), 2e-6 + (1e-6 + 2 * 256. * 128 * 100000 / 1e12) / 0.8, 1e-9);
+    traffic.rate = 1e30;
+    traffic.fill = 0;
+    assert_near(matmul_seconds(&traffic, SMS, &thin), 2e-6 + 2 * (65536. + 65536. * 16384 + 16384) / 1e12, 1e-9);
+    for (double m = 1; m < 1e5; m *= 3.7) {
+        struct product product = {1, m, 4096, 4096, LAYOUT_NN, 2};
+        double ratio = matmul_seconds(&slow, SMS, &product) / matmul_seconds(&fit, SMS, &product);
+
+        assert_true(ratio >= 1 && ratio <= 1 / 0.8);
+    }
 }
 
 /* One tile's worth of rows and columns over a deep k: no split is faster than all SMs at the rate, and the split that
@@ -240,6 +261,7 @@ int main(void)
         cmocka_unit_test(results_that_nothing_hides), cmocka_unit_test(results_of_fp8),
         cmocka_unit_test(quantization), cmocka_unit_test(attention),        cmocka_unit_test(memory),
         cmocka_unit_test(rows_of_16_bytes), cmocka_unit_test(unaligned_tiles), cmocka_unit_test(a_split_depth),
+        cmocka_unit_test(a_long_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/conf.c ", NULL, " yaml.h "},
     {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
-    {"", " sim/fit.c sim/validation.c calibration/ ", NULL, " gsl/ "},
+    {"", " sim/fit.c sim/validation.c ", NULL, " gsl/ "},
     {"sim/fit", NULL, " base.h fit.h ", NULL},
     {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
@@ -32,7 +32,7 @@ static const struct rule rules[] = {
     {"sim/program", NULL, " base.h program.h ", NULL},
     {"sim/schedule", NULL, " schedule.h field.h base.h list.h ", NULL},
     {"sim/order", NULL, " order.h order_internal.h schedule.h base.h ", NULL},
-    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h collectives/list.h ", NULL},
+    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h seating.h collectives/list.h ", NULL},
     {"sim/base", NULL, " base.h ", NULL},
     {"sim/units", NULL, " base.h units.h ", NULL},
     {"sim/conf", NULL, " base.h conf.h conf_node.h conf_text.h units.h ", NULL},
