@@ -28,18 +28,12 @@ static int refuse(const struct idle *options, size_t count, struct error *err)
 
 static int check_strategy(const struct scenario *scenario, struct error *err)
 {
-    enum { MIB = 1 << 20 };
     const struct strategy_spec *spec = &scenario->strategy;
-    const char *buckets = "DDP and ZeRO alone sum in buckets; expected 'data_parallel: ddp' beside it";
-    bool in_buckets = spec->data_parallel == DATA_PARALLEL_DDP || spec->zero > 0;
     const struct idle options[] = {
         {spec->node, "strategy", "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
         {spec->node, "strategy", "flatten", !spec->flatten, spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS,
          "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' beside it"},
-        {spec->node, "strategy", "first_bucket", spec->first_bucket < MIB || spec->first_bucket > MIB, in_buckets,
-         buckets},
-        {spec->node, "strategy", "bucket", spec->bucket < 25 * MIB || spec->bucket > 25 * MIB, in_buckets, buckets},
     };
 
     return refuse(options, COUNT(options), err);
