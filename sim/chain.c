@@ -8,9 +8,18 @@ struct draft {
     double peak, largest;        /* B: most in use in the backward phase; the largest part that was offloaded */
     double duration;             /* s */
 };
-static void step(struct draft *draft, bool backward, int layer)
+
+static void forward_step(const struct planner *planner, struct draft *draft, int layer)
 {
-    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){backward, (size_t)layer};
+    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){.layer = (size_t)layer};
+    draft->plan.recompute += planner->layers[layer].forward;
+}
+
+static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool lean)
+{
+    draft->plan.steps[draft->plan.nsteps++] =
+        (struct chain_step){.backward = true, .layer = (size_t)layer, .lean = lean};
+    draft->plan.recompute += lean ? planner->layers[layer].again : 0;
 }
 
 static void use(struct draft *draft, double bytes)
@@ -22,25 +31,23 @@ static void use(struct draft *draft, double bytes)
 static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
 {
     const struct chain_layer *layer = &planner->layers[s];
-    int how = planner->how[chain_at(planner, s, t, m)], next = how == SAVE_ALL ? s + 1 : how;
-    double input = next < t ? planner->layers[next].input : 0;
-    int left = m - (next < t ? planner->input[next] : 0);
+    int how = planner->how[chain_at(planner, s, t, m)], next = how < 0 ? s + 1 : how;
+    struct way way = {.next = next, .saves = how < 0, .lean = how == SAVE_LEAN};
+    double held = used, input = next < t ? planner->layers[next].input : 0;
+    int left = m - (next < t ? planner->input[next] : 0) - way_slots(planner, s, way);
 
-    if (how == SAVE_ALL) {
-        used += rest_of(layer);
-        left -= planner->rest[s];
-    }
+    used += way_rest(planner, s, way);
     use(draft, used + input);
-    for (int l = s; l < next; l++) {
-        step(draft, false, l);
-        draft->plan.recompute += planner->layers[l].forward;
-    }
+    for (int l = s; l < next; l++)
+        forward_step(planner, draft, l);
     if (next < t)
         write_segment(planner, next, t, left, used + input, draft);
-    if (how == SAVE_ALL)
-        step(draft, true, s);
-    else
+    if (!way.saves) {
         write_segment(planner, s, next, m, used, draft);
+        return;
+    }
+    use(draft, held + rest_of(layer));
+    backward_step(planner, draft, s, way.lean);
 }
 
 static void leave(struct draft *draft, double bytes, bool offloaded)
@@ -55,12 +62,13 @@ static void leave(struct draft *draft, double bytes, bool offloaded)
 static void write_first(const struct planner *planner, int s, int budget, double used, struct draft *draft)
 {
     struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
-    double rest = way.saves ? rest_of(&planner->layers[s]) : 0;
+    double rest = way_rest(planner, s, way);
     double input = way.next < planner->n ? planner->layers[way.next].input : 0;
-    int left = budget - (way.saves && !way.offloads_rest ? planner->rest[s] : 0) -
+    int left = budget - (way.offloads_rest ? 0 : way_slots(planner, s, way)) -
                (way.next < planner->n && !way.offloads_input ? planner->input[way.next] : 0);
 
     draft->plan.kept[s].rest = way.saves;
+    draft->plan.kept[s].lean = way.lean;
     draft->plan.kept[s].rest_offloaded = way.offloads_rest;
     leave(draft, rest, way.offloads_rest);
     if (way.next < planner->n) {
@@ -70,9 +78,9 @@ static void write_first(const struct planner *planner, int s, int budget, double
         write_first(planner, way.next, left,
                     used + (way.offloads_rest ? 0 : rest) + (way.offloads_input ? 0 : input), draft);
     }
-    use(draft, used + rest);
+    use(draft, used + (way.saves ? rest_of(&planner->layers[s]) : 0));
     if (way.saves)
-        step(draft, true, s);
+        backward_step(planner, draft, s, way.lean);
     else
         write_segment(planner, s, way.next, budget + planner->spare, used, draft);
 }
@@ -152,22 +160,40 @@ static void plan_alone(struct planner *planner, double memory, struct draft *bes
     }
 }
 
-/* Several share it: what each may keep, against what one needs at work, is tried out. */
+static void try_budget(struct planner *planner, double memory, int in_flight, int budget, struct draft *best,
+                       struct draft *trial)
+{
+    int slots = (int)floor(memory / planner->slot + 0.5);
+
+    if (budget < 0 || budget > planner->slots)
+        return;
+    chain_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
+    write_plan(planner, memory, in_flight, budget, trial);
+    consider(best, trial);
+}
+
+/* Several share it: what each may keep, against what one needs at work. That is often nothing, the part that a lean
+ * layer computes again, or a layer; sizes were rounded, so the neighbours are tried too, and then all between. */
 static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
 {
-    enum { TRIES = 16 };
-    int slots = (int)floor(memory / planner->slot + 0.5), most = slots / in_flight + 2;
+    enum { TRIES = 12 };
+    double part = 0, rest = 0, input = 0;
+    int most = (int)floor(memory / planner->slot + 0.5) / in_flight + 2;
 
-    for (int i = 0, tried = most + 1; i < TRIES && most >= 0; i++) {
-        int budget = most - (i < 4 ? i : most * (i - 3) / (TRIES - 3));
+    for (int l = 0; l < planner->n; l++) {
+        const struct chain_layer *layer = &planner->layers[l];
 
-        if (budget >= tried)
-            continue;
-        tried = budget;
-        chain_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
-        write_plan(planner, memory, in_flight, budget, trial);
-        consider(best, trial);
+        part = fmax(part, planner->lean[l] >= 0 ? rest_of(layer) - lean_of(layer) : 0);
+        rest = fmax(rest, rest_of(layer));
+        input = fmax(input, layer->input);
     }
+    const double needs[] = {0, part, rest, rest + input};
+    for (size_t i = 0; i < COUNT(needs); i++)
+        for (int more = 1; more >= -1 && (i == 0 || needs[i] > needs[i - 1]); more--)
+            try_budget(planner, memory, in_flight,
+                       (int)floor((memory - needs[i]) / planner->slot / in_flight + 0.5) + more, best, trial);
+    for (int i = 1; i < TRIES; i++)
+        try_budget(planner, memory, in_flight, most - most * i / TRIES, best, trial);
 }
 
 static void plan_memory(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
@@ -222,7 +248,7 @@ static void keep_all(struct arena *arena, const struct chain_layer *layers, size
     };
     for (size_t l = count; l-- > 0;) {
         plan->kept[l] = (struct chain_kept){.input = true, .rest = true};
-        plan->steps[plan->nsteps++] = (struct chain_step){true, l};
+        plan->steps[plan->nsteps++] = (struct chain_step){.backward = true, .layer = l};
         plan->held += layers[l].input + rest_of(&layers[l]);
     }
 }

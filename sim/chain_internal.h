@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-/* How a segment s..t-1 goes on: by saving all of s, or by running forward to j and coming back. */
-enum { SAVE_ALL = -1 };
+/* How a segment s..t-1 goes on: by saving all of s, or most of it, or by running forward to j and coming back. */
+enum { SAVE_ALL = -1, SAVE_LEAN = -2 };
 
 /* One way of the first pass on from a layer. */
 struct way {
     int next;                    /* the layer that it reaches, whose input it keeps; 0: none is possible */
-    bool saves;                  /* all of the layer; else layers s..next-1 are computed again */
+    bool saves, lean;            /* all of the layer, or most of it; else layers s..next-1 are computed again */
     bool offloads_rest, offloads_input;  /* of what is saved of the layer; of layer `next` */
 };
 
@@ -23,7 +23,7 @@ struct planner {
     double slot;                 /* B */
     double host_bandwidth;
     bool recompute;
-    int *input, *rest;           /* slots of a layer's input, and of what else its backward needs */
+    int *input, *rest, *lean;    /* slots of a layer's input, of what else its backward needs, and of most of that */
     double *sum;                 /* [s]: s of the forwards before layer s */
     double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
     int *how;                    /* [segment][m] */
@@ -38,12 +38,20 @@ struct planner {
 void chain_tables(struct planner *planner, struct arena *arena, double memory);
 /* Fills the table of the first pass up to `budget` slots; working memory has `spare` slots more. */
 void chain_first(struct planner *planner, int spare, int budget);
+/* What a way keeps of layer s beside its input, in bytes and in slots. */
+double way_rest(const struct planner *planner, int s, struct way way);
+int way_slots(const struct planner *planner, int s, struct way way);
 /* Where the table of segments tells of s..t-1 in m slots. */
 size_t chain_at(const struct planner *planner, int s, int t, int m);
 
 static inline double rest_of(const struct chain_layer *layer)
 {
     return fmax(layer->saved - layer->input, 0);
+}
+
+static inline double lean_of(const struct chain_layer *layer)
+{
+    return fmax(layer->lean - layer->input, 0);
 }
 
 #endif

@@ -22,25 +22,46 @@ static bool repeatable(const struct planner *planner, int s, int t)
     return planner->recompute;
 }
 
+static bool may_be_lean(const struct planner *planner, int l)
+{
+    return planner->recompute && planner->layers[l].again > 0 && !planner->layers[l].keep;
+}
+
 static double forward_between(const struct planner *planner, int s, int t)
 {
     return planner->sum[t] - planner->sum[s];
 }
 
-/* The least time over all ways, a table row (of every memory) at a time. */
-static void fill_segment(struct planner *planner, int s, int t)
+/* Saves all of layer s, or most of it, and goes on with s + 1; all of it is there while its backward runs. */
+static void save_layer(struct planner *planner, int s, int t, bool lean)
 {
     const struct chain_layer *layer = &planner->layers[s];
     double *time = &planner->time[chain_at(planner, s, t, 0)];
     int *how = &planner->how[chain_at(planner, s, t, 0)];
-    int saved = planner->rest[s] + (t > s + 1 ? planner->input[s + 1] : 0);
+    int saved = (lean ? planner->lean[s] : planner->rest[s]) + (t > s + 1 ? planner->input[s + 1] : 0);
+    int least = saved > planner->rest[s] ? saved : planner->rest[s];
 
-    for (int m = 0; m <= planner->slots; m++) {
-        time[m] = m < saved ? INFINITY : layer->forward + layer->backward;
-        if (m >= saved && t > s + 1)
-            time[m] += planner->time[chain_at(planner, s + 1, t, m - saved)];
-        how[m] = SAVE_ALL;
+    for (int m = least; m <= planner->slots; m++) {
+        double all = layer->forward + layer->backward + (lean ? layer->again : 0);
+
+        if (t > s + 1)
+            all += planner->time[chain_at(planner, s + 1, t, m - saved)];
+        how[m] = all < time[m] ? (lean ? SAVE_LEAN : SAVE_ALL) : how[m];
+        time[m] = all < time[m] ? all : time[m];
     }
+}
+
+/* The least time over all ways, a table row (of every memory) at a time. */
+static void fill_segment(struct planner *planner, int s, int t)
+{
+    double *time = &planner->time[chain_at(planner, s, t, 0)];
+    int *how = &planner->how[chain_at(planner, s, t, 0)];
+
+    for (int m = 0; m <= planner->slots; m++)
+        time[m] = INFINITY, how[m] = SAVE_ALL;
+    save_layer(planner, s, t, false);
+    if (planner->lean[s] >= 0)
+        save_layer(planner, s, t, true);
     for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
         const double *left = &planner->time[chain_at(planner, s, j, 0)];
         const double *right = &planner->time[chain_at(planner, j, t, 0)];
@@ -56,14 +77,24 @@ static void fill_segment(struct planner *planner, int s, int t)
     }
 }
 
+double way_rest(const struct planner *planner, int s, struct way way)
+{
+    return !way.saves ? 0 : way.lean ? lean_of(&planner->layers[s]) : rest_of(&planner->layers[s]);
+}
+
+int way_slots(const struct planner *planner, int s, struct way way)
+{
+    return !way.saves ? 0 : way.lean ? planner->lean[s] : planner->rest[s];
+}
+
 struct best { double time; struct way way; };
 
 /* Tries all that can be done with what a way keeps of the layer and of the next one's input: kept or offloaded each. */
 static void try_way(const struct planner *planner, int s, int budget, double time, struct way way, struct best *best)
 {
-    double rest = way.saves ? rest_of(&planner->layers[s]) : 0;
+    double rest = way_rest(planner, s, way);
     double input = way.next < planner->n ? planner->layers[way.next].input : 0;
-    int rest_slots = way.saves ? planner->rest[s] : 0, input_slots = input > 0 ? planner->input[way.next] : 0;
+    int rest_slots = way_slots(planner, s, way), input_slots = input > 0 ? planner->input[way.next] : 0;
 
     for (int choice = 0; choice < (planner->offloaded ? 4 : 1); choice++) {
         double total = time;
@@ -95,6 +126,9 @@ static void fill_first(struct planner *planner, int s, int budget)
     if (planner->rest[s] <= working)
         try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true},
                 &best);
+    if (planner->rest[s] <= working && planner->lean[s] >= 0)
+        try_way(planner, s, budget, layer->forward + layer->backward + layer->again,
+                (struct way){.next = s + 1, .saves = true, .lean = true}, &best);
     for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++)
         try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
                 (struct way){.next = j}, &best);
@@ -114,8 +148,10 @@ static double slot_size(const struct planner *planner, double memory, int slots)
 
         for (int l = 0; l < planner->n; l++) {
             double input = planner->layers[l].input / size, rest = rest_of(&planner->layers[l]) / size;
+            double lean = may_be_lean(planner, l) ? lean_of(&planner->layers[l]) / size : 0;
 
-            error += size * (fabs(input - floor(input + 0.5)) + fabs(rest - floor(rest + 0.5)));
+            error += size * (fabs(input - floor(input + 0.5)) + fabs(rest - floor(rest + 0.5)) +
+                             fabs(lean - floor(lean + 0.5)));
         }
         if (error < least)
             least = error, best = size;
@@ -134,6 +170,7 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->sum = ARENA_ARRAY(arena, double, n + 1);
     planner->input = ARENA_ARRAY(arena, int, n);
     planner->rest = ARENA_ARRAY(arena, int, n);
+    planner->lean = ARENA_ARRAY(arena, int, n);
     planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
     planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
     planner->first = ARENA_ARRAY(arena, double, n * each);
@@ -142,6 +179,7 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
         planner->sum[l + 1] = planner->sum[l] + planner->layers[l].forward;
         planner->input[l] = slots_of(planner, planner->layers[l].input);
         planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
+        planner->lean[l] = may_be_lean(planner, (int)l) ? slots_of(planner, lean_of(&planner->layers[l])) : -1;
     }
     for (int s = planner->n; s-- > 0;)
         for (int t = s + 1; t <= planner->n; t++)

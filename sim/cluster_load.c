@@ -310,6 +310,19 @@ static int check_nics(const struct cluster *cluster, struct error *err)
     return 0;
 }
 
+static int check_rate(const struct cluster *cluster, struct error *err)
+{
+    const struct network *network = &cluster->network;
+    char rate[48], bandwidth[48];
+
+    if (!(network->rate > network->bandwidth))       /* either may be NaN */
+        return 0;
+    return error_add(err, EXIT_INPUT, field_loc(&network_table, network, "rate"),
+                     "network: rate: %s holds no NIC of %s to anything; expected at most its bandwidth, or leave it "
+                     "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
+                     unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
+}
+
 /* On a free network a bandwidth would say nothing: better refused than ignored. */
 static int check_ideal(struct cluster *cluster, struct error *err)
 {
@@ -347,7 +360,8 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
     struct inside *inside = &cluster->inside;
     struct network *network = &cluster->network;
     return check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err)
-        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err) | status;
+        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err)
+        | check_rate(cluster, err) | status;
 }
 
 static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)

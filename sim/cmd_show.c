@@ -17,8 +17,10 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
     for (size_t l = 0; l < plan->count; l++) {
         const struct chain_kept *kept = &plan->chain.kept[l];
 
-        fputc(kept->rest ? (kept->rest_offloaded ? 'O' : 'K') : !kept->input ? '.' : kept->input_offloaded ? 'o' : 'k',
-              out);
+        if (kept->rest)
+            fputc(kept->lean ? (kept->rest_offloaded ? 'P' : 'S') : kept->rest_offloaded ? 'O' : 'K', out);
+        else
+            fputc(!kept->input ? '.' : kept->input_offloaded ? 'o' : 'k', out);
     }
 }
 
@@ -59,8 +61,8 @@ static void show_stages(const struct scenario *scenario, const struct stage *sta
     }
     fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
     if (plans)
-        fputs("layer by layer, in the order of the forward: K keeps all, k its input alone, O and o the same in host "
-              "memory, . nothing: it is computed again\n", out);
+        fputs("layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its input "
+              "alone, O, P and o the same in host memory, . nothing: what it does not keep is computed again\n", out);
 }
 
 /* A line a rank, a column a kind that any of them holds. */

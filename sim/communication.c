@@ -165,6 +165,10 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
     const char *path;
 
     *communication = NULL;
+    if (!strcmp(spec->profile, "none") && spec->launch > 0)
+        return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "launch"),
+                         "communication: launch: has no effect here: it comes on top of a profile's, and there is "
+                         "none; expected a profile (platforms/communication/), or leave it out");
     if (!strcmp(spec->profile, "none"))
         return 0;
     path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);

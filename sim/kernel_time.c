@@ -55,12 +55,18 @@ static double overlapped(double a, double b, double p)
     return more > 0 ? more * pow(1 + pow(less / more, p), 1 / p) : 0;
 }
 
+/* A product of fp8 is written as bf16. */
+static double result_bytes(const struct product *product)
+{
+    return fmax(product->value, 2);
+}
+
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
 {
     static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
                                       {64, 64}, {32, 256}, {256, 32}, {32, 128}, {128, 32}, {32, 64}, {64, 32}};
     double best = INFINITY, m = product->m, n = product->n, k = product->k;
-    double results = product->batch * product->value * m * n / fit->bandwidth;
+    double results = product->batch * result_bytes(product) * m * n / fit->bandwidth;
     double traffic = product->batch * product->value * (m * k + k * n) / fit->bandwidth + (1 - fit->drain) * results;
 
     for (size_t i = 0; i < COUNT(sides); i++)

@@ -79,17 +79,20 @@ static void fetch_weights(struct walk *walk, const struct slice *layer)
     also_wait(walk, host->fetched);
 }
 
-static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, double takes, double frees)
+static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, bool lean, double takes,
+                          double frees)
 {
     struct lowering *lowering = walk->lowering;
+    const struct workspace *workspace = lean ? &layer->lean.workspace : &layer->workspace;
+    struct stage_work kernels = lean ? stage_work_sum(layer->work[kind], layer->lean.core) : layer->work[kind];
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
     struct op op = walk->op;
 
     op.takes = takes;
     op.frees = frees;
-    op.workspace = kind == FORWARD || kind == RECOMPUTE ? layer->workspace.forward : layer->workspace.backward;
+    op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = lowering->latest[walk->prank];
-    walk->id = lower_compute(lowering, walk->here, work, layer->work[kind], op, &walk->waits);
+    walk->id = lower_compute(lowering, walk->here, work, kernels, op, &walk->waits);
     walk->op = (struct op){.continues = true};
     walk->waits.count = 0;
 }
@@ -108,7 +111,7 @@ static void forward_layers(struct walk *walk)
         fetch_weights(walk, layer);
         if (plan->moved[l] > 0)
             also_wait(walk, walk->host->out[0]);
-        compute_layer(walk, FORWARD, layer, plan->forward[l], 0);
+        compute_layer(walk, FORWARD, layer, false, plan->forward[l], 0);
         if (plan->moved[l] == 0)
             continue;
         cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
@@ -164,7 +167,7 @@ static void backward_layers(struct walk *walk, bool completes)
         }
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
-        compute_layer(walk, kind, layer, step->takes, step->frees);
+        compute_layer(walk, kind, layer, step->lean, step->takes, step->frees);
         if (step->backward && completes)
             complete_layer(walk, walk->stage->nslices - 1 - step->layer);
     }

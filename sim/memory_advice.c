@@ -5,90 +5,105 @@
 #include <string.h>
 
 #include "result.h"
+#include "stage_plan.h"
 
-/* Ways to need less, in the order in which they are preferred where they cost the same. Each writes the --set
- * assignments that bring it about, separated by newlines, or nothing where it does not apply. */
-typedef void change_write(const struct scenario *scenario, FILE *out);
+/* Ways to need less, in the order in which they are preferred where they cost the same. Each has steps, the gentlest
+ * first, and writes the --set assignments that bring a step about, separated by newlines, or nothing where it does not
+ * apply. */
+typedef void change_write(const struct scenario *scenario, int step, FILE *out);
 
-static void shard_optimizer(const struct scenario *scenario, FILE *out)
+static void shard_states(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->strategy.zero < 1 && scenario_replicas(scenario) > 1)
-        fputs("strategy.zero=1\n", out);
+    if (scenario->strategy.zero <= step && scenario_replicas(scenario) > 1)
+        fprintf(out, "strategy.zero=%d\n", step + 1);
 }
 
-static void shard_gradients(const struct scenario *scenario, FILE *out)
+static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->strategy.zero < 2 && scenario_replicas(scenario) > 1)
-        fputs("strategy.zero=2\n", out);
-}
-
-static void shard_parameters(const struct scenario *scenario, FILE *out)
-{
-    if (scenario->strategy.zero < 3 && scenario_replicas(scenario) > 1)
-        fputs("strategy.zero=3\n", out);
-}
-
-static void shard_sequence(const struct scenario *scenario, FILE *out)
-{
+    (void)step;
     if (scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel && scenario->model.transformer)
         fputs("strategy.sequence_parallel=true\n", out);
 }
 
-static void recompute_core(const struct scenario *scenario, FILE *out)
+static void compute_again(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->memory.recompute.mode == RECOMPUTE_NONE && scenario->model.transformer)
-        fputs("memory.recompute=selective\n", out);
+    static const int modes[] = {RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL};
+    const struct recompute_spec *now = &scenario->memory.recompute;
+    int mode = modes[step];
+
+    if (now->mode == RECOMPUTE_FULL ? mode == RECOMPUTE_FULL && now->every > 1
+                                    : now->mode < mode || mode == RECOMPUTE_FULL)
+        fprintf(out, "memory.recompute=%s\n", recompute_names[mode]);
 }
 
-static void recompute_all(const struct scenario *scenario, FILE *out)
+static void move_to_host(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->memory.recompute.mode != RECOMPUTE_FULL || scenario->memory.recompute.every > 1)
-        fputs("memory.recompute=full\n", out);
+    static const char *const what[] = {"optimizer", "activations", "weights"};
+
+    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(scenario->cluster.host.bandwidth))
+        fprintf(out, "memory.offload=%s\n", what[step]);
 }
 
 /* As many samples an iteration, where micro-batches are given and not samples. */
-static void more_micro_batches(const struct scenario *scenario, FILE *out)
+static void more_micro_batches(const struct scenario *scenario, int times, FILE *out)
 {
     if (node_get(scenario->batch.node, "micro_batches"))
-        fprintf(out, "batch.micro_batches=%d\n", 2 * scenario->batch.micro_batches);
+        fprintf(out, "batch.micro_batches=%d\n", times * scenario->batch.micro_batches);
 }
 
-static void smaller_micro_batch(const struct scenario *scenario, FILE *out)
+static void smaller_micro_batch(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->batch.micro % 2)
+    int times = 2 << step;
+
+    if (scenario->batch.micro % times)
         return;
-    fprintf(out, "batch.micro=%d\n", scenario->batch.micro / 2);
-    more_micro_batches(scenario, out);
+    fprintf(out, "batch.micro=%d\n", scenario->batch.micro / times);
+    more_micro_batches(scenario, times, out);
 }
 
-/* The other degree doubles: of the same GPUs where replicas are left, else of twice as many. */
-static void double_degree(const struct scenario *scenario, const char *key, int degree, FILE *out)
+/* The other degree grows: of the same GPUs where enough replicas are left, else of more. */
+static void multiply_degree(const struct scenario *scenario, const char *key, int degree, int step, FILE *out)
 {
-    int data = scenario->strategy.data;
+    int data = scenario->strategy.data, times = 2 << step;
+    bool same = data % times == 0;
 
     if (scenario->strategy.schedule.csv)
         return;
-    fprintf(out, "strategy.%s=%d\n", key, 2 * degree);
-    fprintf(out, "strategy.data=%d\n", data % 2 ? data : data / 2);
-    if (data % 2 == 0)
-        more_micro_batches(scenario, out);
+    fprintf(out, "strategy.%s=%d\n", key, times * degree);
+    fprintf(out, "strategy.data=%d\n", same ? data / times : data);
+    if (same)
+        more_micro_batches(scenario, times, out);
 }
 
-static void more_tensor(const struct scenario *scenario, FILE *out)
+static void more_tensor(const struct scenario *scenario, int step, FILE *out)
 {
     if (scenario->model.transformer)
-        double_degree(scenario, "tensor", scenario->strategy.tensor, out);
+        multiply_degree(scenario, "tensor", scenario->strategy.tensor, step, out);
 }
 
-static void more_pipeline(const struct scenario *scenario, FILE *out)
+static void more_pipeline(const struct scenario *scenario, int step, FILE *out)
 {
     if (!scenario->model.stages.count)       /* which would be another model */
-        double_degree(scenario, "pipeline", scenario->strategy.pipeline, out);
+        multiply_degree(scenario, "pipeline", scenario->strategy.pipeline, step, out);
 }
 
-static change_write *const changes[] = {
-    shard_optimizer, shard_sequence, shard_gradients, recompute_core,      more_tensor,
-    more_pipeline,   recompute_all,  shard_parameters, smaller_micro_batch,
+static void more_context(const struct scenario *scenario, int step, FILE *out)
+{
+    if (scenario->model.transformer)
+        multiply_degree(scenario, "context", scenario->strategy.context, step, out);
+}
+
+static void more_expert(const struct scenario *scenario, int step, FILE *out)
+{
+    if (scenario->model.transformer && scenario->model.transformer->experts)
+        fprintf(out, "strategy.expert=%d\n", (2 << step) * scenario->strategy.expert);
+}
+
+/* Alone all steps are tried, in pairs the first so many. */
+static const struct change { change_write *write; int steps, paired; } changes[] = {
+    {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 3, 2}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
+    {more_expert, 3, 2},  {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
 };
 
 /* One or two changes: a candidate. */
@@ -112,16 +127,41 @@ static int load_changed(const struct scenario *scenario, const char *sets, struc
     return scenario_read(&arena, root, scenario->name, changed, err);
 }
 
-/* Whether the changed scenario fits: its memory follows from the rows of one replica. */
-static bool fits(struct scenario *changed, double limit, struct error *err)
+/* Less than what any schedule takes: GPU seconds of a sample's kernels, none of them computed again as a whole. */
+static double least_cost(const struct scenario *scenario, const struct stage *stages)
+{
+    double seconds = 0;
+
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
+        seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
+                   (stages[s].plan ? stages[s].plan->chain.recompute : 0);
+    return seconds * scenario->strategy.tensor * scenario->strategy.context / scenario->batch.micro;
+}
+
+static bool states_fit(const struct scenario *scenario, const struct stage *stages, double limit)
+{
+    for (int r = 0; r < scenario->plan.stages; r++) {
+        struct memory states = memory_states(scenario, stages, r);
+
+        if (memory_total(&states) > limit)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the changed scenario fits: its memory follows from the rows of one replica. What would cost `most` or more
+ * need not be looked at. */
+static bool fits(struct scenario *changed, double limit, double most, struct error *err)
 {
     struct measure measure;
     struct lowered lowered = {0};
     struct timeline timeline = {0};
     struct stage *stages;
-    bool fit = !stages_build(changed, &stages, err);
+    bool fit;
 
-    if (!fit)
+    if (stages_build(changed, &stages, err))
+        return false;
+    if (least_cost(changed, stages) >= most || !states_fit(changed, stages, limit))
         return false;
     measure_init(&measure, ENGINE_IDEAL, &changed->cluster);
     fit = !lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err);
@@ -142,8 +182,9 @@ static bool fits(struct scenario *changed, double limit, struct error *err)
     return fit;
 }
 
-/* What the candidate costs; its collectives are measured alone, which is enough to compare. */
-static double cost_of(const struct scenario *scenario, const char *sets, double limit)
+/* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
+ * compare. */
+static double cost_of(const struct scenario *scenario, const char *sets, double limit, double most)
 {
     struct error err = {0};
     struct scenario changed = {0};
@@ -154,7 +195,7 @@ static double cost_of(const struct scenario *scenario, const char *sets, double 
 
         changed.simulation.engine = ENGINE_IDEAL;
         changed.simulation.collectives = COLLECTIVES_MEASURED;
-        if (fits(&changed, limit, &err) && !run_simulate(&run, &changed, &err))
+        if (fits(&changed, limit, most, &err) && !run_simulate(&run, &changed, &err))
             cost = run.metrics.iteration_time * scenario_gpus(&changed) / run.metrics.samples;
         run_release(&run);
     }
@@ -163,42 +204,65 @@ static double cost_of(const struct scenario *scenario, const char *sets, double 
     return cost;
 }
 
-/* The assignments of one or two changes, "" where one of them does not apply; the caller frees it. */
-static char *sets_of(const struct scenario *scenario, size_t first, size_t second)
+/* A step of a change. */
+struct step { size_t change; int step; };
+
+static bool next_step(struct step *step, bool paired)
+{
+    const struct change *change = &changes[step->change];
+
+    if (++step->step == (paired ? change->paired : change->steps))
+        *step = (struct step){step->change + 1, 0};
+    return step->change < COUNT(changes);
+}
+
+/* The assignments of one step, or two (NULL: one), "" where one of them does not apply; the caller frees it. */
+static char *sets_of(const struct scenario *scenario, struct step first, const struct step *second)
 {
     size_t size, before;
     char *text = NULL;
     FILE *out = open_memstream(&text, &size);
 
-    changes[first](scenario, out);
+    changes[first.change].write(scenario, first.step, out);
     fflush(out);
     before = size;
-    if (second != first && before)
-        changes[second](scenario, out);
+    if (second && before)
+        changes[second->change].write(scenario, second->step, out);
     fclose(out);
-    if (second != first && size == before)
+    if (second && size == before)
         text[0] = '\0';
     return text;
 }
 
-/* The cheapest of all single changes that fits, else of all pairs; sets is "" where none does, freed by the caller. */
+/* Becomes the best where it fits and costs less; takes the text. */
+static void consider(const struct scenario *scenario, char *sets, double limit, struct candidate *best)
+{
+    double cost = *sets ? cost_of(scenario, sets, limit, best->cost) : INFINITY;
+
+    if (cost < best->cost * (1 - 1e-9)) {
+        free(best->sets);
+        *best = (struct candidate){sets, cost};
+    } else {
+        free(sets);
+    }
+}
+
+/* The cheapest single change that fits, else the cheapest pair; sets, freed by the caller, is NULL where none does. */
 static struct candidate cheapest(const struct scenario *scenario, double limit)
 {
     struct candidate best = {.sets = NULL, .cost = INFINITY};
+    struct step first = {0}, second;
 
-    for (int pairs = 0; pairs < 2 && !best.sets; pairs++)
-        for (size_t i = 0; i < COUNT(changes); i++)
-            for (size_t k = pairs ? i + 1 : i; k < (pairs ? COUNT(changes) : i + 1); k++) {
-                char *sets = sets_of(scenario, i, k);
-                double cost = *sets ? cost_of(scenario, sets, limit) : INFINITY;
-
-                if (cost < best.cost * (1 - 1e-9)) {
-                    free(best.sets);
-                    best = (struct candidate){sets, cost};
-                } else {
-                    free(sets);
-                }
-            }
+    do
+        consider(scenario, sets_of(scenario, first, NULL), limit, &best);
+    while (next_step(&first, false));
+    if (best.sets)
+        return best;
+    first = (struct step){0};
+    do
+        for (second = (struct step){first.change + 1, 0}; second.change < COUNT(changes); next_step(&second, true))
+            consider(scenario, sets_of(scenario, first, &second), limit, &best);
+    while (next_step(&first, true));
     return best;
 }
 
@@ -209,14 +273,15 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     const char *text = "";
 
     if (!best.sets)
-        return "no one or two of: ZeRO, sequence parallelism, recomputation, twice the tensor or pipeline degree, half "
-               "the micro-batch would make it fit";
+        return "no one or two of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context or "
+               "expert degrees, offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         text = arena_printf(arena, "%s --set %.*s", text, (int)(end - line), line);
     }
     free(best.sets);
-    return arena_printf(arena, "of the changes that would make it fit the cheapest is%s", text);
+    return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s",
+                        text);
 }
 
 /* The kinds that hold most, largest first, as far as they make up nine tenths. */
@@ -250,7 +315,7 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
     if (node_get(scenario->batch.node, "global"))
         sets = arena_printf(&arena, "%sbatch.global=%d\n", sets, 2 * scenario->batch.global);
     if (!load_changed(scenario, sets, &changed, err))
-        *fit = fits(&changed, scenario_room(scenario), err);
+        *fit = fits(&changed, scenario_room(scenario), INFINITY, err);
     scenario_release(&changed);
     arena_release(&arena);
     return err->count + err->dropped > before ? -1 : 0;

@@ -164,6 +164,10 @@ struct layer {
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
     struct workspace workspace;
+    /* Of a block of a transformer: the same under selective recomputation, whose backward computes the core of
+     * attention again; of others 0. */
+    double selective_activation;
+    struct workspace selective_workspace;
     double output;               /* B of the model's output, of LAYER_LAST: what the loss is computed from */
     double loss_activation;      /* B of `activation` that belong to the loss */
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */

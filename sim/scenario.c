@@ -262,7 +262,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
         check_communicator(scenario, err) | check_outputs(scenario, err) | check_model(scenario, err) |
-        scenario_check_memory(scenario, err) | degrees_check(scenario, err) | resolve_batch(scenario, err))
+        scenario_check_memory(scenario, err) | scenario_check_idle(scenario, err) | degrees_check(scenario, err) |
+        resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

@@ -178,6 +178,8 @@ bool scenario_by_layers(const struct scenario *scenario);
 bool scenario_plans_memory(const struct scenario *scenario);
 /* What of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
+/* What is said and changes nothing here. */
+int scenario_check_idle(const struct scenario *scenario, struct error *err);
 /* Settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* What a kernel takes; nothing where the model's times are given. */

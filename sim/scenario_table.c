@@ -133,7 +133,8 @@ static const struct field strategy_spec_fields[] = {
     {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
      .brief = "activations outside the tensor-parallel products divided along the sequence"},
     {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
-     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU"},
+     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU; under "
+              "sequence_parallel always"},
     {.key = "partitioned_outputs", .kind = FIELD_BOOL, MEMBER(partitioned_outputs), .fallback = "false",
      .brief = "a GPU keeps but its share of the boundary that it sent, which the group gathers again before its "
               "backward; every gather of a boundary also clears, copies and clones it (DeepSpeed's pipeline engine)"},
@@ -181,7 +182,7 @@ static const struct field strategy_spec_fields[] = {
               "mean"},
     {.key = "first_bucket", .kind = FIELD_QUANTITY, MEMBER(first_bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "1 MiB",
-     .brief = "size of DDP's first gradient bucket"},
+     .brief = "size of DDP's first gradient bucket; ZeRO 3 has none"},
     {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "25 MiB",
      .brief = "size of DDP's further gradient buckets"},
@@ -196,7 +197,8 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(all_reduce),
      .choice = all_reduce_name,
      .fallback = "ring",
-     .brief = "all-reduce algorithm (dtsim list collectives)"},
+     .brief = "all-reduce algorithm (dtsim list collectives); under ZeRO the reduce-scatter and all-gather of that name, "
+              "or ring where it has none"},
     {.key = "channels",
      .kind = FIELD_INT,
      MEMBER(channels),
@@ -248,8 +250,8 @@ static const struct table strategy_table = {
 #define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
 static const struct field recompute_spec_fields[] = {
     {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
-     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or the least that "
-              "makes a micro-batch fit (optimal)"},
+     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or of each block "
+              "what makes the stage fit for the least time (optimal)"},
     {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
      .brief = "under full: keep the input of every so many-th block only; left out: of each"},
 };
@@ -300,7 +302,7 @@ static const struct field memory_spec_fields[] = {
      .brief = "gradients are copied into a bucket to be reduced, and those that this GPU updates by stand once more in "
               "one piece (DeepSpeed's ZeRO 1 and 2)"},
     {.key = "bucket_copies", .kind = FIELD_BOOL, MEMBER(bucket_copies), .fallback = "false",
-     .brief = "DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
+     .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
     {.key = "context", .kind = FIELD_QUANTITY, MEMBER(context), .unit = UNIT_BYTES,
      .brief = "of driver, CUDA and NCCL; left out: 1 GiB, and 544 or 688 MiB a communicator of 2 or more GPUs"},
     {.key = "fragmentation", .kind = FIELD_QUANTITY, MEMBER(fragmentation), .unit = UNIT_NUMBER, .max = 0.9,
@@ -328,7 +330,8 @@ static const struct field simulation_spec_fields[] = {
      .choices = NAMES("auto", "messages", "measured"),
      .brief =
          "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
-         "auto: messages while they are few, or where collectives meet others on their links"},
+          "auto: messages while they are few, or where collectives meet others on their links; ZeRO 3's are always "
+          "measured"},
     {.key = "fold",
      .kind = FIELD_CHOICE,
      MEMBER(fold),
@@ -377,7 +380,8 @@ static const struct field scenario_fields[] = {
      .required = true, .brief = "the machines: a name (dtsim list platforms), a file, or a mapping"},
     {.key = "batch", .kind = FIELD_RECORD, MEMBER(batch), .table = &batch_table, .required = true,
      .dispensable = batch_dispensable, .brief = "samples and micro-batches; an order from a file has its own"},
-    {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table, .brief = "parallelism"},
+    {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table,
+     .brief = "parallelism; what is said of the GPUs of a degree changes nothing where that is 1"},
     {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table, .brief = "formats and policies"},
     {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "compute costs"},
     {.key = "simulation", .kind = FIELD_RECORD, MEMBER(simulation), .table = &simulation_table, .brief = "the engine"},

@@ -1,4 +1,5 @@
 #include "stage_exchange.h"
+#include "stage_kernels.h"
 #include "stage_memory.h"
 #include "stage_plan.h"
 
@@ -7,48 +8,6 @@
 #include "compression.h"
 #include "split.h"
 
-/* Kernels of one phase of a layer. Those who launch them (an eager framework's host) may be slower than the GPU, or
- * wait for it each time. */
-static void add_kernels(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                        enum phase phase, bool attention_core_only)
-{
-    double device = 0, launches = 0;
-
-    for (size_t i = 0; i < layer->nkernels; i++) {
-        const struct kernel *kernel = &layer->kernels[i];
-
-        if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
-            continue;
-        struct cost cost = scenario_cost(scenario, kernel);
-        device += cost.seconds;
-        launches += kernel->launches;
-        work->extrapolated += cost.extrapolated;
-        work->flop += kernel->flop;
-    }
-    double host = launches * scenario->costs.host_launch;
-    work->seconds += scenario->costs.launch_blocking ? device + host : fmax(device, host);
-}
-
-static double core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
-{
-    struct stage_work attention = {0};
-
-    add_kernels(&attention, scenario, layer, phase, true);
-    return attention.seconds;
-}
-
-/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
-static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
-{
-    double share = scenario->strategy.zero < 2 ? layer->parameters :
-                   stage_share(scenario, layer->parameters, layer->expert_parameters);
-    struct cost cost = scenario_traffic(scenario, "accumulate", CLASS_OTHER,
-                                    share * scenario_parameter_bytes(scenario).accumulation);
-
-    work->seconds += cost.seconds;
-    work->extrapolated += cost.extrapolated;
-}
-
 static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
 {
     struct stage_work work = {0};
@@ -56,16 +15,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     if (layer->timed)
         work.seconds = layer->given[phase];
     else
-        add_kernels(&work, scenario, layer, phase, false);
-    if (!layer->timed && phase == PHASE_BACKWARD_WEIGHT)
-        add_accumulation(&work, scenario, layer);
+        stage_add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, scenario, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        add_kernels(&work, scenario, layer, PHASE_FORWARD, true);
+        stage_add_core(&work, scenario, layer, PHASE_FORWARD);
         work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
     return work;
@@ -132,7 +89,7 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], core_seconds(scenario, layer, (enum phase)phase));
+        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(scenario, layer, (enum phase)phase));
 }
 
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
@@ -158,6 +115,11 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     };
     if (layer->role == LAYER_BLOCK)
         slice->work[RECOMPUTE] = again;
+    if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
+        slice->lean.activation = layer->selective_activation;
+        slice->lean.workspace = layer->selective_workspace;
+        stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
+    }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;

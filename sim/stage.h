@@ -40,6 +40,9 @@ struct slice {
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
     bool block;              /* it may be computed again */
+    /* The same under selective recomputation, where a plan chooses between layers: what its backward needs, and what
+     * that computes again of the core of attention, 0 s where there is none. */
+    struct { double activation; struct workspace workspace; struct stage_work core; } lean;
 };
 /* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
 struct outside {

@@ -25,6 +25,7 @@ static struct chain_layer *chain_of(struct arena *arena, const struct stage *sta
             .forward = slice->work[slice->block ? RECOMPUTE : FORWARD].seconds,
             .backward = slice->work[BACKWARD].seconds, .input = slice->input,
             .saved = fmax(slice->activation, slice->input), .keep = !slice->block,
+            .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
         };
     }
     return layers;
@@ -42,10 +43,10 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
 
         plan.kept[l] = (struct chain_kept){.input = true, .rest = layers[l].keep, .input_offloaded = moves};
         if (!layers[l].keep) {
-            plan.steps[plan.nsteps++] = (struct chain_step){false, l};
+            plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
             plan.recompute += layers[l].forward;
         }
-        plan.steps[plan.nsteps++] = (struct chain_step){true, l};
+        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l};
         *(moves ? &plan.offloaded : &plan.held) += layers[l].keep ? layers[l].saved : layers[l].input;
         plan.working = fmax(plan.working, layers[l].saved);
     }
@@ -59,16 +60,22 @@ static void settle_steps(struct arena *arena, struct stage *stage, const struct 
 {
     size_t n = plan->count, steps = plan->chain.nsteps;
     size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
+    double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
 
     plan->forward = ARENA_ARRAY(arena, double, n);
     plan->moved = ARENA_ARRAY(arena, double, n);
     plan->steps = ARENA_ARRAY(arena, struct plan_step, steps);
-    for (size_t i = 0; i < steps; i++)
-        if (plan->chain.steps[i].backward)
-            back[plan->chain.steps[i].layer] = i;
+    for (size_t i = 0; i < steps; i++) {
+        const struct chain_step *step = &plan->chain.steps[i];
+
+        if (!step->backward)
+            continue;
+        back[step->layer] = i;
+        saved[step->layer] = step->lean ? layers[step->layer].lean : layers[step->layer].saved;
+    }
     for (size_t l = 0; l < n; l++) {
         const struct chain_kept *kept = &plan->chain.kept[l];
-        double input = kept->input ? layers[l].input : 0, rest = kept->rest ? layers[l].saved - layers[l].input : 0;
+        double input = kept->input ? layers[l].input : 0, rest = kept->rest ? saved[l] - layers[l].input : 0;
 
         plan->forward[l] = input + rest;
         plan->moved[l] = (kept->input_offloaded ? input : 0) + (kept->rest_offloaded ? rest : 0);
@@ -83,17 +90,21 @@ static void settle_steps(struct arena *arena, struct stage *stage, const struct 
         struct plan_step *step = &plan->steps[i];
         bool again = false;
 
-        *step = (struct plan_step){.backward = plan->chain.steps[i].backward, .layer = l};
+        *step = (struct plan_step){
+            .backward = plan->chain.steps[i].backward, .lean = plan->chain.steps[i].lean, .layer = l,
+        };
         for (size_t k = i + 1; k < back[l] && !again; k++)
             again = plan->chain.steps[k].layer == l;
         if (step->backward)
-            step->frees = layers[l].saved;
+            step->frees = saved[l];
         else if (!again)
-            step->takes += layers[l].saved - layers[l].input;
+            step->takes += saved[l] - layers[l].input;
         if (!step->backward && l + 1 < n && last[l + 1] == i)
             step->takes += layers[l + 1].input;
         if (!step->backward)
             stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->work[RECOMPUTE]);
+        else if (step->lean)
+            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->lean.core);
     }
 }
 

@@ -2,8 +2,9 @@
  * backward computes again, and when all of that comes and goes.
  *
  * - recompute: optimal plans every stage with chain.h for what its rank may hold beside all that memory_states says,
- *   the workspace of its largest layer and fragmentation, with as many micro-batches in flight as the rows have. With
- *   offload: activations the plan may also send to the host; without recompute: optimal, that alone.
+ *   the workspace of its largest layer and fragmentation, with as many micro-batches in flight as the rows have. It
+ *   may keep of each block everything, all but the core of attention, its input or nothing. With offload: activations
+ *   the plan may also send to the host; without recompute: optimal, that alone.
  * - Else all layers keep everything; or under recompute: full their inputs, which go to the host with offload:
  *   activations (DeepSpeed's cpu_checkpointing).
  * The times that plans weigh are those of kernels: a tensor group's all-reduces do not choose. */
@@ -12,8 +13,9 @@
 
 #include "stage.h"
 
-/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends. */
-struct plan_step { bool backward; size_t layer; double takes, frees; };
+/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends; a lean backward
+ * computes the core of its layer's attention again. */
+struct plan_step { bool backward, lean; size_t layer; double takes, frees; };
 
 struct stage_plan {
     struct chain_plan chain;     /* layers in the order of the forward */

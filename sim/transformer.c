@@ -177,9 +177,14 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     struct kernels kernels = {0};
     /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
      * only this GPU's tokens of it. */
+    struct cut selective = *cut;
     struct layer layer = {.name = "block", .role = LAYER_BLOCK, .activation = block_activation(cut),
                           .checkpoint = cut->own_tokens * cut->hidden * cut->value,
                           .workspace = block_workspace(cut)};
+
+    selective.recompute = RECOMPUTE_SELECTIVE;
+    layer.selective_activation = block_activation(&selective);
+    layer.selective_workspace = block_workspace(&selective);
 
     if (rows && cut->shape->shared_experts == 0)
         all_reduces = split;

@@ -107,6 +107,9 @@ static void check_companions(const struct transformer *shape, struct error *err)
         if (given(shape, companions[i].key) && !given(shape, companions[i].needs))
             error_add(err, EXIT_INPUT, loc_of(shape, companions[i].key),
                       "transformer: %s goes with '%s', which is missing", companions[i].key, companions[i].needs);
+    if (shape->kv_rank && !shape->fused_qkv)
+        error_add(err, EXIT_INPUT, loc_of(shape, "fused_qkv"), "transformer: fused_qkv: has no effect here: latent "
+                  "attention has products of its own for queries, keys and values; leave it out");
 }
 
 static void finish_experts(struct transformer *shape, struct error *err)

@@ -104,6 +104,16 @@ static int opportunistic(const struct plan *plan)
     return chosen->in_flight ? chosen->in_flight : INT_MAX;
 }
 
+static int check(const struct plan *plan, struct loc loc, struct error *err)
+{
+    const struct varuna_options *chosen = plan->options;
+
+    if (!chosen || chosen->runtime != STATIC || !chosen->in_flight)
+        return 0;
+    return error_add(err, EXIT_INPUT, loc, "strategy: in_flight: has no effect here: it bounds what 'runtime: "
+                     "opportunistic' does; expected that beside it, or leave it out");
+}
+
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     int behind = plan->stages - 1 - rank, limit = behind ? 3 * behind : 1;
@@ -127,6 +137,7 @@ const struct strategy strategy_varuna = {
     .options = &options,
     .recompute = RECOMPUTE_JUST_IN_TIME,
     .opportunistic = opportunistic,
+    .check = check,
     .rows = rows,
     .ideal_in_flight = ideal_in_flight,
 };

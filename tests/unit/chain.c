@@ -30,6 +30,8 @@ static size_t random_chain(uint64_t *seed, struct chain_layer *layers, size_t mo
         };
         layers[l].backward = 2 * layers[l].forward;
         layers[l].saved = layers[l].input + floor(6 * uniform(seed));
+        layers[l].lean = layers[l].input + floor((layers[l].saved - layers[l].input) * uniform(seed));
+        layers[l].again = layers[l].lean < layers[l].saved ? 0.25 * (1 + floor(4 * uniform(seed))) : 0;
     }
     return n;
 }
@@ -43,11 +45,17 @@ static double total_saved(const struct chain_layer *layers, size_t n)
     return sum;
 }
 
+/* B of the rest that a layer's backward finds. */
+static double rest_found(const struct chain_layer *layer, bool lean)
+{
+    return (lean ? layer->lean : layer->saved) - layer->input;
+}
+
 /* Where each value (the inputs, then the rests) is made and last used, counted backwards over the steps; the most
  * that is alive at once. Offloaded values count from their first use in the backward phase on. */
 static double most_alive(const struct chain_layer *layers, size_t n, const struct chain_plan *plan, double *recompute)
 {
-    bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false};
+    bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false}, lean[MOST] = {false};
     double most = 0;
 
     *recompute = 0;
@@ -61,6 +69,11 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
             for (size_t k = 0; k < l; k++)          /* walking from the end: earlier layers' are later steps */
                 assert_true(backwarded[k]);
             backwarded[l] = input[l] = rest[l] = true;
+            lean[l] = plan->steps[i].lean;
+            *recompute += lean[l] ? layers[l].again : 0;
+            assert_true(!lean[l] || layers[l].again > 0);
+            /* while it runs, what it computes again stands there too */
+            alive += lean[l] ? layers[l].saved - layers[l].lean : 0;
         } else {
             *recompute += layers[l].forward;
             assert_false(layers[l].keep);
@@ -70,7 +83,7 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
             input[l] = true;
         }
         for (size_t k = 0; k < n; k++)
-            alive += (input[k] ? layers[k].input : 0) + (rest[k] ? layers[k].saved - layers[k].input : 0);
+            alive += (input[k] ? layers[k].input : 0) + (rest[k] ? rest_found(&layers[k], lean[k]) : 0);
         most = fmax(most, alive);
     }
     for (size_t k = 0; k < n; k++) {
@@ -89,7 +102,7 @@ static void check_plan(const struct chain_layer *layers, size_t n, const struct 
 
     for (size_t l = 0; l < n; l++) {
         const struct chain_kept *kept = &plan->kept[l];
-        double rest = kept->rest ? layers[l].saved - layers[l].input : 0, input = kept->input ? layers[l].input : 0;
+        double rest = kept->rest ? rest_found(&layers[l], kept->lean) : 0, input = kept->input ? layers[l].input : 0;
 
         *(kept->rest_offloaded ? &offloaded : &held) += rest;
         *(kept->input_offloaded ? &offloaded : &held) += input;
@@ -140,6 +153,7 @@ struct search {
     const struct chain_layer *layers;
     int n;
     double memory;
+    double part[SHORT];      /* B of a layer that its backward computes again: `saved` is without it */
     double least[STATES];
     bool settled[STATES];
 };
@@ -149,15 +163,21 @@ static int state_of(int todo, int inputs, int rests, int at_hand)
     return ((todo * (1 << SHORT) + inputs) * (1 << SHORT) + rests) * (SHORT + 1) + at_hand;
 }
 
-static void reach(struct search *search, int todo, int inputs, int rests, int at_hand, double time)
+static double stored_in(const struct search *search, int inputs, int rests)
 {
     double stored = 0;
-    int index = state_of(todo, inputs, rests, at_hand);
 
     for (int l = 0; l < search->n; l++)
         stored += (inputs >> l & 1 ? search->layers[l].input : 0) +
                   (rests >> l & 1 ? search->layers[l].saved - search->layers[l].input : 0);
-    if (stored <= search->memory && time < search->least[index])
+    return stored;
+}
+
+static void reach(struct search *search, int todo, int inputs, int rests, int at_hand, double time)
+{
+    int index = state_of(todo, inputs, rests, at_hand);
+
+    if (stored_in(search, inputs, rests) <= search->memory && time < search->least[index])
         search->least[index] = time;
 }
 
@@ -181,17 +201,30 @@ static void spread(struct search *search, int index)
             reach(search, todo, store, choice & 2 ? rests | 1 << l : rests, l + 1, time + layer->forward);
         }
     }
-    if (todo > 0 && inputs >> last & 1 && rests >> last & 1)
+    if (todo > 0 && inputs >> last & 1 && rests >> last & 1 &&
+        stored_in(search, inputs, rests) + search->part[last] <= search->memory)
         reach(search, last, inputs & ~(last ? 1 << last : 0), rests & ~(1 << last), 0,
               time + search->layers[last].backward);
 }
 
-static double exhaustive(const struct chain_layer *layers, size_t n, double memory)
+/* The least time where the layers of the set `lean` keep less. */
+static double exhaustive_with(const struct chain_layer *given, size_t n, double memory, unsigned lean)
 {
     static struct search search;
+    struct chain_layer layers[SHORT];
     double best = INFINITY;
 
     search = (struct search){.layers = layers, .n = (int)n, .memory = memory};
+    for (size_t l = 0; l < n; l++) {
+        layers[l] = given[l];
+        if (!(lean >> l & 1))
+            continue;
+        if (given[l].again == 0)
+            return INFINITY;
+        layers[l].saved = given[l].lean;
+        layers[l].backward += given[l].again;
+        search.part[l] = given[l].saved - given[l].lean;
+    }
     for (int i = 0; i < STATES; i++)
         search.least[i] = INFINITY;
     reach(&search, (int)n, 1, 0, 0, 0);
@@ -208,6 +241,15 @@ static double exhaustive(const struct chain_layer *layers, size_t n, double memo
             best = fmin(best, search.least[next]);
         spread(&search, next);
     }
+    return best;
+}
+
+static double exhaustive(const struct chain_layer *layers, size_t n, double memory)
+{
+    double best = INFINITY;
+
+    for (unsigned lean = 0; lean < 1u << n; lean++)
+        best = fmin(best, exhaustive_with(layers, n, memory, lean));
     return best;
 }
 
@@ -249,6 +291,31 @@ static void test_optimal(void **state)
     }
     assert_true(both > 25);
     assert_true(same >= both * 9 / 10);
+}
+
+/* Layers that may be lean are never slower than without, and without recomputation they are not. */
+static void test_lean(void **state)
+{
+    struct chain_layer layers[MOST], plain[MOST];
+    int faster = 0;
+
+    (void)state;
+    for (size_t l = 0; l < MOST; l++) {
+        plain[l] = layers[l] = (struct chain_layer){.forward = 1, .backward = 2, .input = 1, .saved = 10};
+        layers[l].lean = 6;
+        layers[l].again = 0.1;
+    }
+    /* all lean, and one whole for a while: 6 each and 4 */
+    assert_true(fabs(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, true}) - 3.1 * MOST) < 1e-9);
+    assert_true(isinf(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, false})));
+    for (double memory = 40; memory <= 200; memory += 10) {
+        double with = planned(layers, MOST, (struct chain_limit){memory, 2, 0, true});
+        double without = planned(plain, MOST, (struct chain_limit){memory, 2, 0, true});
+
+        assert_true(with <= without * (1 + 1e-9));
+        faster += with < 0.99 * without;
+    }
+    assert_true(faster >= 5);
 }
 
 static void alike(struct chain_layer *layers, size_t n)
@@ -327,7 +394,7 @@ static void test_combined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),
+        cmocka_unit_test(test_valid), cmocka_unit_test(test_lean),
         cmocka_unit_test(test_optimal),
         cmocka_unit_test(test_full_recomputation),
         cmocka_unit_test(test_memory_helps),

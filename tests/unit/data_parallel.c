@@ -26,9 +26,11 @@ static void simulate_example(struct simulated *simulated, const struct example *
     fprintf(out, "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: %.17g B/s, latency: %.17g s, nics: 1}}\n",
             example->data, example->bandwidth, example->latency);
     fprintf(out, "batch: {micro_batches: %d}\nsimulation: {engine: %s, collectives: %s}\n"
-            "strategy: {data_parallel: %s, all_reduce: %s, first_bucket: %.17g B, bucket: %.17g B}\n",
-            example->micro_batches, example->engine, example->mode, example->data_parallel, example->all_reduce,
-            example->first_bucket, example->bucket);
+            "strategy: {data_parallel: %s, all_reduce: %s",
+            example->micro_batches, example->engine, example->mode, example->data_parallel, example->all_reduce);
+    if (!strcmp(example->data_parallel, "ddp"))
+        fprintf(out, ", first_bucket: %.17g B, bucket: %.17g B", example->first_bucket, example->bucket);
+    fputs("}\n", out);
     fclose(out);
     simulate(simulated, "%s", text);
     free(text);

@@ -224,7 +224,62 @@ static void test_random(void **state)
         error_release(&err);
         free(text);
     }
-assert_true(planned > SCENARIOS / 4 && refused > SCENARIOS / 20);
+    assert_true(planned > SCENARIOS / 4 && refused > SCENARIOS / 20);
+}
+
+/* Seconds of an iteration, INFINITY where it does not fit; flop: that the hardware computes. */
+static double seconds_with(const char *schedule, const char *mode, double limit, double *flop)
+{
+    struct error err = {0};
+    struct scenario scenario;
+    struct run run = {0};
+    double seconds = INFINITY;
+    char *text;
+
+    xprintf(&text,
+            "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}}\n"
+            "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 8}\n"
+            "strategy: {schedule: %s, pipeline: 2, data: 1}\n"
+            "memory: {recompute: %s, limit: %.0f B}\ncosts: {host_launch: 0 s}\n"
+            "simulation: {engine: ideal}\n", schedule, mode, limit);
+    if (load_text(text, &scenario, &err))
+        fail_at(text, &err);
+    if (!run_init(&run, &scenario, &err))
+        seconds = run.metrics.iteration_time;
+    *flop = run.metrics.hardware_flop;
+    run_release(&run);
+    scenario_release(&scenario);
+    error_release(&err);
+    free(text);
+    return seconds;
+}
+
+/* A plan that may keep a block, or all but the core of its attention, or its input, is as fast as the best of none,
+ * selective and full, but for what rounding to slots costs; and between two of them faster than either. */
+static void test_selective(void **state)
+{
+    static const char *const schedules[] = {"1f1b", "gpipe, recompute_last: true", "interleaved"};
+    static const char *const modes[] = {"none", "selective", "full"};
+    int faster = 0, fitting = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        for (double limit = 3.5e9; limit <= 9e9; limit += 0.5e9) {
+            double best = INFINITY, flop[4], planned = seconds_with(schedules[i], "optimal", limit, &flop[3]);
+
+            for (size_t mode = 0; mode < COUNT(modes); mode++) {
+                double seconds = seconds_with(schedules[i], modes[mode], limit, &flop[mode]);
+
+                best = fmin(best, seconds);
+                if (planned <= seconds * 0.9999 && isfinite(seconds))
+                    assert_true(flop[3] <= flop[mode] * (1 + 1e-9));
+            }
+            fitting += isfinite(best);
+            faster += planned < 0.99 * best && isfinite(best);
+            if (planned > best * 1.002)
+                fail_msg("%s, %g B: planned %g s, best %g s", schedules[i], limit, planned, best);
+        }
+    assert_true(fitting > 12 && faster > 5);
 }
 
 /* Copies to a host do not contend, so the engines agree wherever nothing else does. */
@@ -257,7 +312,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights), cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
-        cmocka_unit_test(test_engines),
+        cmocka_unit_test(test_engines), cmocka_unit_test(test_selective),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

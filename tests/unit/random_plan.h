@@ -119,10 +119,12 @@ static inline char *plan_yaml(const struct random_plan *plan)
     print_cluster(plan, out);
     fprintf(out, "batch: {micro_batches: %d, micro: %d}\n", plan->micro_batches, plan->micro);
     fprintf(out, "strategy: {schedule: %s, tensor: %d, pipeline: %d, data: %d, placement: [%s], all_reduce: %s,\n"
-            "           channels: %d, data_parallel: %s, first_bucket: 20 kB, bucket: 70 kB, scatter_gather: %s}\n", plan->schedule,
+            "           channels: %d, data_parallel: %s%s, scatter_gather: %s}\n", plan->schedule,
             plan->tensor, plan->pipeline, plan->data, plan->placement, plan->all_reduce, plan->channels,
-            plan->data_parallel, plan->scatter_gather ? "true" : "false");
-    fprintf(out, "memory: {recompute: %s, optimizer: adam}\n", plan->recompute);
+            plan->data_parallel, strcmp(plan->data_parallel, "ddp") ? "" : ", first_bucket: 20 kB, bucket: 70 kB",
+            plan->scatter_gather ? "true" : "false");
+    fprintf(out, "memory: {recompute: %s, optimizer: adam}\n",
+            plan->transformer || strcmp(plan->recompute, "selective") ? plan->recompute : "none");
     if (plan->transformer)
         fputs("costs: {host_launch: 0}\n", out);     /* so small layers would be host alone */
     fprintf(out, "simulation: {engine: %s, collectives: %s, fold: %s}\n", plan->engine, plan->collectives, plan->fold);

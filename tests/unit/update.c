@@ -2,15 +2,21 @@
  * an update, by their bytes on the roofline. */
 #include "simulated.h"
 
-static void load(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches)
+static void load_with(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches,
+                      const char *host_launch)
 {
     simulate(simulated,
              "model: {transformer: {layers: 2, hidden: 512, heads: 8, sequence: 256, vocabulary: 4096}}\n"
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
              "          network: {bandwidth: 25 GB/s, latency: 5 us}}\n"
              "batch: {micro: 1, micro_batches: %d}\nmemory: %s\nstrategy: %s\n"
-             "costs: {gpu: roofline, host_launch: 0 us}\nsimulation: {engine: ideal}\n",
-             micro_batches, memory, strategy);
+             "costs: {gpu: roofline, host_launch: %s}\nsimulation: {engine: ideal}\n",
+             micro_batches, memory, strategy, host_launch);
+}
+
+static void load(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches)
+{
+    load_with(simulated, memory, strategy, micro_batches, "0 us");
 }
 
 static double traffic_seconds(const struct gpu *gpu, double bytes)
@@ -104,9 +110,26 @@ static void accumulation(void **state)
     }
 }
 
+/* Where the host is slower than the GPU, the four kernels that add cost their launches, and no more. */
+static void accumulation_launches(void **state)
+{
+    double seconds[2];
+
+    (void)state;
+    for (int more = 0; more <= 1; more++) {
+        struct simulated simulated;
+
+        load_with(&simulated, "{}", "{data: 1}", 1 + more, "1 ms");
+        seconds[more] = simulated.run.stages[0].work[BACKWARD_WEIGHT].seconds;
+        simulated_release(&simulated);
+    }
+    expect_close(seconds[1] - seconds[0], 4e-3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation),
+                                       cmocka_unit_test(accumulation_launches)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
