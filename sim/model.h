@@ -171,6 +171,8 @@ struct layer {
     /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name (of
      * several that share it, one); NULL: no such. They may run beside the product's gradient of its weights. */
     const char *columns[COLUMN_COUNT];
+    const char *behind[COLUMN_COUNT];    /* the product by rows that follows, whose result the forward's all-reduce sums;
+                                          * NULL: none, or several (experts, latent attention) */
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
     /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor

@@ -61,6 +61,7 @@ struct scenario {
         bool one_communicator;           /* a stage's sends and receives take turns */
         bool duplex_p2p;                 /* two stages send to each other at once */
         bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
+        bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */

@@ -146,6 +146,9 @@ static const struct field strategy_spec_fields[] = {
     {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
      .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
               "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
+    {.key = "overlap_products", .kind = FIELD_BOOL, MEMBER(overlap_products), .fallback = "false",
+     .brief = "what the tensor group gathers for a product, or sums behind one, travels beside pieces of it (Transformer "
+              "Engine's user buffers, ub_tp_comm_overlap); with sequence_parallel"},
     {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
     {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,

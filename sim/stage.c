@@ -151,8 +151,10 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work both = stage_work_sum(input, weight), again = forward;
+    struct stage_work both = stage_work_sum(input, weight), again;
 
+    exchanges_cut(&forward, stage, scenario, layer);
+    again = forward;
     exchanges_overlap(&both, stage, scenario, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;

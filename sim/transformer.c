@@ -188,6 +188,10 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? "q-up" : cut->shape->fused_qkv ? "qkv" : "q";
     if (!cut->lora && all_reduces > 1)
         layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
+    if (layer.columns[COLUMN_ATTENTION] && cut->shape->kv_rank == 0)
+        layer.behind[COLUMN_ATTENTION] = "projection";
+    if (layer.columns[COLUMN_MLP] && !cut->has_experts)
+        layer.behind[COLUMN_MLP] = "mlp-down";
     tensors_adapt(&tensors, cut, true);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;
