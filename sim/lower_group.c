@@ -113,7 +113,7 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     return 0;
 }
 
-/* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive from
+/* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive
  * around the ring. Copy engines pass them on, so products keep all multiprocessors. Seconds beyond the product's own.
  * Source, with what follows: NVIDIA/TransformerEngine, initialize_ub's "ring_exchange" and "pipeline". */
 static double gather_beside(double gather, const struct pieces *product, int n)

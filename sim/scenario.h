@@ -15,6 +15,7 @@ enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
+enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
 enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
@@ -86,6 +87,7 @@ struct scenario {
     struct memory_spec {
         const struct node *node;
         int precision, optimizer;
+        int fp8_weights;                 /* enum fp8_weights */
         int gradients;                   /* enum gradients */
         struct recompute_spec {
             const struct node *node;

@@ -265,6 +265,10 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
      .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
               "products"},
+    {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
+     .choices = NAMES("cast", "kept"),
+     .brief = "under mixed-fp8: cast in every forward; or once an iteration, with the update, and kept (Megatron-LM's "
+              "is_first_microbatch, NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},

@@ -50,7 +50,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .cross_entropy = shard->cross_entropy,
         .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
-        .fp8 = shard->fp8,
+        .fp8 = shard->fp8, .fp8_kept = shard->fp8_kept,
         .saved = dtype_bytes(shard->fp8 ? DTYPE_FP8 : shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence,
