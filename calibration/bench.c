@@ -67,19 +67,25 @@ static double hertz(const struct device *device, enum cudaDeviceAttr which)
     return cudaDeviceGetAttribute(&kilohertz, which, device->index) == cudaSuccess ? 1e3 * kilohertz : 0;
 }
 
-static void write_header(FILE *out, struct device *device, const struct bench_options *options)
+static const char *utc_now(char *date, size_t size)
 {
-    char text[256], date[64];
     time_t seconds = time(NULL);
     struct tm utc;
+
+    strftime(date, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+    return date;
+}
+
+static void write_header(FILE *out, struct device *device, const struct bench_options *options)
+{
+    char text[256];
     int runtime = 0;
 
     (void)cudaRuntimeGetVersion(&runtime);
-    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
     sample_comment(out, "gpu", "%s", device->name);
     write_driver(out);
     sample_comment(out, "cuda", "%d.%d", runtime / 1000, runtime % 1000 / 10);
-    sample_comment(out, "date", "%s", date);
+    sample_comment(out, "date", "%s", utc_now(text, sizeof text));
     sample_comment(out, "sms", "%d", device->sms);
     sample_comment(out, "clock_mhz", "%.0f", hertz(device, cudaDevAttrClockRate) / 1e6);
     sample_comment(out, "memory_clock_mhz", "%.0f", hertz(device, cudaDevAttrMemoryClockRate) / 1e6);
@@ -133,14 +139,20 @@ static int measure(struct device *device, const struct bench_case *one, double s
     return cudaStreamSynchronize(device->stream) == cudaSuccess ? 0 : -1;
 }
 
-static int measure_all(struct device *device, const struct bench_options *options, FILE *out)
+static int measure_all(struct device *device, const struct bench_options *options, const struct sample_rows *held,
+                       FILE *out)
 {
     struct bench_limits limits = limits_of(device, options);
     struct bench_cases cases = {0};
     struct progress progress = {.begin = now()};
+    size_t kept = 0;
     int rc = 0;
 
     bench_cases_list(&cases, &limits, options->seed);
+    for (size_t i = 0; i < cases.count; i++)
+        if (!sample_rows_hold(held, &cases.items[i]))
+            cases.items[kept++] = cases.items[i];
+    cases.count = kept;
     for (size_t i = 0; i < cases.count && !rc && !ferror(out); i++) {
         double left = progress.begin + options->seconds - now();
 
@@ -162,21 +174,51 @@ static int measure_all(struct device *device, const struct bench_options *option
     return rc ? EXIT_UNEXPECTED : EXIT_OK;
 }
 
-static int run(struct device *device, const struct bench_options *options)
+/* A new file, or behind what `held` read of one; NULL after a line that says why not. */
+static FILE *open_output(struct device *device, const struct bench_options *options, const struct sample_rows *held)
 {
-    FILE *out = options->output ? fopen(options->output, "w") : stdout;
+    FILE *out = options->output ? fopen(options->output, held->count ? "a" : "w") : stdout;
+    char date[64];
+
+    if (!out)
+        fprintf(stderr, "dtsim-bench: cannot write '%s'\n", options->output);
+    else if (held->count)
+        sample_comment(out, "resumed", "%s, at %.0f MHz under load", utc_now(date, sizeof date),
+                       device_clock(device) / 1e6);
+    else
+        write_header(out, device, options);
+    return out;
+}
+
+static int measure_into(struct device *device, const struct bench_options *options, const struct sample_rows *held)
+{
+    FILE *out = open_output(device, options, held);
     int code;
 
-    if (!out) {
-        fprintf(stderr, "dtsim-bench: cannot write '%s'\n", options->output);
+    if (!out)
         return EXIT_UNEXPECTED;
-    }
-    write_header(out, device, options);
-    code = measure_all(device, options, out);
+    code = measure_all(device, options, held, out);
     if (fflush(out) || ferror(out) || (out != stdout && fclose(out))) {
         fputs("dtsim-bench: cannot write the samples\n", stderr);
         return EXIT_UNEXPECTED;
     }
+    return code;
+}
+
+static int run(struct device *device, const struct bench_options *options)
+{
+    struct sample_rows held = {0};
+    struct error err = {0};
+    int code;
+
+    if (options->resume && sample_rows_read(&held, options->output, device->name, &err)) {
+        error_print(&err, stderr);
+        code = error_exit_code(&err);
+    } else {
+        code = measure_into(device, options, &held);
+    }
+    error_release(&err);
+    sample_rows_release(&held);
     return code;
 }
 

@@ -12,8 +12,9 @@
 static const struct option table[] = {
     {"seconds", required_argument, NULL, 's'}, {"only", required_argument, NULL, 'O'},
     {"seed", required_argument, NULL, 'S'}, {"output", required_argument, NULL, 'o'},
-    {"device", required_argument, NULL, 'd'}, {"quick", no_argument, NULL, 'q'}, {"check", no_argument, NULL, 'c'},
-    {"list", no_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'},
+    {"device", required_argument, NULL, 'd'}, {"quick", no_argument, NULL, 'q'}, {"resume", no_argument, NULL, 'r'},
+    {"check", no_argument, NULL, 'c'}, {"list", no_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
 
@@ -97,6 +98,7 @@ static int take(struct bench_options *options, int letter, const char *value)
     case 'O': rc = parse_only(options, value); break;
     case 'o': options->output = value; break;
     case 'q': options->quick = true; break;
+    case 'r': options->resume = true; break;
     case 'c': options->check = true; break;
     case 'l': options->list = true; break;
     case 'h': options->help = true; break;
@@ -121,6 +123,8 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv)
     }
     if (optind < argc)
         return usage("unexpected '%s'", argv[optind]);
+    if (options->resume && !options->output)
+        return usage("--resume: go on with which file? name it with -o%s", "");
     for (int i = 0; i < BENCH_KERNELS; i++)
         any = any || options->wanted[i];
     for (int i = 0; i < BENCH_KERNELS && !any; i++)
@@ -139,6 +143,7 @@ void bench_options_help(FILE *out, const char *built)
           "  dtsim-bench --quick --only matmul,launch        a tenth of the shapes of some kernels\n\n"
           "  -o, --output FILE  where the samples go; standard output without it. Rows are written as they are\n"
           "                     measured, in an order that makes a run that was stopped useful too\n"
+          "  --resume           go on with FILE, which an earlier run wrote: what it holds is not measured again\n"
           "  --seconds N        stop after about N seconds (default 300, with --quick 60)\n"
           "  --quick            a tenth of the shapes\n"
           "  --only LIST        these kernels alone, by name or by how names begin (softmax, copy), commas between\n"

@@ -10,7 +10,7 @@ struct bench_options {
     uint64_t seed;
     const char *output;          /* a path; NULL: standard output */
     int device;                  /* the GPU, numbered as CUDA does */
-    bool quick, check, list, help, version;
+    bool quick, resume, check, list, help, version;
     bool wanted[BENCH_KERNELS];  /* what --only names; all without it */
 };
 

@@ -30,7 +30,7 @@ double bench_case_flop(const struct bench_case *one)
     double scores = 2.0 * (double)one->batch * (double)one->m * (double)one->n * (double)one->k;
 
     switch (one->kernel) {
-    case BENCH_MATMUL: return scores;
+    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: return scores;
     case BENCH_ATTENTION_FORWARD: return 2 * scores;
     case BENCH_ATTENTION_FORWARD_CAUSAL: return scores;
     case BENCH_ATTENTION_BACKWARD: return 5 * scores;
@@ -220,7 +220,7 @@ int bench_operands(const struct bench_case *one, struct operand operands[OPERAND
     struct list list = {operands, 0};
 
     switch (one->kernel) {
-    case BENCH_MATMUL: matmul(one, &list); break;
+    case BENCH_MATMUL: case BENCH_MATMUL_SUSTAINED: matmul(one, &list); break;
     case BENCH_ATTENTION_FORWARD: case BENCH_ATTENTION_FORWARD_CAUSAL:
     case BENCH_ATTENTION_BACKWARD: case BENCH_ATTENTION_BACKWARD_CAUSAL: attention(one, &list); break;
     case BENCH_SOFTMAX_FORWARD: softmax(one, false, &list); break;

@@ -125,6 +125,20 @@ static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step
     }
 }
 
+/* Products of Llama 3 70B's MLP and of their gradients: as large as training's are, and well beyond the cache. */
+static void list_sustained(struct kind *kind, enum bench_dtype dtype)
+{
+    static const struct { enum bench_layout layout; int64_t m, n, k; } products[] = {
+        {LAYOUT_NT, 8192, 28672, 8192}, {LAYOUT_NT, 8192, 8192, 28672}, {LAYOUT_NN, 8192, 8192, 28672},
+        {LAYOUT_TN, 28672, 8192, 8192},
+    };
+
+    for (size_t i = 0; i < COUNT(products); i++)
+        if (dtype != BENCH_FP8 || products[i].layout == LAYOUT_NT)
+            add(kind, (struct bench_case){BENCH_MATMUL_SUSTAINED, dtype, products[i].layout, 1, products[i].m,
+                                          products[i].n, products[i].k, 0});
+}
+
 static const int64_t sequences[] = {512, 1024, 2048, 4096, 8192, 16384};
 static const int64_t head_counts[] = {8, 16, 32, 96, 256};
 
@@ -286,7 +300,7 @@ static void settle(struct bench_cases *cases, uint64_t *seed)
     }
 }
 
-enum { KINDS = 14 };
+enum { KINDS = 15 };
 
 static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limits)
 {
@@ -294,7 +308,7 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
 
     list_layers(&kinds[0], half);
     list_filling(&kinds[1], half, 8, 600);
-    for (int64_t step = 1; step <= 4; step *= 2)       /* the first of these again, with rows of no multiple of 16 bytes */
+    for (int64_t step = 1; step <= 4; step *= 2)     /* the first of these again, rows no multiples of 16 bytes */
         list_filling(&kinds[1], half, step, 100);
     list_heads(&kinds[2], half);
     list_fused(&kinds[3], half);
@@ -309,6 +323,8 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
         list_filling(&kinds[11], BENCH_FP16, 8, 150);
     list_rows(&kinds[12], BENCH_FP32);
     list_flat(&kinds[13], BENCH_FP32);
+    list_sustained(&kinds[14], half);
+    list_sustained(&kinds[14], BENCH_FP8);
 }
 
 void bench_cases_list(struct bench_cases *cases, const struct bench_limits *limits, uint64_t seed)

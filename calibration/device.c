@@ -140,7 +140,7 @@ int job_open(struct job *job, struct device *device, const struct bench_case *on
     job->noperands = bench_operands(one, job->operands);
     if (lay_out(job) || fill(job))
         return -1;
-    if (one->kernel == BENCH_MATMUL)
+    if (one->kernel <= BENCH_MATMUL_SUSTAINED)
         rc = matmul_open(job);
     else if (one->kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL)
         rc = flash_open(job);

@@ -77,7 +77,8 @@ bool flash_is_built(void);
 bool peers_are_built(void);
 
 /* Calls the job over and over for about so many seconds (but at least a few times) and appends the seconds of a call,
- * as the stream took it: several calls between two events where they are short. 0, or -1 with job->why. */
+ * as the stream took it: several calls between two events where they are short. What is to be sustained runs for
+ * seconds without a pause before it counts, whatever `seconds` says. 0, or -1 with job->why. */
 int job_measure(struct job *job, double seconds, struct series *times);
 
 /* -1 and job->why unless the runtime succeeded. */

@@ -1,5 +1,6 @@
 /* KERNEL(id, name in the samples, what is timed). The order is that of the lists in the help. */
 KERNEL(BENCH_MATMUL, "matmul", "C[m x n] = A[m x k] B[k x n] through cuBLASLt, `batch` of them")
+KERNEL(BENCH_MATMUL_SUSTAINED, "matmul-sustained", "the same, for seconds without a pause: the clock that power allows")
 KERNEL(BENCH_ATTENTION_FORWARD, "attention-forward", "fused attention (cuDNN): m queries, n keys, head size k")
 KERNEL(BENCH_ATTENTION_BACKWARD, "attention-backward", "its gradients")
 KERNEL(BENCH_ATTENTION_FORWARD_CAUSAL, "attention-forward-causal", "each query sees the keys up to its own")

@@ -13,4 +13,12 @@ void sample_comment(FILE *out, const char *key, const char *format, ...) __attri
 /* Columns that do not apply are empty. Times are in microseconds, to a picosecond. */
 void sample_row(FILE *out, const struct bench_case *one, struct summary summary);
 
+/* The samples that a file holds. Zero-initialise; sample_rows_release when done. */
+struct sample_rows { char **items; size_t count, capacity; };
+/* Reads what an earlier run wrote, for a run that goes on with it. A file that is not there holds nothing; a last line
+ * that does not end, as a run leaves it that was killed, is cut off. -1: of another GPU, or no file of samples. */
+int sample_rows_read(struct sample_rows *rows, const char *path, const char *gpu, struct error *err);
+bool sample_rows_hold(const struct sample_rows *rows, const struct bench_case *one);
+void sample_rows_release(struct sample_rows *rows);
+
 #endif

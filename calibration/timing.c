@@ -128,6 +128,62 @@ static int prepare(struct timing *timing)
     return 0;
 }
 
+/* ---- without a pause ---- */
+
+enum { MARKS = 3 };                      /* events: two chunks are enqueued while a third runs */
+#define CHUNK_SECONDS 0.05
+#define SETTLE_SECONDS 2.0               /* until the chip has found the clock at which it keeps its power limit */
+#define SUSTAIN_SECONDS 2.0              /* of measuring after that */
+
+/* Enqueues a chunk and the mark behind it. */
+static int enqueue_chunk(struct timing *timing, cudaEvent_t mark)
+{
+    for (int i = 0; i < timing->calls; i++)
+        if (call(timing))
+            return -1;
+    return job_check(timing->job, cudaEventRecord(mark, timing->job->device->stream), "an event");
+}
+
+/* The stream is never empty: a chunk is enqueued before the one before it is waited for. */
+static int run_chunks(struct timing *timing, cudaEvent_t marks[MARKS], struct series *times)
+{
+    struct job *job = timing->job;
+    double begin = now();
+    float milliseconds = 0;
+
+    if (job_check(job, cudaEventRecord(marks[0], job->device->stream), "an event"))
+        return -1;
+    for (int i = 0; now() - begin < SETTLE_SECONDS + SUSTAIN_SECONDS || times->count < SAMPLES_MIN; i++) {
+        if (enqueue_chunk(timing, marks[(i + 1) % MARKS]))
+            return -1;
+        if (i == 0)
+            continue;
+        if (job_check(job, cudaEventSynchronize(marks[i % MARKS]), "running") ||
+            job_check(job, cudaEventElapsedTime(&milliseconds, marks[(i - 1) % MARKS], marks[i % MARKS]),
+                      "the time between two events"))
+            return -1;
+        if (now() - begin > SETTLE_SECONDS)
+            *GROW(times) = 1e-3 * (double)milliseconds / timing->calls;
+    }
+    return finish(job);
+}
+
+static int sustain(struct timing *timing, struct series *times)
+{
+    cudaEvent_t marks[MARKS] = {NULL};
+    double one;
+    int rc = measure_held(timing, &one);
+
+    timing->calls = (int)fmin(1000, fmax(1, ceil(CHUNK_SECONDS / fmax(one, 1e-6))));
+    for (int i = 0; i < MARKS && !rc; i++)
+        rc = job_check(timing->job, cudaEventCreate(&marks[i]), "an event");
+    rc = rc ? rc : run_chunks(timing, marks, times);
+    for (int i = 0; i < MARKS; i++)
+        if (marks[i])
+            cudaEventDestroy(marks[i]);
+    return rc;
+}
+
 int job_measure(struct job *job, double seconds, struct series *times)
 {
     struct timing timing = {.job = job};
@@ -136,6 +192,8 @@ int job_measure(struct job *job, double seconds, struct series *times)
 
     if (prepare(&timing))
         return -1;
+    if (job->one->kernel == BENCH_MATMUL_SUSTAINED)
+        return sustain(&timing, times);
     begin = now();
     while (count < SAMPLES_MIN || (count < SAMPLES_MAX && now() - begin < seconds)) {
         if (measure_held(&timing, &one))

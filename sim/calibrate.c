@@ -71,6 +71,8 @@ static void make_groups(struct calibration *calibration, const struct samples *s
             calibration->unused++;
             continue;
         }
+        if (sample->kind == SAMPLE_SUSTAINED)
+            continue;
         put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample->dtype), sample);
         if (sample->kind == SAMPLE_MATMUL)
             put_sample(find_group(&calibration->groups, SAMPLE_MATMUL, sample->batch > 1 ? BATCHES_MANY : BATCHES_ONE,
@@ -238,6 +240,7 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
                                           const struct sample_group *group)
 {
     struct matmul_record record = {.fit = group->fitted.matmul, .error = group->error};
+    struct sustained_share sustained = calibration->sustained[group->dtype];
     bool sampled[LAYOUT_COUNT] = {false};
     int layouts[LAYOUT_COUNT];
     size_t count = 0;
@@ -255,6 +258,7 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
+    record.fit.sustained = sustained.share;
     record.dtypes = dtypes_of(arena, calibration, group);
     return record;
 }
@@ -339,6 +343,8 @@ int calibrate(struct arena *arena, const struct samples *samples, struct calibra
         fitted++;
     }
     choose_batches(groups, samples->sms);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        calibration->sustained[dtype] = calibrate_sustained(calibration, samples, (enum dtype)dtype);
     if (!fitted)
         return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
                          "of products or attention, or 5 sizes of a kernel bound by memory");

@@ -33,12 +33,17 @@ struct calibration {
     int attention;                       /* enum attention_generation */
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
+    struct sustained_share {             /* of the products' speed, by format; measured: by how many samples */
+        size_t measured;
+        double share;                    /* 1 where none was measured */
+    } sustained[DTYPE_COUNT];
     size_t unused;                       /* transfers, launches, other formats: no part of a profile */
 };
 
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
  * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
- * on what was fitted of either by a hundredth. The profile lives in the arena; calibration_release in either case.
+ * on what was fitted of either by a hundredth; the share of their speed that is sustained is the median of that of the
+ * products that were run for seconds. The profile lives in the arena; calibration_release in either case.
  * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
@@ -46,6 +51,10 @@ void calibration_release(struct calibration *calibration);
 /* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
                          double to, int *count);
+
+/* calibrate_sustained.c: once the products of the format are fitted. */
+struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
+                                           enum dtype dtype);
 
 /* calibrate_model.c: the parameters of a group. 0, or -1 where its samples are too few for them. */
 int group_fit(struct sample_group *group, int sms);

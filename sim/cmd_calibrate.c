@@ -68,6 +68,10 @@ static void print_calibration(const struct calibration *calibration)
         if (group->kind == SAMPLE_MATMUL)
             print_ranges(calibration, group);
     }
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (calibration->sustained[dtype].measured)
+            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n", dtype_names[dtype],
+                   100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
     if (calibration->unused)
         printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
@@ -180,6 +184,7 @@ const struct command cmd_calibrate = {
         "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
         "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
         "\n  matmul              batch products of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
+        "  matmul-sustained    the same, run for seconds without a pause: what lasts at the chip's power limit\n"
         "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
         "                      size\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"

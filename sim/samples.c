@@ -69,7 +69,7 @@ static int name_index(const char *const *names, const char *name)
 static const char *kernel_candidate(size_t i, const void *context)
 {
     static const char *const *const lists[] = {memory_class_names + 1, attention_direction_names, transfer_names};
-    static const char *const single[] = {"matmul", "launch"};
+    static const char *const single[] = {"matmul", "matmul-sustained", "launch"};
 
     (void)context;
     if (i < COUNT(single))
@@ -218,6 +218,8 @@ static int kernel_read(struct reader *reader, const struct cells *cells, struct 
 
     if (!strcmp(name, "matmul"))
         sample->kind = SAMPLE_MATMUL;
+    else if (!strcmp(name, "matmul-sustained"))
+        sample->kind = SAMPLE_SUSTAINED;
     else if (!strcmp(name, "launch"))
         sample->kind = SAMPLE_UNUSED;
     else if ((sample->which = name_index(attention_direction_names, name)) >= 0)
@@ -276,7 +278,7 @@ static int sizes_read(struct reader *reader, const struct cells *cells, struct s
          number_read(reader, cells, COLUMN_K, &sample->k);
     if (*cell_text(reader, cells, COLUMN_BATCH))
         rc |= number_read(reader, cells, COLUMN_BATCH, &sample->batch);
-    if (sample->kind == SAMPLE_MATMUL)
+    if (sample->kind != SAMPLE_ATTENTION)
         rc |= choice_read(reader, cells, COLUMN_LAYOUT, layout_names, &layout);
     sample->layout = (enum matmul_layout)layout;
     return rc;
@@ -300,10 +302,10 @@ static int sample_read(struct reader *reader, const struct cells *cells)
     else if (sample.kind != SAMPLE_UNUSED)
         rc |= choice_read(reader, cells, COLUMN_DTYPE, dtype_names, &dtype);
     sample.dtype = (enum dtype)dtype;
-    if (sample.kind == SAMPLE_MATMUL || sample.kind == SAMPLE_ATTENTION)
-        rc |= sizes_read(reader, cells, &sample);
-    else if (sample.kind == SAMPLE_MEMORY)
+    if (sample.kind == SAMPLE_MEMORY)
         rc |= memory_read(reader, cells, &sample);
+    else if (sample.kind != SAMPLE_UNUSED)
+        rc |= sizes_read(reader, cells, &sample);
     if (!rc)
         *GROW(reader->samples) = sample;
     return rc;

@@ -9,15 +9,16 @@
 
 #include "kernel_time.h"
 
-enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_UNUSED };
+/* SUSTAINED: a product, run for seconds without a pause; what it means for others is in kernel_time.h. */
+enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_SUSTAINED, SAMPLE_UNUSED };
 
 struct sample {
     struct loc loc;
     enum sample_kind kind;
     int which;                           /* ATTENTION: enum attention_direction; MEMORY: enum memory_class */
-    enum dtype dtype;                    /* MATMUL, ATTENTION; MEMORY: where its bytes are not given */
-    enum matmul_layout layout;                  /* MATMUL */
-    double batch, m, n, k;               /* MATMUL, ATTENTION */
+    enum dtype dtype;                    /* of products and attention; MEMORY: where its bytes are not given */
+    enum matmul_layout layout;           /* of products */
+    double batch, m, n, k;               /* of products and attention */
     double bytes;                        /* MEMORY */
     double seconds;                      /* the median */
 };

@@ -235,6 +235,57 @@ static void test_samples_are_written(void **state)
     free(text);
 }
 
+static const char *written(char *path, const char *text)
+{
+    int file = mkstemp(strcpy(path, "/tmp/dtsim-bench-XXXXXX"));
+
+    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && !close(file));
+    return path;
+}
+
+/* A run that goes on: whatever case was written is held, others are not, and what a killed run left of a line goes. */
+static void test_samples_are_held(void **state)
+{
+    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .ranks = 2};
+    struct bench_cases cases = {0};
+    struct sample_rows rows = {0};
+    struct error err = {0};
+    char path[64], *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    bench_cases_list(&cases, &limits, 1);
+    sample_comment(out, "gpu", "%s", "NVIDIA H200");
+    fprintf(out, "%s\n", SAMPLE_COLUMNS);
+    for (size_t i = 0; i < cases.count; i += 2)
+        sample_row(out, &cases.items[i], (struct summary){1e-3, 0, 5});
+    fprintf(out, "matmul,bf16,1,81");
+    fclose(out);
+    assert_int_equal(sample_rows_read(&rows, written(path, text), "NVIDIA H200", &err), 0);
+    assert_int_equal(rows.count, (cases.count + 1) / 2);
+    for (size_t i = 0; i < cases.count; i++)
+        assert_true(sample_rows_hold(&rows, &cases.items[i]) == (i % 2 == 0));
+    sample_rows_release(&rows);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* its last line ends now */
+    assert_int_equal(rows.count, (cases.count + 1) / 2);
+    sample_rows_release(&rows);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H100", &err), -1);
+    assert_non_null(strstr(err.messages[0].text, "expected this GPU, 'NVIDIA H100'"));
+    assert_true(err.messages[0].loc.line == 1 && err.count == 1);
+    error_release(&err);
+    sample_rows_release(&rows);
+    unlink(path);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* not there: nothing is held */
+    assert_true(rows.count == 0 && !sample_rows_hold(&rows, &cases.items[0]));
+    assert_int_equal(sample_rows_read(&rows, written(path, "a,b\n"), "NVIDIA H200", &err), -1);
+    unlink(path);
+    error_release(&err);
+    sample_rows_release(&rows);
+    free(cases.items);
+    free(text);
+}
+
 static int parse(struct bench_options *options, const char *a, const char *b)
 {
     char *argv[] = {(char *)"dtsim-bench", (char *)a, (char *)b, NULL};
@@ -253,7 +304,7 @@ static void test_options(void **state)
     static const char *const wrong[][2] = {
         {"--seconds", "0"}, {"--seconds", "ten"}, {"--seconds", "nan"}, {"--seconds", "1e9"}, {"--seed", "-1"},
         {"--device", "999"}, {"--only", "matmull"}, {"--only", ""}, {"--only", ","}, {"--unknown", NULL},
-        {"samples.csv", NULL}, {"--only", "matmul,nothing"}, {"-o", NULL},
+        {"samples.csv", NULL}, {"--only", "matmul,nothing"}, {"-o", NULL}, {"--resume", NULL},
     };
     struct bench_options options;
     int wanted = 0;
@@ -285,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_shapes_fill_the_space),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_samples_are_written),
+        cmocka_unit_test(test_samples_are_held),
         cmocka_unit_test(test_options),
     };
 

@@ -125,6 +125,50 @@ static void noise_and_outliers(void **state)
     arena_release(&arena);
 }
 
+static void add_sustained(struct samples *samples, double share)
+{
+    static const struct product products[] = {
+        {1, 8192, 28672, 8192, LAYOUT_NT, 2}, {1, 8192, 8192, 28672, LAYOUT_NN, 2},
+        {1, 28672, 8192, 8192, LAYOUT_TN, 2},
+    };
+    struct matmul_fit slower = truth;
+
+    slower.sustained = share;
+    for (size_t i = 0; i < COUNT(products); i++)
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_SUSTAINED, .dtype = DTYPE_FP16, .layout = products[i].layout, .batch = 1, .m = products[i].m,
+            .n = products[i].n, .k = products[i].k, .seconds = matmul_seconds(&slower, SMS, &products[i]),
+        };
+}
+
+/* Bursts and what lasts: the errors are of the bursts, the record has the share; what lasts better than bursts, as a
+ * cold chip's would, is no share above 1. */
+static void what_lasts(void **state)
+{
+    static const double shares[] = {0.85, 1.1};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shares); i++) {
+        struct arena arena = {0};
+        struct samples samples = {.arena = &arena};
+        struct calibration calibration;
+        const struct matmul_record *record;
+
+        add_matmuls(&samples, 600, 0);
+        add_sustained(&samples, shares[i]);
+        start(&arena, &samples, &calibration);
+        record = calibration.profile.matmul.items;
+        assert_near("sustained", record->fit.sustained, fmin(1, shares[i]), 0.01);
+        assert_near("rate", record->fit.rate, truth.rate, 0.01);
+        assert_true(record->error.mean < 0.01 && record->error.samples + record->error.held_out == 600);
+        assert_true(record->m.to <= 16384 && calibration.sustained[DTYPE_FP16].measured == 3);
+        assert_true(calibration.sustained[DTYPE_FP8].measured == 0 && calibration.unused == 0);
+        calibration_release(&calibration);
+        samples_release(&samples);
+        arena_release(&arena);
+    }
+}
+
 static void a_shape_is_held_out_or_not(void **state)
 {
     (void)state;
@@ -306,7 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
-        cmocka_unit_test(single_and_batched),
+        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

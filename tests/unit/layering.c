@@ -13,7 +13,7 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/conf.c ", NULL, " yaml.h "},
     {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
-    {"", " sim/fit.c sim/validation.c calibration/ ", NULL, " gsl/ "},
+    {"", " sim/fit.c sim/validation.c ", NULL, " gsl/ "},
     {"sim/fit", NULL, " base.h fit.h ", NULL},
     {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
