@@ -26,6 +26,7 @@ struct cluster {
     const char *title;
     int nodes;                       /* 0: as many as are needed (cluster_size settles it) */
     int gpus_per_node;
+    int gpus_per_switch;             /* below one PCIe switch, all equally near to their NICs; 0: none share one */
     const char *gpu_name;            /* platforms/gpus/NAME.yaml, or an absolute path; NULL: none (times are given) */
     struct inside {
         const struct node *node;
@@ -55,6 +56,8 @@ struct cluster {
         double efficiency;           /* achievable share of the bandwidth */
         double memory;               /* B of a node; NaN: not known, and then never too little */
         double update;               /* parameters/s that the CPUs of a node update with Adam; NaN: not known */
+        double across;               /* B/s from below one PCIe switch through memory to below another, of all that
+                                        goes that way; NaN: not known, and then nothing holds it */
     } host;
     bool ideal;                      /* zero latency, infinite bandwidth */
     const struct communication_spec *communication_spec;     /* NULL: not given */

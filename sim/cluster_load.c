@@ -46,10 +46,8 @@ static const struct field mesh_fields[] = {
 };
 
 static const struct table mesh_table = {
-    .name = "mesh",
-    .brief = "what rings find on links that join pairs of GPUs",
-    .fields = mesh_fields,
-    .count = COUNT(mesh_fields),
+    .name = "mesh", .brief = "what rings find on links that join pairs of GPUs",
+    .fields = mesh_fields, .count = COUNT(mesh_fields),
     .size = sizeof(struct mesh),
     .node_offset = offsetof(struct mesh, node),
 };
@@ -67,10 +65,8 @@ static const struct field inside_fields[] = {
 };
 
 static const struct table inside_table = {
-    .name = "inside",
-    .brief = "the links between the GPUs of a node (NVLink, PCIe)",
-    .fields = inside_fields,
-    .count = COUNT(inside_fields),
+    .name = "inside", .brief = "the links between the GPUs of a node (NVLink, PCIe)",
+    .fields = inside_fields, .count = COUNT(inside_fields),
     .size = sizeof(struct inside),
     .node_offset = offsetof(struct inside, node),
 };
@@ -108,6 +104,8 @@ static const struct field host_fields[] = {
     {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true, .brief = "of a node; left out: enough"},
     {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
      .brief = "parameters a second that the CPUs of a node update with Adam"},
+    {.key = "across", MEMBER(across), .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "through the host's memory from one PCIe switch to another; for communication.nics alone"},
 };
 #undef MEMBER
 
@@ -125,6 +123,9 @@ static const struct field cluster_fields[] = {
      .brief = "how many nodes; 0: as many as are needed"},
     {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
      .offset = offsetof(struct cluster, gpus_per_node), .brief = "GPUs of a node"},
+    {.key = "gpus_per_switch", .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
+     .offset = offsetof(struct cluster, gpus_per_switch),
+     .brief = "of them below one PCIe switch with their NICs; 0: none share one; for communication.nics alone"},
     {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
      .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
     {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
@@ -139,10 +140,8 @@ static const struct field cluster_fields[] = {
 };
 
 const struct table cluster_table = {
-    .name = "cluster",
-    .brief = "the machine: a name of platforms/, a path, or these keys",
-    .fields = cluster_fields,
-    .count = COUNT(cluster_fields),
+    .name = "cluster", .brief = "the machine: a name of platforms/, a path, or these keys",
+    .fields = cluster_fields, .count = COUNT(cluster_fields),
     .size = sizeof(struct cluster),
     .node_offset = offsetof(struct cluster, node),
     .shorthand = "platform",

@@ -1,71 +1,8 @@
 /* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest, with
  * which protocol of the communication library. */
-#include "collective.h"
-
-#include "cluster.h"
+#include "seating.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-/* How the members of a group sit on nodes and NICs. */
-struct seating {
-    int most;                /* members of a node, at most */
-    int fewest_nics;         /* that the members of a node use; those of the node with the fewest */
-    double share;            /* of a NIC that a member has where all send; that of the node with the least */
-    bool scattered;          /* the members of a node are not next to one another */
-    bool nodes, leaves;      /* the group spans several */
-};
-
-/* Members from the first on a node: how many are on it, and how many NICs they use. Quadratic in what a node holds. */
-static void seat_node(const struct cluster *cluster, const struct group *group, const int *seats, int count,
-                      struct seating *seating)
-{
-    int nics = 0;
-
-    for (int i = 0; i < count; i++) {
-        int nic = cluster_nic_of(cluster, group->gpus[seats[i]]), seen = 0;
-
-        while (seen < i && cluster_nic_of(cluster, group->gpus[seats[seen]]) != nic)
-            seen++;
-        nics += seen == i;
-        seating->scattered |= seats[i] != seats[0] + i;
-    }
-    seating->most = count > seating->most ? count : seating->most;
-    if (!seating->fewest_nics || nics < seating->fewest_nics)
-        seating->fewest_nics = nics;
-    seating->share = fmin(seating->share, (double)nics / count);
-}
-
-static struct seating seat(const struct cluster *cluster, const struct group *group)
-{
-    struct seating seating = {.share = 1};
-    int *next = xcalloc((size_t)group->n, sizeof *next), *seats = xcalloc((size_t)group->n, sizeof *seats);
-    int *last = xcalloc((size_t)cluster->nodes, sizeof *last), *first = xcalloc((size_t)cluster->nodes, sizeof *first);
-    int home = cluster_node_of(cluster, group->gpus[0]);
-
-    /* lists of the members of each node, numbered from 1 */
-    for (int i = 0; i < group->n; i++) {
-        int node = cluster_node_of(cluster, group->gpus[i]);
-
-        *(last[node] ? &next[last[node] - 1] : &first[node]) = i + 1;
-        last[node] = i + 1;
-        seating.nodes |= node != home;
-        seating.leaves |= cluster_leaf_of(cluster, node) != cluster_leaf_of(cluster, home);
-    }
-    for (int node = 0; node < cluster->nodes; node++) {
-        int count = 0;
-
-        for (int i = first[node]; i; i = next[i - 1])
-            seats[count++] = i - 1;
-        if (count)
-            seat_node(cluster, group, seats, count, &seating);
-    }
-    free(next);
-    free(seats);
-    free(last);
-    free(first);
-    return seating;
-}
 
 /* What a message costs at a pace; without one, what the links say. */
 struct rates {
@@ -139,6 +76,14 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
                                  pace->network_share *
                                      (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
     return rates;
+}
+
+/* Sends take NICs one by one; all others as the library chose them for the group. */
+static void take_nics(const struct collective *collective, const struct cluster *cluster,
+                      const struct seating *seating, struct rates *rates)
+{
+    if (collective->pacer != PACER_SEND)
+        rates->network.bandwidth = seating_nic_bandwidth(seating, cluster, rates->network.bandwidth);
 }
 
 /* The B of the vector that are on their way at once through the switches. */
@@ -253,6 +198,8 @@ static double cost_at(const struct collective *collective, const struct cluster 
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch;
 
+    if (pace && !tuned)
+        take_nics(collective, cluster, seating, &rates);
     if (pace && collective->in_switch)
         rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
     if (pace && collective->ring && !tuned)
@@ -327,7 +274,7 @@ struct collective_choice collective_choose(const struct collective *collective, 
 
     if (collective->draw && !has_paces(collective, cluster))
         return best;
-    seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+    seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
     if (collective->draw)
         return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
@@ -347,7 +294,7 @@ struct collective_choice collective_choose(const struct collective *collective, 
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels)
 {
-    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seat(cluster, group);
+    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
     double supposed;
 
     if (!collective->draw)
@@ -371,9 +318,10 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
 
     if (choice->protocol == PROTOCOL_NONE)
         return tuning;
-    seating = seat(cluster, group);
+    seating = seating_of(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
     rates = rates_of(cluster, &pace, &seating, bytes, choice->channels, false);
+    take_nics(choice->used, cluster, &seating, &rates);
     tuning.buffered = true;
     if (choice->used->in_switch)
         rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);

@@ -125,11 +125,17 @@ const struct table communication_table = {
     .node_offset = offsetof(struct communication, node),
 };
 
+static const char *const nic_choices[] = {"own", "same", "first", NULL};
+
 static const struct field spec_fields[] = {
     {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct communication_spec, profile), .required = true,
      .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
     {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct communication_spec, launch),
      .fallback = "0 s", .brief = "what every collective costs beside the profile's launch"},
+    {.key = "nics", .kind = FIELD_CHOICE, .choices = nic_choices, .offset = offsetof(struct communication_spec, nics),
+     .fallback = "own",
+     .brief = "of a GPU's equally near NICs: its own; same: what enters a node by a NIC leaves by it, through the host "
+              "if need be (NCCL 2.9.6 to 2.11); first: likewise, and all GPUs below a switch take its first (before)"},
 };
 
 const struct table communication_spec_table = {
@@ -168,6 +174,7 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
         return error_add(err, EXIT_INPUT, field_loc(&communication_table, loaded, "ring"),
                          "communication: ring: expected ll, ll128 or simple, found none of them");
     loaded->launch = spec->launch;
+    loaded->nics = spec->nics;
     *communication = loaded;
     return 0;
 }

@@ -44,6 +44,14 @@ struct pace {
     struct list spanning_chunks;     /* likewise, where the group spans nodes */
 };
 
+/* Which NICs carry a group's collectives where several are equally near to a GPU. NICS_OWN: every GPU's own. NICS_SAME:
+ * what enters a node by a NIC leaves it by the same, so from below another PCIe switch it goes through the host's
+ * memory, unless two of the group's GPUs share the switch. NICS_FIRST: and every GPU takes the first NIC of its switch,
+ * though GPUs of other groups do so too. NCCL: _FIRST before 2.9.6 (ncclTopoSearchRecNet of src/graph/search.cc tries
+ * the NICs in order, and any way through the host before it crosses NICs), _SAME to 2.11 (ncclTopoSelectNets begins
+ * with the GPU's number), _OWN since (PXN of 2.12 reaches a NIC through the GPU next to it). */
+enum nic_choice { NICS_OWN, NICS_SAME, NICS_FIRST };
+
 struct communication {
     const struct node *node;
     const char *title;
@@ -55,6 +63,7 @@ struct communication {
     int channels_inside;             /* of a large collective in one node: blocks of threads, one a multiprocessor */
     int channels_spanning;           /* and of one that spans nodes; 0: none that kernels would notice */
     double launch;                   /* s, beside every pace's (struct communication_spec) */
+    int nics;                        /* enum nic_choice (struct communication_spec) */
 };
 extern const struct table communication_table;
 
@@ -63,6 +72,7 @@ struct communication_spec {
     const struct node *node;
     const char *profile;             /* platforms/communication/NAME.yaml, or a path; "none": none */
     double launch;                   /* s, a collective, beside the profile's */
+    int nics;                        /* enum nic_choice */
 };
 extern const struct table communication_spec_table;
 

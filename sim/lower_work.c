@@ -129,7 +129,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     return lower_compute(lowering, here, work, after, last, &(struct waits){0});
 }
 
-/* What a cell does before its kernels: a boundary that came in shares from another rank is put together. */
+/* What a cell does before its kernels: a boundary that came in shares from another rank is put together, and before a
+ * backward the stage's own output too where only a share of it was kept. */
 static struct op receive(const struct lowering *lowering, struct place here, struct work work)
 {
     const struct strategy_spec *spec = &lowering->scenario->strategy;
@@ -140,7 +141,10 @@ static struct op receive(const struct lowering *lowering, struct place here, str
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
-    return (struct op){.communication = here.holder->gather.seconds, .sent = here.holder->gather.bytes_sent};
+    int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
+
+    return (struct op){.communication = gathers * here.holder->gather.seconds,
+                       .sent = gathers * here.holder->gather.bytes_sent};
 }
 
 /* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the

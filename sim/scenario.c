@@ -46,6 +46,20 @@ static int check_communicator(const struct scenario *scenario, struct error *err
                      "nccl-socket");
 }
 
+/* What was not sent in shares was not kept in shares. */
+static int check_outputs(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (!spec->partitioned_outputs || (spec->scatter_gather && !spec->sequence_parallel))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "partitioned_outputs"),
+                     "strategy: partitioned_outputs: true, but %s; expected scatter_gather without sequence_parallel, "
+                     "or false",
+                     spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary"
+                                             : "without scatter_gather boundaries are sent whole");
+}
+
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
 static int check_opportunism(const struct scenario *scenario, struct error *err)
 {
@@ -252,8 +266,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     };
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_communicator(scenario, err) | check_model(scenario, err) | scenario_check_memory(scenario, err) |
-        degrees_check(scenario, err) | resolve_batch(scenario, err))
+        check_communicator(scenario, err) | check_outputs(scenario, err) | check_model(scenario, err) |
+        scenario_check_memory(scenario, err) | degrees_check(scenario, err) | resolve_batch(scenario, err))
         return -1;
     if (scenario_resolve_costs(scenario, err))
         return -1;

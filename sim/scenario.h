@@ -58,6 +58,7 @@ struct scenario {
         double capacity_factor;          /* of experts; 0: they compute what they get */
         int chunks;
         bool sequence_parallel, scatter_gather;
+        bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
         bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
         bool one_communicator;           /* a stage's sends and receives take turns */
         bool duplex_p2p;                 /* two stages send to each other at once */
@@ -184,5 +185,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err);
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* What a kernel takes; nothing where the model's times are given. */
 struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel);
+/* The same of one that no layer lists: over gradients, states and boundaries. */
+struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes);
 
 #endif

@@ -106,3 +106,11 @@ struct cost scenario_cost(const struct scenario *scenario, const struct kernel *
 
     return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
 }
+
+struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+{
+    struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
+                            .bytes = bytes};
+
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+}

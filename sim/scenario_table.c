@@ -134,6 +134,9 @@ static const struct field strategy_spec_fields[] = {
      .brief = "activations outside the tensor-parallel products divided along the sequence"},
     {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
      .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU"},
+    {.key = "partitioned_outputs", .kind = FIELD_BOOL, MEMBER(partitioned_outputs), .fallback = "false",
+     .brief = "a GPU keeps but its share of the boundary that it sent, which the group gathers again before its "
+              "backward; every gather of a boundary also clears, copies and clones it (DeepSpeed's pipeline engine)"},
     {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
               "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
@@ -156,7 +159,7 @@ static const struct field strategy_spec_fields[] = {
               "all"},
     {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
      .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce "
-              "(DeepSpeed's reduce_scatter: false, and its bf16 optimizer)"},
+              "(DeepSpeed's reduce_scatter: false, its bf16 optimizer, and its ZeRO 1 of 2022)"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),

@@ -37,22 +37,12 @@ static double core_seconds(const struct scenario *scenario, const struct layer *
     return attention.seconds;
 }
 
-/* A kernel over gradients and states, which no layer lists. */
-static struct cost traffic_cost(const struct scenario *scenario, const char *name, enum memory_class class,
-                                double bytes)
-{
-    struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
-                            .bytes = bytes};
-
-    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
-}
-
 /* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
 static void add_accumulation(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
 {
     double share = scenario->strategy.zero < 2 ? layer->parameters :
                    stage_share(scenario, layer->parameters, layer->expert_parameters);
-    struct cost cost = traffic_cost(scenario, "accumulate", CLASS_OTHER,
+    struct cost cost = scenario_traffic(scenario, "accumulate", CLASS_OTHER,
                                     share * scenario_parameter_bytes(scenario).accumulation);
 
     work->seconds += cost.seconds;
@@ -226,12 +216,12 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
 
-    struct cost update = traffic_cost(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
 
     stage->update = update.seconds + kept_casts(scenario, stage);
     stage->update_extrapolated = update.extrapolated;
     stage->averaging =
-        traffic_cost(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+        scenario_traffic(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -296,6 +286,8 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         split_blocks(scenario, layers, count, &begins, err))
         return -1;
     place_layers(scenario, layers, count, begins, stages);
+    if (spec->partitioned_outputs && spec->tensor > 1)
+        assembly_add(stages, scenario);
     stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
     return 0;
 }

@@ -14,5 +14,10 @@ void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct
 /* Of a backward that computes both gradients, the sums that run beside products; the stage notes what these take. */
 void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
                        const struct layer *layer);
+/* What passes through memory where DeepSpeed gathers a boundary (runtime/utils.py, PartitionedTensor.full): a buffer is
+ * cleared; PyTorch's all_gather into a list of tensors gathers into another, and copies that into the list
+ * (ProcessGroupNCCL.cpp); the result is cloned. Once before a forward, and before a backward for the output and for its
+ * gradient. */
+void assembly_add(struct stage *stages, const struct scenario *scenario);
 
 #endif

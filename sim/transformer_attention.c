@@ -2,6 +2,8 @@
 #include "kernel_time.h"
 #include "transformer.h"
 
+#include <math.h>
+
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
@@ -34,20 +36,46 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
     }
 }
 
+/* The fused softmax takes four rows of scores at once (Megatron-LM, megatron/model/fused_softmax.py,
+ * is_kernel_available: attn_batches % 4; apex and Transformer Engine have it from there). */
+bool softmax_fuses(const struct cut *cut)
+{
+    return cut->shape->fused_kernels && (cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
+}
+
+/* Where it does not, Megatron-LM leaves the scores to PyTorch, and in fp32 (forward_torch_softmax; query-key layer
+ * scaling, its default until 2023, sets attention_softmax_in_fp32): they are converted, scaled, masked, and the
+ * probabilities converted back, each a kernel that reads and writes them all. */
+static void wide_scores(struct kernels *list, const struct cut *cut)
+{
+    double half = cut->scores * cut->value, wide = cut->scores * 4;
+    static const char *const names[] = {"scale", "mask"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        for (int i = 0; i < 2; i++)
+            memory_kernel(list, cut, "convert", (enum phase)phase, CLASS_COPY, half + wide);
+        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
+            memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * wide);
+    }
+}
+
 /* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
  * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
  * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
 static void plain_attention(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
-    double values = cut->scores * cut->value;
-    double read = cut->shape->causal && cut->shape->fused_kernels ? values / 2 : values;
+    bool fuses = softmax_fuses(cut), plain = !cut->shape->fused_kernels;
+    double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
+    double read = cut->shape->causal && fuses ? written / 2 : written;
 
     head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
-    if (!cut->shape->fused_kernels)
+    if (plain)
         unfused_scores(list, cut);
-    memory_kernel(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + values);
-    memory_kernel(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + values);
+    else if (!fuses)
+        wide_scores(list, cut);
+    memory_kernel(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + written);
+    memory_kernel(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + written);
     if (cut->shape->attention_dropout > 0) {
         memory_kernel(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
                       2 * values + cut->scores);

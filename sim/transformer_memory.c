@@ -11,11 +11,14 @@ static double rajbhandari(const struct cut *cut)
     return 12 * cut->tokens * cut->hidden * cut->value / cut->tensor;
 }
 
-/* The attention core, the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t with 2-byte values. */
+/* The attention core, the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t with 2-byte values.
+ * Where Megatron-LM's softmax cannot be fused its output stays in fp32, and the values' product has one of its own. */
 static double core_activation(const struct cut *cut)
 {
-    return cut->scores * cut->value +                                     /* the softmax's output */
-           (cut->shape->attention_dropout > 0 ? cut->scores * (1 + cut->value) : 0);    /* the mask, what it leaves */
+    bool wide = cut->shape->fused_kernels && !softmax_fuses(cut), drops = cut->shape->attention_dropout > 0;
+
+    return cut->scores * (wide ? 4 : cut->value) +                        /* the softmax's output */
+           cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask, what it leaves */
 }
 
 /* Inputs of the activation function (with its gate) and of the second product. */

@@ -50,8 +50,9 @@ static const struct field transformer_fields[] = {
     {"fused_qkv", FIELD_BOOL, AT(fused_qkv), .brief = "one product gives queries, keys and values; false: one each",
      .fallback = "true"},
     {"fused_kernels", FIELD_BOOL, AT(fused_kernels), .fallback = "true",
-     .brief = "scale and mask are part of the softmax, dropout of the residual sum, as in Megatron-LM; false: kernels "
-              "of their own, and copies of queries, keys and values head after head, as in plain PyTorch"},
+     .brief = "scale and mask are part of the softmax (where micro-batch x heads of a GPU is a multiple of 4), dropout "
+              "of the residual sum, as in Megatron-LM; false: kernels of their own, and copies of queries, keys and "
+              "values head after head, as in plain PyTorch"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
     {"q_rank", FIELD_INT, AT(q_rank), .min = 1, .max = MAX_WIDTH,

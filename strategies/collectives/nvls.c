@@ -26,7 +26,9 @@
  *
  * A piece of the vector is on its way at once, for which each hop waits: in one node the pipeline has two stages beside
  * the switch's (into its memory and out of it); between nodes what is behind the first piece is hidden, but for the
- * ways through the switch, there and back, and the hops of the trees but for two, whose pieces are among the shares. */
+ * ways through the switch, one there and one back, when nothing comes the other way, and the hops of the trees but for
+ * two, whose pieces are among the shares. A tree's root has one child where others have two (NCCL, src/graph/trees.cc),
+ * so the two hops there carry half a piece each: a piece that is alone saves that, one of many finds the NICs busy. */
 #include "collective.h"
 
 #include <math.h>
@@ -148,17 +150,19 @@ static double ideal(const struct task *task, double latency, double bandwidth)
 /* The way through the switch and back, and that through the trees, in equal parts by the messages of cost(). */
 static struct stand_in in_switch(const struct task *task, double piece)
 {
-    double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes));
+    double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes)), alone;
     struct stand_in stand_in = {{1 / g, 1, 2 * piece * (1 + 1 / g) / g}, {1, 1, 0}};
     int messages, rounds = rounds_of((int)nodes, &messages);
 
     if (g > 1)
         stand_in.inside.bytes = (g + 1) / (2 * (g - 1));
     if (nodes > 1) {
+        alone = task->bytes > 0 ? piece / task->bytes : 1;
         stand_in.inside.bytes /= HIDDEN;
+        stand_in.inside.fill = 2 * piece / g;
         stand_in.between.latency = hops / (messages + rounds);
         stand_in.between.bytes = nodes / (nodes - 1);
-        stand_in.between.fill = (hops - 2) * piece / g / (messages + rounds);
+        stand_in.between.fill = fmax(hops - 2 - alone, 0) * piece / g / (messages + rounds);
     }
     return stand_in;
 }
@@ -177,8 +181,8 @@ const struct collective collective_nvls = {
         " 2    a => 2   c => 3   b => 0   d => 1\n"
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
     .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
-               "2 (1 + 1/g) piece / bandwidth + 2 ceil(log2 L) latency + "
-               "2 (bytes + (ceil(log2 L) - 1) piece) / g / bandwidth",
+               "2 piece / bandwidth + 2 ceil(log2 L) latency + "
+               "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth",
     .every_nic = true,
     .crowds = true,
     .pacer = PACER_NVLS,

@@ -141,7 +141,8 @@ static void in_the_switches_of_nodes(void **state)
 }
 
 /* A vector that NCCL cuts: the pipeline has two stages more in a node; between nodes every hop waits for the piece on
- * its way, which shrinks with the vector, and for the host, which serves as many channels as there is work for. */
+ * its way, which shrinks with the vector, and for the host, which serves as many channels as there is work for. A piece
+ * that is the whole vector takes half the time at the root, up and down. */
 static void pipelines_fill(void **state)
 {
     static const struct { double bytes, piece, latency; } sizes[] = {
@@ -165,9 +166,10 @@ static void pipelines_fill(void **state)
             cluster = load_good(arena_printf(&arena, "{nodes: %d, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, "
                                              "latency: 0.5 us}, network: {bandwidth: 10 GB/s, latency: 2 us, nics: 8}, "
                                              "communication: ./pieces.yaml}", nodes));
-            expected = 20e-6 + 1.125 * (2 * piece + (nodes > 1 ? bytes / 4096 : bytes)) / 60e9;
+            expected = 20e-6 + 1.125 * (2 * piece + bytes) / 60e9;
             if (nodes > 1)
-                expected += hops * sizes[i].latency + (2 * bytes + (hops - 2) * piece) / 8 / 9e9;
+                expected = 20e-6 + (2 * piece + 1.125 * bytes / 4096) / 60e9 + hops * sizes[i].latency +
+                           (2 * bytes + fmax(hops - 2 - piece / bytes, 0) * piece) / 8 / 9e9;
             for (int engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++)
                 assert_near(simulate((enum engine)engine, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds,
                             expected, engine == ENGINE_IDEAL ? 1e-9 : 0.03);
@@ -229,6 +231,65 @@ static void sends_have_a_pace(void **state)
     assert_true(collective_runs_on(all_reduce("nvls"), &cluster) && collective_runs_on(all_reduce("ring"), &bare));
 }
 
+/* Two GPUs and two NICs below a PCIe switch. A group of one GPU below each, while the groups of the others do the same:
+ * through a NIC of its own; through one of two on the way from below another switch; through the first of two. */
+static void groups_share_nics(void **state)
+{
+    static const struct { const char *nics; int first, stride, per_node; double bandwidth; } cases[] = {
+        {"own", 0, 8, 1, 9e9},  {"own", 0, 4, 2, 9e9},    {"own", 0, 2, 4, 9e9},   {"own", 0, 1, 8, 9e9},
+        {"same", 0, 8, 1, 9e9}, {"same", 0, 4, 2, 3e9},   {"same", 0, 2, 4, 3e9},  {"same", 0, 1, 8, 9e9},
+        {"first", 0, 8, 1, 4.5e9}, {"first", 0, 4, 2, 3e9}, {"first", 0, 2, 4, 3e9}, {"first", 0, 1, 8, 9e9},
+        {"first", 1, 8, 1, 4.5e9}, {"first", 3, 4, 2, 3e9}, {"first", 1, 2, 4, 3e9},
+    };
+
+    (void)state;
+    write_file("own.yaml", profile);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct cluster cluster = load_good(arena_printf(&arena, "{nodes: 4, gpus_per_node: 8, gpus_per_switch: 2, "
+            "inside: {bandwidth: 400 GB/s, latency: 0 s}, network: {bandwidth: 10 GB/s, latency: 0 s, nics: 8}, "
+            "host: {across: 6 GB/s}, communication: {profile: ./own.yaml, nics: %s}}", cases[i].nics));
+        int n = 4 * cases[i].per_node, gpus[32];
+        double bytes = 1e12, share = bytes / n / cases[i].per_node;
+        struct group group = {.n = n, .gpus = gpus};
+        struct measure measure;
+        struct measured measured = {0};
+
+        for (int m = 0; m < n; m++)
+            gpus[m] = cases[i].first + m * cases[i].stride;
+        for (int k = 0; k < 2; k++) {
+            measure_init(&measure, k ? ENGINE_SIMGRID : ENGINE_IDEAL, &cluster);
+            assert_int_equal(measure_collective(&measure, all_reduce("ring"), gpus, 1, n, bytes, 0, &measured, &error),
+                             0);
+            assert_near(measured.seconds, 2 * (n - 1) * share / cases[i].bandwidth, 0.01);
+            measure_release(&measure);
+        }
+        assert_near(collective_cost(all_reduce("ring"), &cluster, &group, bytes, cases[i].per_node),
+                    measured.seconds, 0.01);
+    }
+}
+
+/* Without switches said, without a way through the host: nothing to share, nothing that holds. */
+static void nothing_said_of_switches(void **state)
+{
+    static const char *const keys[] = {"", "gpus_per_switch: 2, "};
+    double seconds[3][COUNT(keys)];
+    static const char *const nics[] = {"own", "same", "first"};
+
+    (void)state;
+    write_file("own.yaml", profile);
+    for (size_t k = 0; k < COUNT(keys); k++)
+        for (size_t c = 0; c < COUNT(nics); c++) {
+            struct cluster cluster = load_good(arena_printf(&arena, "{nodes: 4, gpus_per_node: 8, %sinside: "
+                "{bandwidth: 400 GB/s, latency: 0 s}, network: {bandwidth: 10 GB/s, latency: 0 s, nics: 8}, "
+                "communication: {profile: ./own.yaml, nics: %s}}", keys[k], nics[c]));
+            seconds[c][k] = simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 16, 2, 1e9).seconds;
+        }
+    assert_near(seconds[1][0], seconds[0][0], 1e-12);
+    assert_near(seconds[2][0], seconds[0][0], 1e-12);
+    assert_near(seconds[1][1], seconds[0][1], 1e-12);
+    assert_true(seconds[2][1] > 1.5 * seconds[0][1]);
+}
+
 /* Slower links, later results; a profile of the platforms never beats the links themselves (but for the switches). */
 static void no_profile_is_faster_than_its_links(void **state)
 {
@@ -260,6 +321,8 @@ int main(void)
         cmocka_unit_test(channels_have_a_bound),
         cmocka_unit_test(auto_chooses_what_the_library_has),
         cmocka_unit_test(sends_have_a_pace),
+        cmocka_unit_test(groups_share_nics),
+        cmocka_unit_test(nothing_said_of_switches),
         cmocka_unit_test(no_profile_is_faster_than_its_links),
     };
 

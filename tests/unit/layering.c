@@ -32,7 +32,7 @@ static const struct rule rules[] = {
     {"sim/program", NULL, " base.h program.h ", NULL},
     {"sim/schedule", NULL, " schedule.h field.h base.h list.h ", NULL},
     {"sim/order", NULL, " order.h order_internal.h schedule.h base.h ", NULL},
-    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h collectives/list.h ", NULL},
+    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h seating.h collectives/list.h ", NULL},
     {"sim/base", NULL, " base.h ", NULL},
     {"sim/units", NULL, " base.h units.h ", NULL},
     {"sim/conf", NULL, " base.h conf.h conf_node.h conf_text.h units.h ", NULL},

@@ -55,9 +55,12 @@ static void tables_are_met(void **state)
         {"a100-2x8-ring", {2, 0}, {2, 0}, {0.27, 0}, ENGINE_SIMGRID},
         {"a100-small", {6, 0}, {6, 0}, {0.11, 0}, ENGINE_SIMGRID},
         {"h200-8", {5, 28}, {5, 28}, {0.16, 0.02}, ENGINE_SIMGRID},
-        {"h100-nvls-tree", {7, 25}, {7, 30}, {0.08, 0.07}, ENGINE_IDEAL},       /* up to 512 GPUs */
-        {"deepbench-p100", {4, 21}, {4, 24}, {0.13, 0.11}, ENGINE_SIMGRID},
-        {"deepbench-m40", {5, 28}, {5, 30}, {0.19, 0.11}, ENGINE_SIMGRID},
+        {"h100-nvls-tree", {7, 29}, {7, 30}, {0.09, 0.05}, ENGINE_IDEAL},       /* up to 512 GPUs */
+        {"deepbench-p100", {4, 20}, {4, 21}, {0.13, 0.10}, ENGINE_SIMGRID},
+        {"deepbench-m40", {5, 28}, {5, 28}, {0.19, 0.08}, ENGINE_SIMGRID},
+        {"deepbench-baidu", {0, 5}, {0, 5}, {0, 0.09}, ENGINE_SIMGRID},
+        {"deepbench-knl", {5, 20}, {5, 20}, {0.12, 0.07}, ENGINE_SIMGRID},
+        {"deepbench-knl-large", {0, 10}, {0, 10}, {0, 0.04}, ENGINE_SIMGRID},
     };
 
     (void)state;
@@ -90,7 +93,7 @@ static void all_tables_load(void **state)
                                         &published, &error), 0);
         assert_true(published.rows.count > 0);
     }
-    assert_true(count >= 8);
+    assert_true(count >= 10);
 }
 
 static double all_reduce_seconds(struct measure *measure, int n, double bytes)

@@ -7,7 +7,9 @@ enum { HIDDEN = 128, SEQUENCE = 64, BLOCKS = 4, MICRO = 2 };
 static const double vector = 2.0 * MICRO * SEQUENCE * HIDDEN;      /* bytes of s b h, in half precision */
 static const double inside_latency = 2e-6, inside_bandwidth = 1e11, network_latency = 9e-6, network_bandwidth = 5e9;
 
-struct layout { int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather, waits; };
+struct layout {
+    int tensor, pipeline, data, nodes, gpus_per_node, nics, micro_batches, scatter_gather, waits, partitioned;
+};
 
 static void simulate_layout(struct simulated *simulated, const struct layout *layout, const char *placement,
                             const char *engine)
@@ -19,11 +21,11 @@ static void simulate_layout(struct simulated *simulated, const struct layout *la
              "          network: {bandwidth: %.17g B/s, latency: %.17g s, nics: %d}}\n"
              "batch: {micro: %d, micro_batches: %d}\nmemory: {recompute: none}\nsimulation: {engine: %s}\n"
              "strategy: {tensor: %d, pipeline: %d, data: %d, placement: %s, data_parallel: synchronous, channels: 1,\n"
-             "           scatter_gather: %s, overlap_p2p: %s}\ncosts: {host_send: 70 us}\n",
+             "           scatter_gather: %s, overlap_p2p: %s, partitioned_outputs: %s}\ncosts: {host_send: 70 us}\n",
              BLOCKS, HIDDEN, SEQUENCE, layout->nodes, layout->gpus_per_node, inside_bandwidth, inside_latency,
              network_bandwidth, network_latency, layout->nics, MICRO, layout->micro_batches, engine, layout->tensor,
              layout->pipeline, layout->data, placement, layout->scatter_gather ? "true" : "false",
-             layout->waits ? "false" : "true");
+             layout->waits ? "false" : "true", layout->partitioned ? "true" : "false");
 }
 
 static double ring(int n, double bytes, double latency, double bandwidth)
@@ -48,7 +50,7 @@ static void test_inside(void **state)
     (void)state;
     for (int tensor = 1; tensor <= 8; tensor *= 2)
         for (int k = 0; k < 2; k++) {
-            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0, 0};
+            struct layout layout = {tensor, 1, 1, 1, 8, 8, 3, 0, 0, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), all = 3 * (4 * BLOCKS + 2) * each;
             struct simulated simulated;
 
@@ -64,7 +66,7 @@ static void test_siblings(void **state)
 {
     (void)state;
     for (int nics = 1; nics <= 2; nics++) {
-        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0, 0};
+        struct layout layout = {2, 1, 2, 2, 2, nics, 1, 0, 0, 0};
         double each = ring(2, vector, network_latency, network_bandwidth * nics / 2), gradients;
         struct simulated simulated;
 
@@ -85,7 +87,7 @@ static void test_boundary(void **state)
     for (int tensor = 1; tensor <= 4; tensor *= 2)
         for (int k = 0; k < 12; k++) {
             int nics = 1 << k / 2 % 3, scatter = k % 2, waits = k / 6;
-            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter, waits};
+            struct layout layout = {tensor, 2, 1, 2, 4, nics, 1, scatter, waits, 0};
             double each = ring(tensor, vector, inside_latency, inside_bandwidth), gather = scatter ? each / 2 : 0;
             double sent = vector / (scatter ? tensor : 1);
             double inside = inside_latency + sent / inside_bandwidth + gather;
@@ -98,6 +100,32 @@ static void test_boundary(void **state)
                             (waits ? 2 * 70e-6 : 0),
                         simulated.text);
             simulated_release(&simulated);
+        }
+}
+
+/* Outputs of which a GPU kept its share are gathered once more each, and each of three gathers a boundary passes the
+ * whole of it through memory five times. */
+static void test_partitioned_outputs(void **state)
+{
+    (void)state;
+    for (int tensor = 1; tensor <= 4; tensor *= 2)
+        for (int pipeline = 2; pipeline <= 4; pipeline += 2) {
+            double gather = ring(tensor, vector, inside_latency, inside_bandwidth) / 2, copies = 0;
+            double seconds[2], makespan[2];
+
+            for (int k = 0; k < 2; k++) {
+                struct layout layout = {tensor, pipeline, 1, pipeline, 4, 4, 1, 1, 1, k};
+                struct simulated simulated;
+
+                simulate_layout(&simulated, &layout, "[tensor, data, pipeline]", "ideal");
+                makespan[k] = simulated.run.timeline.makespan;
+                seconds[k] = kernels(&simulated, 1);
+                copies = scenario_traffic(&simulated.scenario, "copies", CLASS_COPY, 5 * vector).seconds;
+                simulated_release(&simulated);
+            }
+            expect_near("copies", seconds[1] - seconds[0], tensor > 1 ? 3 * (pipeline - 1) * copies : 0, "kernels");
+            expect_near("iteration", makespan[1] - makespan[0], seconds[1] - seconds[0] + (pipeline - 1) * gather,
+                        "gathers");
         }
 }
 
@@ -151,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_inside),
         cmocka_unit_test(test_siblings),
         cmocka_unit_test(test_boundary),
+        cmocka_unit_test(test_partitioned_outputs),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_placements),
     };
