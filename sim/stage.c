@@ -206,8 +206,8 @@ static double kept_casts(const struct scenario *scenario, const struct stage *st
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
             parameters += stage->slices[i].parameters + stage->slices[i].frozen;
-    return traffic_cost(scenario, "cast-weights", CLASS_COPY,
-                        parameters * (dtype_bytes(scenario_dtype(scenario)) + 2)).seconds;
+    return scenario_traffic(scenario, "cast-weights", CLASS_COPY,
+                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2)).seconds;
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
