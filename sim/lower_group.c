@@ -113,18 +113,52 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     return 0;
 }
 
+/* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive
+ * around the ring. Copy engines pass them on, so products keep all multiprocessors. Seconds beyond the product's own.
+ * Source, with what follows: NVIDIA/TransformerEngine, initialize_ub's "ring_exchange" and "pipeline". */
+static double gather_beside(double gather, const struct pieces *product, int n)
+{
+    return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
+}
+
+/* One whose result is summed: each piece's sum travels beside the next piece, the last one's beside nothing. */
+static double scatter_beside(double scatter, const struct pieces *product, double share)
+{
+    double one = scatter / SCATTER_PIECES;
+
+    return fmax(0, SCATTER_PIECES * product->piece +
+                   (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
+}
+
+/* Of the forward, gathers and sums that travel beside pieces of their products. */
+static void pieces_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    int n = member->lowering->scenario->strategy.tensor;
+
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        holder->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
+            .seconds = gather_beside(holder->gather.seconds, &stage->columns[c].gathering, n) +
+                       scatter_beside(both.seconds - holder->gather.seconds, &stage->columns[c].scattering, both.share),
+            .bytes_sent = both.bytes_sent,
+        };
+}
+
 /* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
  * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
- * backward gather waits for nothing, as in every EXCHANGE_TENSOR. */
+ * backward gather waits for nothing, as in every EXCHANGE_TENSOR, or travels beside pieces of these products. */
 static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
 {
     bool halves = member->lowering->scenario->strategy.sequence_parallel;
+    int tensor = member->lowering->scenario->strategy.tensor;
     struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
     double gather = halves ? holder->gather.seconds : 0;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
-            .seconds = gather + contention_exposed(gather, stage->columns[c].input, both.share) +
+            .seconds = (stage->columns[c].returning.whole > 0 ?
+                        gather_beside(gather, &stage->columns[c].returning, tensor) : gather) +
+                       contention_exposed(gather, stage->columns[c].input, both.share) +
                        contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
             .bytes_sent = both.bytes_sent,
         };
@@ -259,6 +293,8 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
         return -1;
     if (spec->overlap_tensor && spec->tensor > 1)
         beside_costs(member, stage, holder);
+    if (spec->overlap_products && spec->tensor > 1)
+        pieces_costs(member, stage, holder);
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         if (groups[i] && member->replica % groups[i])
             holder->exchanges[i] =

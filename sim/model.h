@@ -120,6 +120,7 @@ struct shard {
     bool sequence_parallel;
     enum dtype dtype;            /* of products and activations */
     bool fp8;                    /* but the products of weights in blocks */
+    bool fp8_kept;               /* whose weights are cast with the update, not with every forward */
     enum recompute recompute;
     int context;                 /* GPUs that divide each sample's tokens; 0 as 1 */
     bool ring;                   /* they pass keys and values around, instead of gathering them */
@@ -176,6 +177,8 @@ struct layer {
     /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name (of
      * several that share it, one); NULL: no such. They may run beside the product's gradient of its weights. */
     const char *columns[COLUMN_COUNT];
+    const char *behind[COLUMN_COUNT];    /* the product by rows that follows, whose result the forward's all-reduce
+                                          * sums; NULL: none, or several (experts, latent attention) */
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
     /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor

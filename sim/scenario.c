@@ -251,6 +251,11 @@ static int resolve(struct scenario *scenario, struct error *err)
     order = scenario->strategy.schedule.order;
     if (!node_get(scenario->strategy.node, "overlap_tensor"))
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
+    if (scenario->strategy.overlap_products &&
+        !(scenario->strategy.sequence_parallel && scenario->strategy.overlap_tensor))
+        return error_add(err, EXIT_INPUT, node_loc(scenario->strategy.node, "overlap_products"),
+                         "strategy: overlap_products: without %s there is nothing to cut up; expected it true, too",
+                         scenario->strategy.sequence_parallel ? "overlap_tensor" : "sequence_parallel");
     if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){

@@ -15,6 +15,7 @@ enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
     OPTIMIZER_ADAFACTOR_MOMENTUM
 };
+enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
 enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
@@ -62,6 +63,7 @@ struct scenario {
         bool one_communicator;           /* a stage's sends and receives take turns */
         bool duplex_p2p;                 /* two stages send to each other at once */
         bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
+        bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
         int zero;
         int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
         bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
@@ -86,6 +88,7 @@ struct scenario {
     struct memory_spec {
         const struct node *node;
         int precision, optimizer;
+        int fp8_weights;                 /* enum fp8_weights */
         int gradients;                   /* enum gradients */
         struct recompute_spec {
             const struct node *node;

@@ -150,6 +150,9 @@ static const struct field strategy_spec_fields[] = {
     {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
      .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
               "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
+    {.key = "overlap_products", .kind = FIELD_BOOL, MEMBER(overlap_products), .fallback = "false",
+     .brief = "what the tensor group gathers for a product, or sums behind one, travels beside pieces of it (Transformer "
+              "Engine's user buffers, ub_tp_comm_overlap); with sequence_parallel"},
     {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
     {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
@@ -267,6 +270,10 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
      .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
               "products"},
+    {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
+     .choices = NAMES("cast", "kept"),
+     .brief = "under mixed-fp8: cast in every forward; or once an iteration, with the update, and kept (Megatron-LM's "
+              "is_first_microbatch, NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},

@@ -98,8 +98,10 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
-    struct stage_work both = stage_work_sum(input, weight), again = forward;
+    struct stage_work both = stage_work_sum(input, weight), again;
 
+    exchanges_cut(&forward, stage, scenario, layer);
+    again = forward;
     exchanges_overlap(&both, stage, scenario, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;
@@ -156,6 +158,20 @@ static void add_tied_copy(struct scenario *scenario, struct stage *stage, const 
     stage->tied = layer->tied;
 }
 
+/* The blocks' weights, read and written in fp8 as they are and transposed. */
+static double kept_casts(const struct scenario *scenario, const struct stage *stage)
+{
+    double parameters = 0;
+
+    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights != FP8_WEIGHTS_KEPT)
+        return 0;
+    for (size_t i = 0; i < stage->nslices; i++)
+        if (stage->slices[i].block)
+            parameters += stage->slices[i].parameters + stage->slices[i].frozen;
+    return scenario_traffic(scenario, "cast-weights", CLASS_COPY,
+                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2)).seconds;
+}
+
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
@@ -164,7 +180,7 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
 
     struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
 
-    stage->update = update.seconds;
+    stage->update = update.seconds + kept_casts(scenario, stage);
     stage->update_extrapolated = update.extrapolated;
     stage->averaging =
         scenario_traffic(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
@@ -217,6 +233,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
         .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
+        .fp8_kept = scenario->memory.fp8_weights == FP8_WEIGHTS_KEPT,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,

@@ -11,7 +11,9 @@ enum exchange {
                                     all-gathers */
     EXCHANGE_BESIDE,             /* one of them for each column: those that sum the gradient of its input beside that of
                                     its weights, and under sequence parallelism gather its input beside the former */
-    EXCHANGE_ROWS = EXCHANGE_BESIDE + COLUMN_COUNT,      /* the same of what experts compute */
+    EXCHANGE_PIECES = EXCHANGE_BESIDE + COLUMN_COUNT,    /* one of them for each column, of the forward: what is
+                                    gathered for it and what the product behind it scatters, beside pieces of both */
+    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of what experts compute */
     EXCHANGE_DISPATCH,           /* all-to-alls of the expert group */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
     EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
@@ -52,6 +54,9 @@ struct outside {
     double forward, backward;            /* s of the loss, of one replica's share */
     double all_forward, all_backward;    /* s of the loss of all replicas */
 };
+/* s of a product, and of one of the pieces that it is cut into. */
+struct pieces { double whole, piece; };
+enum { SCATTER_PIECES = 4 };     /* of products whose results are summed: Transformer Engine's num_splits */
 struct stage_plan;
 struct stage {
     struct stage_work work[WORK_KIND_COUNT];
@@ -61,8 +66,11 @@ struct stage {
     double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
     double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
                                 travel */
-    struct { double input, weight; } columns[COLUMN_COUNT];  /* s of the two products of
-                                backwards, where layers differ the least */
+    struct {
+        double input, weight;    /* s of the two products of backwards, where layers differ the least */
+        struct pieces gathering, scattering, returning;      /* of the forward, of the product behind it, and of the
+                                gradient of that one's input; where these are cut */
+    } columns[COLUMN_COUNT];
     double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
     double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
     double frozen;           /* and elements that are not trained (LoRA) */

@@ -35,6 +35,43 @@ static double product_seconds(const struct scenario *scenario, const struct laye
     return seconds;
 }
 
+/* The same, and of one of n pieces of its rows. */
+static struct pieces product_pieces(const struct scenario *scenario, const struct layer *layer, const char *name,
+                                    enum phase phase, int n)
+{
+    struct pieces pieces = {.whole = product_seconds(scenario, layer, name, phase)};
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel piece = layer->kernels[i];
+
+        if (piece.phase != phase || strcmp(piece.name, name))
+            continue;
+        piece.m /= n;
+        piece.flop /= n;
+        piece.bytes = dtype_bytes(piece.dtype) * piece.batch *
+                      (piece.m * piece.k + piece.k * piece.n + piece.m * piece.n);
+        pieces.piece += scenario_cost(scenario, &piece).seconds;
+    }
+    return pieces;
+}
+
+void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct scenario *scenario,
+                   const struct layer *layer)
+{
+    int n = scenario->strategy.tensor;
+
+    for (int c = 0; scenario->strategy.overlap_products && c < COLUMN_COUNT; c++) {
+        if (!layer->behind[c])
+            continue;
+        forward->exchanges[EXCHANGE_TENSOR]--;
+        forward->exchanges[EXCHANGE_PIECES + c]++;
+        stage->columns[c].gathering = product_pieces(scenario, layer, layer->columns[c], PHASE_FORWARD, n);
+        stage->columns[c].scattering =
+            product_pieces(scenario, layer, layer->behind[c], PHASE_FORWARD, SCATTER_PIECES);
+        stage->columns[c].returning = product_pieces(scenario, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
+    }
+}
+
 void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
                        const struct layer *layer)
 {

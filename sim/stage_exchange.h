@@ -8,6 +8,9 @@
 bool divides_attention(const struct scenario *scenario, const struct layer *layer);
 void exchanges_add(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                    enum phase phase);
+/* Of a forward, the gathers and sums that travel beside pieces of their products; the stage notes what these take. */
+void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct scenario *scenario,
+                   const struct layer *layer);
 /* Of a backward that computes both gradients, the sums that run beside products; the stage notes what these take. */
 void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
                        const struct layer *layer);

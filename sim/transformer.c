@@ -50,7 +50,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .cross_entropy = shard->cross_entropy,
         .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
-        .fp8 = shard->fp8,
+        .fp8 = shard->fp8, .fp8_kept = shard->fp8_kept,
         .saved = dtype_bytes(shard->fp8 ? DTYPE_FP8 : shard->dtype),
         .batch = shard->micro,
         .sequence = shape->sequence,
@@ -193,6 +193,10 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? "q-up" : cut->shape->fused_qkv ? "qkv" : "q";
     if (!cut->lora && all_reduces > 1)
         layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
+    if (layer.columns[COLUMN_ATTENTION] && cut->shape->kv_rank == 0)
+        layer.behind[COLUMN_ATTENTION] = "projection";
+    if (layer.columns[COLUMN_MLP] && !cut->has_experts)
+        layer.behind[COLUMN_MLP] = "mlp-down";
     tensors_adapt(&tensors, cut, true);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;

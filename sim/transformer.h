@@ -15,7 +15,7 @@ struct cut {
     enum cross_entropy cross_entropy;
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
-    bool fp8;                /* weights' products in blocks */
+    bool fp8, fp8_kept;      /* weights' products in blocks; weights that are in fp8 when the forward begins */
     double saved;            /* bytes of a value that such a product keeps of its input */
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;

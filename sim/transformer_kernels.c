@@ -53,7 +53,7 @@ void memory_kernel(struct kernels *list, const struct cut *cut, const char *name
 
 /* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
  * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
- * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch. */
+ * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch, or kept as they were cast once. */
 static void block_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
                           double out, double in)
 {
@@ -70,7 +70,8 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
     for (size_t i = first; i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
     memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
-    memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+    if (!cut->fp8_kept)
+        memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 

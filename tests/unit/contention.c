@@ -120,6 +120,65 @@ static void tensor_overlap(void **state)
     assert_true(hidden && shown);
 }
 
+/* Seconds of a product in n pieces, each of the last n - 1 of which waits for what the ring brings; and of one whose
+ * pieces' results are summed one after another, step by step. */
+static double ring_of_pieces(double gather, struct pieces product, int n)
+{
+    double now = product.piece, arrived = 0;
+
+    for (int i = 1; i < n; i++) {
+        arrived = fmax(arrived, now - product.piece) + gather / (n - 1);    /* passed on while the piece before ran */
+        now = fmax(now, arrived) + product.piece;
+    }
+    return now;
+}
+
+static double pieces_summed(double scatter, struct pieces product)
+{
+    double now = product.piece;
+
+    for (int i = 1; i < SCATTER_PIECES; i++)
+        now += product.piece + contention_exposed(scatter / SCATTER_PIECES, product.piece, share);
+    return now + scatter / SCATTER_PIECES;
+}
+
+/* Gathers and sums that travel beside pieces of their products: what the forward and the backward show of them, that as
+ * much is sent, and that products must be large for it: pieces of small ones cost more than they hide. */
+static void cut_products(void **state)
+{
+    (void)state;
+    for (int width = 256; width <= 16384; width *= 4) {
+        struct simulated whole, cut, again;
+        double each, forward, backward = 0;
+
+        run_tensor(&whole, "1f1b", width, true, "", "ideal");
+        run_tensor(&cut, "1f1b", width, true, ", overlap_products: true", "ideal");
+        run_tensor(&again, "1f1b", width, true, ", overlap_products: true", "simgrid");
+        forward = each = communication(&whole, WHAT_FORWARD) / (2 * LAYERS + 1);
+        for (int c = 0; c <= COLUMN_MLP; c++) {
+            struct pieces gathering = cut.run.stages[0].columns[c].gathering;
+            struct pieces scattering = cut.run.stages[0].columns[c].scattering;
+            struct pieces returning = cut.run.stages[0].columns[c].returning;
+
+            assert_true(gathering.piece < gathering.whole && 8 * gathering.piece > gathering.whole);
+            forward += LAYERS * (ring_of_pieces(each / 2, gathering, 8) - gathering.whole +
+                                 pieces_summed(each / 2, scattering) - scattering.whole);
+            backward += LAYERS * (each / 2 - (ring_of_pieces(each / 2, returning, 8) - returning.whole));
+        }
+        expect_near("forward", communication(&cut, WHAT_FORWARD), forward, cut.text);
+        expect_near("backward", communication(&whole, WHAT_BACKWARD) - communication(&cut, WHAT_BACKWARD), backward,
+                    cut.text);
+        expect_near("bytes", cut.run.metrics.communication_bytes_per_gpu,
+                    whole.run.metrics.communication_bytes_per_gpu, cut.text);
+        expect_near("engines", again.run.timeline.makespan, cut.run.timeline.makespan, cut.text);
+        if (width == 256 || width == 4096)
+            assert_true((communication(&cut, WHAT_FORWARD) < communication(&whole, WHAT_FORWARD)) == (width == 4096));
+        simulated_release(&whole);
+        simulated_release(&cut);
+        simulated_release(&again);
+    }
+}
+
 /* Left out, it goes with sequence parallelism; a backward in two works has nothing beside which the sums could run. */
 static void when_it_applies(void **state)
 {
@@ -301,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closed_forms),   cmocka_unit_test(shares_add),   cmocka_unit_test(tensor_overlap),
+        cmocka_unit_test(cut_products),
         cmocka_unit_test(when_it_applies), cmocka_unit_test(conservation), cmocka_unit_test(messages_agree),
         cmocka_unit_test(overlapped_works), cmocka_unit_test(every_attention),
         cmocka_unit_test(channels),

@@ -125,7 +125,7 @@ static void unaligned_tiles(void **state)
     assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
 }
 
-/* At the power limit tiles take 1 / sustained of their time, whatever their size; traffic and overhead what they took. */
+/* At the power limit tiles take 1 / sustained of their time, whatever their size; traffic and overhead theirs. */
 static void a_long_run(void **state)
 {
     (void)state;

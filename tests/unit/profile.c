@@ -176,6 +176,35 @@ static void the_waiting_host(void **state)
     }
 }
 
+/* Weights in fp8 that are kept are cast once an iteration: all micro-batches but one save what a cast takes. */
+static void kept_weights(void **state)
+{
+    double saved[3];
+
+    (void)state;
+    for (int m = 1; m <= 3; m++) {
+        double seconds[2];
+
+        for (int kept = 0; kept < 2; kept++) {
+            struct simulated simulated;
+
+            simulate(&simulated,
+                     "model: {transformer: {layers: 4, hidden: 8192, heads: 64, sequence: 4096, vocabulary: 256}}\n"
+                     "cluster: {platform: dgx-h100, nodes: 1}\nstrategy: {data: 1}\n"
+                     "batch: {micro_batches: %d, micro: 1}\n"
+                     "memory: {precision: mixed-fp8, fp8_weights: %s, enforce: false}\ncosts: {host_launch: 0}\n", m,
+                     kept ? "kept" : "cast");
+            seconds[kept] = simulated.run.metrics.iteration_time;
+            simulated_release(&simulated);
+        }
+        saved[m - 1] = seconds[0] - seconds[1];
+    }
+    /* 4 x 12 x 8192 x 8192 weights, two bytes read and two written of each, at some 3 TB/s */
+    assert_true(saved[2] - saved[1] > 3e-3 && saved[2] - saved[1] < 6e-3);
+    assert_true(fabs((saved[2] - saved[1]) / (saved[1] - saved[0]) - 1) < 1e-6);
+    assert_true(fabs(saved[0]) < 0.02 * (saved[2] - saved[1]));
+}
+
 /* A product of which only FLOPs are known has no rows that could be aligned or not. */
 static void products_without_a_shape(void **state)
 {
@@ -255,7 +284,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
-        cmocka_unit_test(the_waiting_host), cmocka_unit_test(products_without_a_shape),
+        cmocka_unit_test(the_waiting_host), cmocka_unit_test(kept_weights), cmocka_unit_test(products_without_a_shape),
         cmocka_unit_test(attention_without_a_record),
         cmocka_unit_test(generations),
     };

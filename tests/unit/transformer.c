@@ -311,7 +311,7 @@ static void products_in_fp8(void **state)
     (void)state;
     struct model model = gpt(1, 256, 4, 512);
     struct shard shard = plain(2, 2);
-    struct layers half = cut(&model, shard), eight;
+    struct layers half = cut(&model, shard), eight, kept;
     const struct kernel *kernel, *other;
     double tokens = 1024;
 
@@ -322,6 +322,12 @@ static void products_in_fp8(void **state)
     assert_true(kernel->dtype == DTYPE_FP8 && kernel->layout == LAYOUT_NT && other->layout == LAYOUT_TN);
     assert_close(kernel->bytes, tokens * (256 + 512) + 2 * 256 * 512);
     assert_close(find(&eight.items[1], "cast-weights", PHASE_FORWARD)->bytes, 4 * 256 * 384.0);
+    shard.fp8_kept = true;
+    kept = cut(&model, shard);
+    shard.fp8_kept = false;
+    assert_int_equal(kept.items[1].nkernels + 4, eight.items[1].nkernels);       /* of four products */
+    for (size_t i = 0; i < kept.items[1].nkernels; i++)
+        assert_string_not_equal(kept.items[1].kernels[i].name, "cast-weights");
     for (size_t i = 0; i < eight.items[1].nkernels; i++)         /* casts sum the gradients of biases as well */
         assert_null(strstr(eight.items[1].kernels[i].name, "-bias"));
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_WEIGHT; phase++)
