@@ -184,7 +184,8 @@ static void reach(struct search *search, int todo, int inputs, int rests, int at
 static void spread(struct search *search, int index)
 {
     int at_hand = index % (SHORT + 1), rests = index / (SHORT + 1) % (1 << SHORT);
-    int inputs = index / (SHORT + 1) / (1 << SHORT) % (1 << SHORT), todo = index / (SHORT + 1) / (1 << SHORT) / (1 << SHORT);
+    int inputs = index / (SHORT + 1) / (1 << SHORT) % (1 << SHORT);
+    int todo = index / (SHORT + 1) / (1 << SHORT) / (1 << SHORT);
     double time = search->least[index];
     int last = todo - 1;
 
