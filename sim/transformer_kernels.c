@@ -96,8 +96,8 @@ static void bias_gradient(struct kernels *list, const struct cut *cut, const cha
  * mean, times the inverse root, back to half, times the weights. Backward, by autograd: times the weights, and their
  * gradient (a product and its sum); times the inverse root, and that one's gradient (likewise); the mean's gradient
  * written out, the square's (pow_backward in PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the
- * sum of both gradients of x. Between conversions all are of 4 bytes. Kernels over one value a row, two forward (epsilon,
- * the inverse root) and three backward, are launched too. */
+ * sum of both gradients of x. Between conversions all are of 4 bytes. Kernels over one value a row, two forward
+ * (epsilon, the inverse root) and three backward, are launched too. */
 static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;

@@ -187,8 +187,8 @@ static void test_stream(void **state)
 }
 
 /* Korthikanti et al. 2022, section 4.2.2: a reduce-scatter and an all-gather move as much as an all-reduce; the
- * backward gathers the inputs of the column-parallel products once more (two a block, one for the output layer). Boundaries are
- * shares. */
+ * backward gathers the inputs of the column-parallel products once more (two a block, one for the output layer).
+ * Boundaries are shares. */
 static void test_sequence_parallel(void **state)
 {
     (void)state;
