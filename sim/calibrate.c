@@ -258,7 +258,7 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
-    record.fit.sustained = sustained.share;
+    record.fit.speed = sustained.share;
     record.dtypes = dtypes_of(arena, calibration, group);
     return record;
 }

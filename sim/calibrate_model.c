@@ -85,7 +85,7 @@ static union fitted fitted_of(const struct context *context, const double *value
             .rate = values[0], .intensity = values[1], .fill = values[2], .quantization = values[3],
             .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6],
             .drain = values[7], .layout = {1, 1, 1},
-            .unaligned = 1, .sustained = 1,
+            .unaligned = 1, .speed = 1,
         };
         values += MATMUL_PARAMETERS;
         for (int layout = 0; layout < LAYOUT_COUNT; layout++)

@@ -25,11 +25,11 @@ static double share_of(const struct sample_group *group, int sms, const struct s
     double low = 0.01, high = 1;
 
     for (int i = 0; i < 50; i++) {
-        fit.sustained = (low + high) / 2;
+        fit.speed = (low + high) / 2;
         if (matmul_seconds(&fit, sms, &product) > sample->seconds)
-            low = fit.sustained;
+            low = fit.speed;
         else
-            high = fit.sustained;
+            high = fit.speed;
     }
     return high;
 }

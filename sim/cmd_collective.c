@@ -121,7 +121,8 @@ static void print_result(const struct request *request, bool json, const struct 
 
     if (json) {
         json_t *object = json_pack("{s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
-                                   used->name, "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes, "channels",
+                                   used->name, "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes,
+                                   "channels",
                                    measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw,
                                    "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages,
                                    "engine", engine_names[request->engine]);
@@ -133,7 +134,8 @@ static void print_result(const struct request *request, bool json, const struct 
            "messages", "time",
            "busbw");
     printf("%-14s %-16s %8s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, protocol ? protocol : "-",
-           request->ranks, measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48), measured->messages,
+           request->ranks, measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48),
+           measured->messages,
            unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
     printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
            used == request->collective ? "" : "chosen by its formula, ", used->formula);
@@ -147,8 +149,8 @@ static int simulate(struct request *request, bool json, struct error *err)
 
     if (!collective_runs_on(request->collective, &request->cluster)) {
         free(gpus);
-        return error_add(err, EXIT_INPUT, (struct loc){0}, "--algorithm: %s needs switches that reduce: a cluster whose "
-                         "communication profile has 'nvls', such as dgx-h100", request->collective->name);
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "--algorithm: %s needs switches that reduce: a cluster "
+                         "whose communication profile has 'nvls', such as dgx-h100", request->collective->name);
     }
     for (int i = 0; i < request->ranks; i++)
         gpus[i] = i;
@@ -282,7 +284,8 @@ const struct command cmd_collective = {
         "  --table             CLUSTER is a table of measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
-        "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') NCCL's\n"
+        "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
+        "NCCL's\n"
         "protocol with the least cost by NCCL's own model is used, and for auto the algorithm: NCCL's own alone\n"
         "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
         "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",

@@ -93,13 +93,19 @@ const struct command cmd_import = {
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
                 "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n",
-    .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it (compute only):\n"
-               "                      a line a rank, cells <global stage><kind><micro-batch> from 0 between commas: 0F0,0B0\n"
-               "                      kinds: F forward, B backward, I and W its halves for input and weights, R recomputation;\n"
-               "                      @0 or @1 behind a cell of two directions; (1F1;0B0)O runs two as one; empty: idle\n"
-               "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. Where no platform\n"
+    .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
+               "(compute only):\n"
+               "                      a line a rank, cells <global stage><kind><micro-batch> from 0 between commas: "
+               "0F0,0B0\n"
+               "                      kinds: F forward, B backward, I and W its halves for input and weights, "
+               "R recomputation;\n"
+               "                      @0 or @1 behind a cell of two directions; (1F1;0B0)O runs two as one; "
+               "empty: idle\n"
+               "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
+               "Where no platform\n"
                "                      has such GPUs, put yours under 'cluster'\n"
-               "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take 1 s forward and\n"
+               "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take "
+               "1 s forward and\n"
                "2 s backward on a free network: put your model and cluster there.\n",
     .main = import_main,
 };

@@ -98,8 +98,8 @@ static int list_main(const struct command *command, int argc, char **argv)
 
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
                            meant ? meant : "",
-                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, communication or "
-                           "models");
+                           meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, "
+                           "communication or models");
     }
     return EXIT_OK;
 }
@@ -137,7 +137,8 @@ static void help_overview(void)
          "  dtsim collective dgx-a100 --ranks 16 --bytes '1 GB'\n");
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
-    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or OPERATION (figures)");
+    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or "
+         "OPERATION (figures)");
 }
 
 /* What files may hold. */

@@ -97,7 +97,7 @@ struct collective {
     const char *paper;               /* where it and its formula are from */
     const char *figure;              /* its drawing in ASCII, for help */
     const char *formula;             /* its closed form, as text */
-    bool every_nic;                  /* members of a node all send to other nodes by themselves: one channel is enough */
+    bool every_nic;                  /* members of a node all send to other nodes themselves: one channel is enough */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
     enum pacer pacer;
     bool ring;                       /* a rank sends what it last got, a share of the vector at a time, and all ranks do

@@ -165,12 +165,13 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
     const char *path;
 
     *communication = NULL;
-    if (!strcmp(spec->profile, "none") && spec->launch > 0)
-        return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "launch"),
-                         "communication: launch: has no effect here: it comes on top of a profile's, and there is "
-                         "none; expected a profile (platforms/communication/), or leave it out");
-    if (!strcmp(spec->profile, "none"))
-        return 0;
+    if (!strcmp(spec->profile, "none")) {
+        const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" : NULL;
+
+        return !idle ? 0 : error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, idle),
+                                     "communication: %s: has no effect here: it goes with a profile, and there is "
+                                     "none; expected one (platforms/communication/), or leave it out", idle);
+    }
     path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))
         return -1;

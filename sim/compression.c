@@ -144,8 +144,9 @@ int compression_resolve(struct scenario *scenario, struct error *err)
                       : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
                       : strategy->expert > 1
                           ? "gradients of divided experts are summed apart; expected 'none', or expert 1"
-                      : powersgd && !shape ? "powersgd needs the shapes of the weights, which only a transformer tells; "
-                                             "expected top-k or quantized"
+                      : powersgd && !shape
+                          ? "powersgd needs the shapes of the weights, which only a transformer tells; expected top-k "
+                            "or quantized"
                       : powersgd && shape->experts
                           ? "powersgd does not know how experts' matrices are stacked; expected top-k or quantized"
                                   : NULL;

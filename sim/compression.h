@@ -28,7 +28,7 @@ struct compressed {
  * Kernels are memory-bound, and take no time where the model's times are given. */
 struct compressed compress(const struct scenario *scenario, const struct pile *pile, int n);
 
-/* B that each of the n GPUs that hold a stage keeps of it from one iteration to the next: what was not sent, and factors
+/* B that each of the n GPUs of a stage keeps of it from one iteration to the next: what was not sent, and factors
  * to start from. */
 double compression_memory(const struct scenario *scenario, const struct stage *stage, int n);
 

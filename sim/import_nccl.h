@@ -1,4 +1,4 @@
-/* import_nccl: what the programs of NVIDIA/nccl-tests print, read into a table of measured collectives (published.h). */
+/* import_nccl: what programs of NVIDIA/nccl-tests print, read into a table of measured collectives (published.h). */
 #ifndef DTSIM_IMPORT_NCCL_H
 #define DTSIM_IMPORT_NCCL_H
 

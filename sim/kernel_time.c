@@ -27,7 +27,7 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
     double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
     double step = 64 / product->value, depth = step * ceil(product->k / split / step);
-    double tile = fit->fill + 2 * a * b * depth / rate;
+    double tile = (fit->fill + 2 * a * b * depth / rate) / fit->speed;
     /* fp32 sums are written, and a second kernel reads them again */
     double bytes = 8 * product->batch * product->m * product->n * split;
     double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
@@ -72,7 +72,7 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
-    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned) / fit->sustained;
+    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned);
     return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
 }
 

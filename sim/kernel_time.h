@@ -21,9 +21,10 @@
  * `layout` multiplies the time of the tiles by the operands' layout, `unaligned` where rows of the operands or
  * of the result are no multiples of 16 bytes, the widest load: narrower ones take more instructions, and the kernels
  * for them are older (cuBLAS names them align1 to align4).
- * Samples of a fraction of a second run at the clock to which the chip boosts; a training iteration runs at its power
- * limit, where a product draws the more the busier its tiles are, and at the clock that is left. `sustained` is the
- * share of the tiles' speed that remains; memory has a clock of its own, so traffic keeps its bandwidth.
+ * `speed` is what a job's tiles do of the samples' speed where the two are known to differ. Samples of a fraction of a
+ * second run at the clock to which the chip boosts; a training iteration runs at its power limit, where a product draws
+ * the more the busier its tiles are, and at the clock that is left. Or samples accumulate in another format than
+ * frameworks do, or are of a board with another limit. Memory has a clock of its own, so traffic keeps its bandwidth.
  * Tile and wave quantization, alignment: NVIDIA, Matrix Multiplication Background User's Guide (2020). */
 struct matmul_fit {
     double rate;                         /* FLOP/s of all SMs on deep products of the largest tiles */
@@ -36,7 +37,7 @@ struct matmul_fit {
     double overhead;                     /* s a kernel */
     double layout[LAYOUT_COUNT];         /* factors */
     double unaligned;                    /* a factor */
-    double sustained;                    /* 0 .. 1; 1: the samples' own speed lasts */
+    double speed;                        /* a factor; 1: jobs are as fast as the samples */
 };
 struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
 /* Whether the rows of all three matrices, as the layout has them in memory, are multiples of 16 bytes. */

@@ -47,7 +47,7 @@ struct holder {
     uint32_t *synced;                /* a flow: the end of its last all-reduce */
     uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
     uint32_t *layers;                /* a slice: after what its gradients were last complete; offload: optimizer */
-    struct { uint32_t *items; size_t count, capacity; } sums;    /* and the ends of its all-reduces, a bucket and flow */
+    struct { uint32_t *items; size_t count, capacity; } sums;    /* and the ends of its sums, a bucket and flow */
     uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
     uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
     int nawaited;

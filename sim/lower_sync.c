@@ -115,7 +115,7 @@ static bool at_update(const struct lowering *lowering, int program_rank)
 }
 
 /* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before
- * their updates, where a sum waits for that, and with compression, whose kernels come after them on the ranks' lanes. */
+ * their updates, where a sum waits for that, and with compression, whose kernels follow them on the ranks' lanes. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;

@@ -59,7 +59,7 @@ struct metrics {
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
     double bubble;                   /* s, mean */
-    double forward, backward;        /* s: a micro-batch's way through one stage, mean, with tensor-parallel collectives;
+    double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */
     double extrapolated;             /* s of compute, mean over ranks, on kernels unlike the samples */

@@ -68,9 +68,10 @@ static const struct field matmul_record_fields[] = {
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
      MEMBER(fit.unaligned), .brief = "factor of the tiles' time where rows are no multiples of 16 bytes"},
-    {.key = "sustained", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
-     MEMBER(fit.sustained),
-     .brief = "share of the tiles' speed that lasts, where the samples are shorter than the power limit takes to act"},
+    {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1",
+     MEMBER(fit.speed),
+     .brief = "of a job's tiles over the samples', where these ran too shortly for the power limit to act, accumulated "
+              "in another format or were another board's; 'error' is that of the fit, without it"},
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
     RANGE("batch", batch, "products at once"),

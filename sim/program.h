@@ -75,7 +75,7 @@ struct lane {
 
 /* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations
  * from `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done
- * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. Whatever a choice runs
+ * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. What a choice runs
  * early may wait for nothing that comes after the choice in its own lane, or the program would stand still. */
 struct choice { uint32_t op, first, count, most; };
 

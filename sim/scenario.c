@@ -46,18 +46,15 @@ static int check_communicator(const struct scenario *scenario, struct error *err
                      "nccl-socket");
 }
 
-/* What was not sent in shares was not kept in shares. */
-static int check_outputs(const struct scenario *scenario, struct error *err)
+static int check_overlap(const struct scenario *scenario, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
-    if (!spec->partitioned_outputs || (spec->scatter_gather && !spec->sequence_parallel))
+    if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
         return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "partitioned_outputs"),
-                     "strategy: partitioned_outputs: true, but %s; expected scatter_gather without sequence_parallel, "
-                     "or false",
-                     spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary"
-                                             : "without scatter_gather boundaries are sent whole");
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
+                     "strategy: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
+                     "true, or leave it out");
 }
 
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
@@ -251,11 +248,6 @@ static int resolve(struct scenario *scenario, struct error *err)
     order = scenario->strategy.schedule.order;
     if (!node_get(scenario->strategy.node, "overlap_tensor"))
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
-    if (scenario->strategy.overlap_products &&
-        !(scenario->strategy.sequence_parallel && scenario->strategy.overlap_tensor))
-        return error_add(err, EXIT_INPUT, node_loc(scenario->strategy.node, "overlap_products"),
-                         "strategy: overlap_products: without %s there is nothing to cut up; expected it true, too",
-                         scenario->strategy.sequence_parallel ? "overlap_tensor" : "sequence_parallel");
     if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){
@@ -266,7 +258,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     };
     sharers_place(scenario);
     if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_communicator(scenario, err) | check_outputs(scenario, err) | check_model(scenario, err) |
+        check_communicator(scenario, err) | check_overlap(scenario, err) | check_model(scenario, err) |
         scenario_check_memory(scenario, err) | scenario_check_idle(scenario, err) | degrees_check(scenario, err) |
         resolve_batch(scenario, err))
         return -1;

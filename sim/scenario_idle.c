@@ -1,6 +1,6 @@
-/* Options that say nothing beside others: refused, since whoever gives one believes that it changes something. Where a
- * degree of 1, ZeRO's stage or sequence parallelism makes an option idle, it is not: sweeps over these keep their base.
- * Neither is a default, which resolved scenarios repeat. */
+/* Options that say nothing beside others: refused, since whoever gives one believes that it changes something. Accepted
+ * are defaults, which resolved scenarios repeat, and what only a degree of 1, ZeRO's stage or the format of products
+ * makes idle: sweeps over these keep their base. */
 #include "scenario.h"
 
 #include <math.h>
@@ -34,6 +34,12 @@ static int check_strategy(const struct scenario *scenario, struct error *err)
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
         {spec->node, "strategy", "flatten", !spec->flatten, spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS,
          "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' beside it"},
+        {spec->node, "strategy", "partitioned_outputs", spec->partitioned_outputs,
+         spec->scatter_gather && !spec->sequence_parallel,
+         spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"
+                                 : "without scatter_gather boundaries are sent whole; expected that to be true"},
+        {spec->node, "strategy", "overlap_products", spec->overlap_products, spec->sequence_parallel,
+         "only sequence_parallel gathers and scatters rows; expected that to be true"},
     };
 
     return refuse(options, COUNT(options), err);

@@ -43,13 +43,13 @@ static struct pieces product_pieces(const struct scenario *scenario, const struc
 
     for (size_t i = 0; i < layer->nkernels; i++) {
         struct kernel piece = layer->kernels[i];
+        double columns = dtype_bytes(piece.dtype) * piece.batch * piece.k * piece.n;     /* each needs all of them */
 
         if (piece.phase != phase || strcmp(piece.name, name))
             continue;
         piece.m /= n;
         piece.flop /= n;
-        piece.bytes = dtype_bytes(piece.dtype) * piece.batch *
-                      (piece.m * piece.k + piece.k * piece.n + piece.m * piece.n);
+        piece.bytes = columns + (piece.bytes - columns) / n;
         pieces.piece += scenario_cost(scenario, &piece).seconds;
     }
     return pieces;

@@ -299,8 +299,8 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
                              "second halves need what 'recompute: optimal' and 'offload' give back after the first",
                              scenario_strategy(scenario)->name);
         if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
-            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no plan "
-                             "of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
+                             "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
         else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))

@@ -51,6 +51,14 @@ void memory_kernel(struct kernels *list, const struct cut *cut, const char *name
                                   .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
+/* Operations of plain PyTorch, each a kernel of about as many bytes as the next one; `bytes` are those of all. */
+static void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                          enum memory_class class, int operations, double bytes)
+{
+    memory_kernel(list, cut, name, phase, class, bytes / operations);
+    list->items[list->count - 1].launches = operations;
+}
+
 /* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
  * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
  * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch, or kept as they were cast once. */
@@ -88,13 +96,16 @@ static void bias_gradient(struct kernels *list, const struct cut *cut, const cha
  * mean, times the inverse root, back to half, times the weights. Backward, by autograd: times the weights, and their
  * gradient (a product and its sum); times the inverse root, and that one's gradient (likewise); the mean's gradient
  * written out, the square's (pow_backward in PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the
- * sum of both gradients of x. Between conversions all are of 4 bytes. */
+ * sum of both gradients of x. Between conversions all are of 4 bytes. Kernels over one value a row, two forward
+ * (epsilon, the inverse root) and three backward, are launched too. */
 static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
+    int converted = conversions > 0 ? 2 : 0;
 
-    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, elements * (conversions + 5 * 4 + 2 * cut->value));
-    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER,
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 6 + converted,
+                  elements * (conversions + 5 * 4 + 2 * cut->value));
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 14 + converted,
                   elements * (conversions + 17 * 4 + 6 * cut->value));
 }
 
@@ -162,8 +173,8 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
     const char *name = mlp_names[cut->shape->mlp];
 
     if (gated && !cut->shape->fused_kernels) {
-        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 5 * elements * cut->value);
-        memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 9 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
         return;
     }
     memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
@@ -266,11 +277,12 @@ static void qkv(struct kernels *list, const struct cut *cut)
 static void rotary(struct kernels *list, const struct cut *cut)
 {
     double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
-    double plain = 2 * 4 + (cut->value < 4 ? 2 * (cut->value + 4) : 0);
-    double bytes = cut->tokens * width * (cut->shape->fused_kernels ? 2 * cut->value : plain);
+    bool fused = cut->shape->fused_kernels, converts = cut->value < 4;
+    double plain = 2 * 4 + (converts ? 2 * (cut->value + 4) : 0);
+    double bytes = cut->tokens * width * (fused ? 2 * cut->value : plain);
 
-    memory_kernel(list, cut, "rotary", PHASE_FORWARD, CLASS_OTHER, bytes);
-    memory_kernel(list, cut, "rotary", PHASE_BACKWARD_INPUT, CLASS_OTHER, bytes);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, fused ? 1 : 2 * (converts ? 3 : 1), bytes);
 }
 
 /* Plain PyTorch copies grouped keys and values for every head that reads them; backward: sums their gradients. */
@@ -280,8 +292,8 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
 
     if (cut->shape->fused_kernels || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
         return;
-    memory_kernel(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, bytes);
-    memory_kernel(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, bytes);
+    plain_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, bytes);
+    plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)

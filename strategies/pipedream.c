@@ -75,8 +75,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
         if (plan_sharers(plan, s) != plan_sharers(plan, 0))
             return error_add(err, EXIT_INPUT, loc,
                              "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage "
-                             "0 on %d; expected as many ranks for all stages in stage_replicas", s, plan_sharers(plan, s),
-                             plan_sharers(plan, 0));
+                             "0 on %d; expected as many ranks for all stages in stage_replicas", s,
+                             plan_sharers(plan, s), plan_sharers(plan, 0));
     return 0;
 }
 
@@ -109,8 +109,8 @@ const struct strategy strategy_pipedream = {
               "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .\n"
               "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .\n"
               "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~\n",
-    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; on a "
-               "stage of r ranks (F + B) / r at best, ceil(ranks from this stage on / r) in flight on each",
+    .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; "
+               "on a stage of r ranks (F + B) / r at best, ceil(ranks from this stage on / r) in flight on each",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .asynchronous = true,

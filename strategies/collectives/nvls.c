@@ -9,20 +9,19 @@
  *  2    a => 2   c => 3   b => 0   d => 1
  *  3    ab => 1  cd => 0  ab => 3  cd => 2
  *
- * a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the receiver
- * keeps it. Every rank uses its own way to the network.
+ * a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the
+ * receiver keeps it. Every rank uses its own way to the network.
  *
  * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much:
- * (1 + 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port by
- * that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h, NVLS;
- * Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP) Streaming-Aggregation hardware
+ * (1 + 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port
+ * by that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h,
+ * NVLS; Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP) Streaming-Aggregation hardware
  * design and evaluation", ISC 2020.
  *
  * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Drawn are
- * halving and doubling, of as many messages (and 2 (1 - 1/L) shares: the difference is an overhead of the messages), but
- * of thousands of times fewer arrows than pieces in trees. For
- * other counts than powers of two the nodes are taken as digits of the prime factors of L, a round a digit, in which
- * each node sends to all that differ from it there.
+ * halving and doubling, of as many messages (and 2 (1 - 1/L) shares: the difference is an overhead of the messages),
+ * but of thousands of times fewer arrows than pieces in trees. For other counts than powers of two the nodes are taken
+ * as digits of the prime factors of L, a round a digit, in which each node sends to all that differ from it there.
  *
  * A piece of the vector is on its way at once, for which each hop waits: in one node the pipeline has two stages beside
  * the switch's (into its memory and out of it); between nodes what is behind the first piece is hidden, but for the
@@ -79,7 +78,8 @@ static int draw_round(struct arrows *arrows, const struct task *task, int step, 
 
     for (int d = 1; d < radix; d++, step++)
         for (int r = 0; r < task->n; r++) {
-            int node = r / g, digit = node / unit % radix, peer = node + ((digit + d) % radix - digit) * unit, begin = 0;
+            int node = r / g, digit = node / unit % radix, begin = 0;
+            int peer = node + ((digit + d) % radix - digit) * unit;
             int owner = combine == REDUCE ? peer : node;
 
             /* digits before this one have cut already: each the rest into equal parts */

@@ -13,7 +13,7 @@
 
 static const struct matmul_fit truth = {
     .rate = 230e12, .intensity = 12, .fill = 1.5e-6, .quantization = 0.4, .bandwidth = 1.6e12, .overlap = 3,
-    .overhead = 3e-6, .layout = {1.06, 1, 0.95}, .unaligned = 1.4, .sustained = 1,
+    .overhead = 3e-6, .layout = {1.06, 1, 0.95}, .unaligned = 1.4, .speed = 1,
 };
 enum { SMS = 108 };
 
@@ -133,7 +133,7 @@ static void add_sustained(struct samples *samples, double share)
     };
     struct matmul_fit slower = truth;
 
-    slower.sustained = share;
+    slower.speed = share;
     for (size_t i = 0; i < COUNT(products); i++)
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_SUSTAINED, .dtype = DTYPE_FP16, .layout = products[i].layout, .batch = 1, .m = products[i].m,
@@ -158,7 +158,7 @@ static void what_lasts(void **state)
         add_sustained(&samples, shares[i]);
         start(&arena, &samples, &calibration);
         record = calibration.profile.matmul.items;
-        assert_near("sustained", record->fit.sustained, fmin(1, shares[i]), 0.01);
+        assert_near("speed", record->fit.speed, fmin(1, shares[i]), 0.01);
         assert_near("rate", record->fit.rate, truth.rate, 0.01);
         assert_true(record->error.mean < 0.01 && record->error.samples + record->error.held_out == 600);
         assert_true(record->m.to <= 16384 && calibration.sustained[DTYPE_FP16].measured == 3);

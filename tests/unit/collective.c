@@ -95,7 +95,7 @@ static double core_shares(int n)
     return shares;
 }
 
-/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times: p - 1 vectors in all. */
+/* Halving and doubling: at every distance d each of the p / d blocks of shares is sent d times, p - 1 vectors in all */
 static struct traffic share_traffic(const char *name, int n)
 {
     int k = (int)floor(log2(n) + 1e-12);

@@ -121,7 +121,8 @@ static void test_composition(void **state)
     static const char *const methods[] = {"{method: powersgd, rank: 2}", "top-k", "{method: quantized, bits: 4}"};
     static const char *const degrees[] = {
         "data: 16", "data: 4, tensor: 4", "data: 4, pipeline: 4",
-        "data: 2, pipeline: 2, schedule: interleaved, chunks: 2", "data: 2, pipeline: 2, schedule: chimera", "data: 4, pipeline: 2, schedule: zb-h1",
+        "data: 2, pipeline: 2, schedule: interleaved, chunks: 2", "data: 2, pipeline: 2, schedule: chimera",
+        "data: 4, pipeline: 2, schedule: zb-h1",
         "data: 2, pipeline: 2, schedule: pipedream",
     };
 

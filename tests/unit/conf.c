@@ -136,7 +136,8 @@ static void test_syntax_errors_are_said_in_our_words(void **state)
     refuses("a: @b\n", "f:1:4: error: '@' cannot begin a value; put the text in quotes\n");
     refuses("a\nb: c\n",
             "f:2:2: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
-    refuses("a: \"\\q\"\n", "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it is\n");
+    refuses("a: \"\\q\"\n",
+            "f:1:5: error: unknown escape behind '\\' in double quotes; single quotes keep '\\' as it is\n");
     refuses("[1] 2\n", "f:1:5: error: expected the end of the file; is the indentation right?\n");
 }
 

@@ -137,7 +137,8 @@ static void expect_states(const struct simulated *simulated, const struct degree
     expect_near("optimizer", states.bytes[MEMORY_OPTIMIZER], 12 * (d->zero ? kept : other + experts), simulated->text);
     expect_near("gradients", states.bytes[MEMORY_GRADIENTS], 2 * (d->zero >= 2 ? kept : other + experts),
                 simulated->text);
-    expect_near("weights", states.bytes[MEMORY_PARAMETERS], 2 * (d->zero == 3 ? kept : other + experts), simulated->text);
+    expect_near("weights", states.bytes[MEMORY_PARAMETERS], 2 * (d->zero == 3 ? kept : other + experts),
+                simulated->text);
 }
 
 static void traffic_and_memory(void **state)

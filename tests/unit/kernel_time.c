@@ -11,7 +11,7 @@ enum { SMS = 100 };
 /* Large tiles at 100 TFLOP/s, which is 1 TFLOP/s an SM; 1 TB/s. */
 static const struct matmul_fit fit = {
     .rate = 100e12, .intensity = 10, .fill = 1e-6, .quantization = 1, .bandwidth = 1e12, .overlap = 4, .overhead = 2e-6,
-    .layout = {1, 1.1, 1.2}, .unaligned = 1.5, .sustained = 1,
+    .layout = {1, 1.1, 1.2}, .unaligned = 1.5, .speed = 1,
 };
 
 static double seconds(double batch, double m, double n, double k)
@@ -125,14 +125,14 @@ static void unaligned_tiles(void **state)
     assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
 }
 
-/* At the power limit tiles take 1 / sustained of their time, whatever their size; traffic and overhead theirs. */
+/* At the power limit tiles take 1 / speed of their time, whatever their size; traffic and overhead theirs. */
 static void a_long_run(void **state)
 {
     (void)state;
     struct matmul_fit slow = fit, tiles = fit, traffic = fit;
     const struct product deep = {1, 2560, 1280, 100000, LAYOUT_NN, 2}, thin = {1, 1, 16384, 65536, LAYOUT_NN, 2};
 
-    slow.sustained = tiles.sustained = traffic.sustained = 0.8;
+    slow.speed = tiles.speed = traffic.speed = 0.8;
     tiles.bandwidth = 1e30;
     assert_near(matmul_seconds(&tiles, SMS, &deep), 2e-6 + (1e-6 + 2 * 256. * 128 * 100000 / 1e12) / 0.8, 1e-9);
     traffic.rate = 1e30;

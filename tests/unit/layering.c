@@ -17,8 +17,8 @@ static const struct rule rules[] = {
     {"sim/fit", NULL, " base.h fit.h ", NULL},
     {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
-    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h reference.h "
-     "sample.h statistics.h ", NULL},
+    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h "
+     "reference.h sample.h statistics.h ", NULL},
     {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective.h fold.h once_round.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
@@ -28,7 +28,8 @@ static const struct rule rules[] = {
     {"sim/child", NULL, " base.h child.h ", NULL},
     {"sim/platform", NULL, " base.h cluster.h replay.h ", NULL},
     {"sim/metrics", NULL, " metrics.h lower.h memory.h base.h ", " simgrid/ cost.h "},
-    {"sim/memory", " sim/memory_advice.c ", " memory.h memory_advice.h metrics.h stage.h program.h base.h ", " simgrid/ cost.h "},
+    {"sim/memory", " sim/memory_advice.c ", " memory.h memory_advice.h metrics.h stage.h program.h base.h ",
+     " simgrid/ cost.h "},
     {"sim/program", NULL, " base.h program.h ", NULL},
     {"sim/schedule", NULL, " schedule.h field.h base.h list.h ", NULL},
     {"sim/order", NULL, " order.h order_internal.h schedule.h base.h ", NULL},

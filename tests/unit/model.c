@@ -1,7 +1,5 @@
-/* model: parameter counts of published models, defaults, Hugging Face configurations, given times, messages. */
+/* model: parameter counts of published models, defaults, given times, messages. */
 #include "model_files.h"
-
-#include <unistd.h>
 
 static void published_counts(void **state)
 {
@@ -120,115 +118,6 @@ static void dumps_read_back(void **state)
     }
 }
 
-static void assert_same_shape(const char *config, const char *name)
-{
-    struct model model = preset(name);
-    struct transformer a, b = *model.transformer;
-
-    model = load_good(arena_printf(&arena, "{hf_config: " MODELS "%s/config.json, sequence: %d}", config, b.sequence));
-    a = *model.transformer;
-    a.node = b.node;
-    assert_int_equal(a.layers, b.layers);
-    assert_int_equal(a.hidden, b.hidden);
-    assert_int_equal(a.heads, b.heads);
-    assert_int_equal(a.kv_heads, b.kv_heads);
-    assert_int_equal(a.head_size, b.head_size);
-    assert_int_equal(a.ffn, b.ffn);
-    assert_int_equal(a.sequence, b.sequence);
-    assert_int_equal(a.vocabulary, b.vocabulary);
-    assert_int_equal(a.positions, b.positions);
-    assert_int_equal(a.token_types, b.token_types);
-    assert_int_equal(a.norm, b.norm);
-    assert_int_equal(a.mlp, b.mlp);
-    assert_int_equal(a.head, b.head);
-    assert_true(a.qkv_bias == b.qkv_bias && a.bias == b.bias && a.tied == b.tied && a.causal == b.causal);
-    assert_true(a.final_norm == b.final_norm && a.embedding_norm == b.embedding_norm);
-    assert_true(a.dropout == b.dropout && a.attention_dropout == b.attention_dropout);
-    assert_true(a.kv_rank == b.kv_rank && a.q_rank == b.q_rank && a.rope_head_size == b.rope_head_size);
-    assert_true(a.value_head_size == b.value_head_size && a.flash_attention == b.flash_attention);
-    assert_true(a.experts == b.experts && a.experts_per_token == b.experts_per_token && a.expert_ffn == b.expert_ffn);
-    assert_true(a.shared_experts == b.shared_experts && a.dense_layers == b.dense_layers);
-    assert_int_equal(a.moe_every, b.moe_every);
-}
-
-static void hf_configs(void **state)
-{
-    (void)state;
-    static const char beside[] = "hf_config: gpt2-xl/config.json";
-    struct model model;
-    struct node *root;
-
-    assert_same_shape("gpt2-xl", "gpt2-1.5b");
-    assert_same_shape("llama3-8b", "llama3-8b");
-    assert_same_shape("bert-large-uncased", "bert-large");
-    assert_same_shape("mixtral-8x7b", "mixtral-8x7b");
-    assert_same_shape("deepseek-v3", "deepseek-v3");
-    model = load_good("hf_config: " MODELS "mistral-7b/config.json");
-    assert_true(model_parameters(&model) == 7241732096);
-    model = load_good("hf_config: " MODELS "gpt-neox-20b/config.json");
-    assert_true(model_parameters(&model) == 20554567680);
-    /* The path stands beside the file that it is written in. */
-    assert_int_equal(conf_parse(&arena, MODELS "scenario.yaml", beside, strlen(beside), &root, &error), 0);
-    assert_int_equal(model_load(&arena, root, &model, &error), 0);
-    assert_true(model_parameters(&model) == 1557611200);
-}
-
-static char config_path[64] = "/tmp/dtsim-config-XXXXXX";
-
-static void write_config(const char *text)
-{
-    FILE *file = fopen(config_path, "w");
-
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void hf_refused(const char *text, const char *expected)
-{
-    write_config(text);
-    refused(arena_printf(&arena, "hf_config: %s", config_path), expected);
-}
-
-static void hf_messages(void **state)
-{
-    (void)state;
-#define SUPPORTED "supported are llama, mistral, mixtral, deepseek_v3, gpt2, gpt_neox and bert"
-    hf_refused("{\n  \"hidden_size\": 64\n}", "1:1: hf_config: missing key 'model_type'; " SUPPORTED);
-    hf_refused("{\"model_type\": \"t5\"}", "1:16: hf_config: model_type 't5' is not supported; " SUPPORTED);
-    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
-               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": null}",
-               "1:1: hf_config: missing key 'num_hidden_layers' (model_type llama)");
-    hf_refused("{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 4,"
-               " \"intermediate_size\": 128, \"vocab_size\": 100, \"num_hidden_layers\": 2, \"attention_bias\": true}",
-               "1:1: hf_config: attention_bias and mlp_bias differ, which is not supported");
-    hf_refused("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
-    hf_refused("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
-               "2:12: transformer: heads: 7 does not divide hidden 64; give head_size where that is meant");
-}
-
-/* Keys that config.json may leave out, and one that is not known. */
-static void hf_defaults(void **state)
-{
-    (void)state;
-    struct model model;
-
-    write_config("{\"model_type\": \"mistral\", \"hidden_size\": 64, \"num_attention_heads\": 16, \"vocab_size\": 100,"
-                 " \"num_hidden_layers\": 2, \"intermediate_size\": 128, \"eos_token_id\": [1, 2],"
-                 " \"head_dim\": null}");
-    model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
-    assert_int_equal(model.transformer->kv_heads, 8);
-    assert_int_equal(model.transformer->head_size, 4);
-    assert_int_equal(model.transformer->sequence, 131072);
-    assert_false(model.transformer->tied);
-    assert_true(model.transformer->dropout == 0);
-    write_config("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64, \"n_head\": 4, \"vocab_size\": 100}");
-    model = load_good(arena_printf(&arena, "hf_config: %s", config_path));
-    assert_int_equal(model.transformer->positions, 1024);
-    assert_int_equal(model.transformer->ffn, 256);
-    assert_true(model.transformer->tied && model.transformer->dropout == 0.1);
-}
-
 static void stage_defaults(void **state)
 {
     (void)state;
@@ -343,25 +232,6 @@ static void messages(void **state)
             "1:56: stages: backward_weight is longer than the whole backward; give backward, or both parts");
 }
 
-static void preset_messages(void **state)
-{
-    (void)state;
-    struct model model;
-
-    assert_int_equal(load("preset: gpt2-125m", &model), -1);
-    assert_non_null(strstr(error.messages[0].text, "did you mean 'gpt2-124m'?"));
-    error_release(&error);
-    memset(&error, 0, sizeof error);
-    write_config("");
-    assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
-    strcat(config_path, ".yaml");
-    write_config(arena_printf(&arena, "preset: %s", config_path));
-    refused(arena_printf(&arena, "preset: %s", config_path),
-            "1:9: model: preset: more than 4 presets inside each other");
-    assert_int_equal(model_load(&arena, NULL, &model, &error), -1);
-    expect_message(EXIT_INPUT, "0:0: model: missing; expected one of preset transformer hf_config layers stages");
-}
-
 static void tensor_messages(void **state)
 {
     (void)state;
@@ -392,30 +262,14 @@ static void tensor_messages(void **state)
     }
 }
 
-static int make_config(void **state)
-{
-    int descriptor = mkstemp(config_path);
-
-    (void)state;
-    return descriptor < 0 ? -1 : close(descriptor);
-}
-
-static int drop_config(void **state)
-{
-    (void)state;
-    return unlink(config_path);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
     const struct CMUnitTest tests[] = {
         TEST(published_counts), TEST(bert_with_a_pooler), TEST(published_flops), TEST(transformer_defaults),
-        TEST(sequence_beside), TEST(dumps_read_back), TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults),
-        TEST(stage_defaults), TEST(timed_layers), TEST(layers_by_flops), TEST(layers_with_traffic), TEST(messages),
-        TEST(tensor_messages),
-        TEST(preset_messages),
+        TEST(sequence_beside), TEST(dumps_read_back), TEST(stage_defaults), TEST(timed_layers), TEST(layers_by_flops),
+        TEST(layers_with_traffic), TEST(messages), TEST(tensor_messages),
     };
 
-    return cmocka_run_group_tests(tests, make_config, drop_config);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

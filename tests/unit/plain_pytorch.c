@@ -24,7 +24,17 @@ static double bytes(const struct layer *layer, const char *name, enum phase phas
 
     for (size_t i = 0; i < layer->nkernels; i++)
         if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
-            sum = fmax(sum, 0) + layer->kernels[i].bytes;
+            sum = fmax(sum, 0) + layer->kernels[i].launches * layer->kernels[i].bytes;
+    return sum;
+}
+
+static int launches(const struct layer *layer, const char *name, enum phase phase)
+{
+    int sum = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (strcmp(layer->kernels[i].name, name) == 0 && layer->kernels[i].phase == phase)
+            sum += layer->kernels[i].launches;
     return sum;
 }
 
@@ -40,6 +50,9 @@ static void expect_norm(const struct layer *layer, const char *name, double h)
 
     assert_close(bytes(layer, name, PHASE_FORWARD), TOKENS * HIDDEN * forward);
     assert_close(bytes(layer, name, PHASE_BACKWARD_INPUT), TOKENS * HIDDEN * backward);
+    /* and those of one value a row: + epsilon, rsqrt; the third power of its result, times the gradient, times -1/2 */
+    assert_int_equal(launches(layer, name, PHASE_FORWARD), 2 * converts + 4 + 2);
+    assert_int_equal(launches(layer, name, PHASE_BACKWARD_INPUT), 2 * converts + 3 + 3 + 1 + 3 + 1 + 3);
 }
 
 static void operations(void **state)
@@ -57,9 +70,13 @@ static void operations(void **state)
         for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
             assert_close(bytes(&layer, "rotary", (enum phase)phase), TOKENS * (QUERY + KEY) * (converts + 4 + 4));
             assert_close(bytes(&layer, "groups", (enum phase)phase), TOKENS * h * (2 * KEY + 2 * QUERY));
+            assert_int_equal(launches(&layer, "rotary", (enum phase)phase), h < 4 ? 6 : 2);
+            assert_int_equal(launches(&layer, "groups", (enum phase)phase), 2);
         }
         assert_close(bytes(&layer, "swiglu", PHASE_FORWARD), TOKENS * FFN * h * (2 + 3));
         assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), TOKENS * FFN * h * (3 + 3 + 3));
+        assert_int_equal(launches(&layer, "swiglu", PHASE_FORWARD), 2);
+        assert_int_equal(launches(&layer, "swiglu", PHASE_BACKWARD_INPUT), 3);
     }
 }
 
@@ -73,6 +90,7 @@ static void fused(void **state)
 
     assert_close(bytes(&layer, "mlp-norm", PHASE_FORWARD), 4 * TOKENS * HIDDEN);
     assert_close(bytes(&layer, "rotary", PHASE_FORWARD), 4 * TOKENS * (QUERY + KEY));
+    assert_int_equal(launches(&layer, "rotary", PHASE_FORWARD) * launches(&layer, "mlp-norm", PHASE_FORWARD), 1);
     assert_close(bytes(&layer, "swiglu", PHASE_BACKWARD_INPUT), 10 * TOKENS * FFN);
     assert_true(bytes(&layer, "groups", PHASE_FORWARD) < 0);
     layer = block(&norm, DTYPE_BF16);

@@ -110,8 +110,8 @@ static inline char *plan_yaml(const struct random_plan *plan)
 
     if (plan->transformer)
         fprintf(out, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d, "
-                "tied: %s}}\n", plan->blocks * plan->pipeline * (plan->chunks ? plan->chunks : 1), HIDDEN, HEADS, SEQUENCE,
-                VOCABULARY, plan->tied ? "true" : "false");
+                "tied: %s}}\n", plan->blocks * plan->pipeline * (plan->chunks ? plan->chunks : 1), HIDDEN, HEADS,
+                SEQUENCE, VOCABULARY, plan->tied ? "true" : "false");
     else
         fprintf(out, "model: {stages: {forward: %.17g s, backward: %.17g s, boundary: %.17g B, "
                 "parameters: %.17g, activation: 1000 B}}\n", plan->forward / plan->speed,

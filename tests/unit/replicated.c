@@ -35,7 +35,8 @@ static void test_seconds(void **state)
                 each -= (n - 3) * (latency + bytes / pieces_of(n, bytes) / bandwidth);
 
             simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 9000001, "
-                     "boundary: 3 MB}}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 50 GB/s, latency: 3 us}}\n"
+                     "boundary: 3 MB}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 50 GB/s, latency: 3 us}}\n"
                      "batch: {micro_batches: %d}\nstrategy: {data: %d, data_parallel: dataparallel}\n"
                      "simulation: {engine: %s, collectives: %s}\n", n, m, n, engine_of[k % 2], modes[k / 2 % 2]);
             expect_near("iteration", metrics->iteration_time, m * each, simulated.text);

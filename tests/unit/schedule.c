@@ -1,16 +1,5 @@
-/* Every schedule against what others say of it: orders as published tools run them, figures, closed forms. */
-#include "figure.h"
-#include "simulated.h"
-
-#define SCHEDULE(name) extern const struct strategy strategy_##name;
-#include "list.h"
-#undef SCHEDULE
-
-static const struct { const char *file; const struct strategy *strategy; } files[] = {
-#define SCHEDULE(name) {DTSIM_SOURCE_DIR "/strategies/" #name ".c", &strategy_##name},
-#include "list.h"
-#undef SCHEDULE
-};
+/* Every schedule against what others say of it: orders as published tools run them, closed forms. */
+#include "schedule_list.h"
 
 /* Schedules whose rules are known here. */
 enum known { NAIVE, GPIPE_DESCENDING, GPIPE_ASCENDING, ONE_F_ONE_B, KNOWN_COUNT };
@@ -22,15 +11,6 @@ static const char *const known_yaml[] = {
 static const char *const engines[] = {"ideal", "simgrid"};
 
 struct times { double forward, backward, recompute; };
-
-static void load_stages(struct simulated *simulated, const char *schedule, int stages, int micro_batches,
-                        bool recompute)
-{
-    simulated_load(simulated,
-                   "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s}}\ncluster: ideal\n"
-                   "batch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\nmemory: {recompute: %s}\n",
-                   micro_batches, schedule, stages, recompute ? "full" : "none");
-}
 
 /* As torch.distributed.pipelining (ScheduleGPipe, Schedule1F1B), DeepSpeed (TrainSchedule) and torchgpipe (with its
  * checkpoints on all but the last micro-batch) run them. */
@@ -128,11 +108,6 @@ static void test_orders_by_rule(void **state)
             }
 }
 
-static int chunks_of(const struct strategy *strategy)
-{
-    return strategy->min_chunks > 1 ? strategy->min_chunks : 1;
-}
-
 /* What holds for the rows of any schedule: every micro-batch forward once and backward once (whole or in two parts),
  * forward first, a recomputation right before its backward; where two directions share a rank, they share the
  * micro-batches, each counting its own from 0. */
@@ -194,91 +169,6 @@ static void test_rows_are_complete(void **state)
                 error_release(&err);
                 simulated_release(&simulated);
             }
-}
-
-/* The figure of a schedule says for how many stages and micro-batches it is, and whether it recomputes. */
-static void figure_size(const char *figure, int *stages, int *micro_batches, int *chunks, bool *recompute)
-{
-    *stages = *micro_batches = 0;
-    *chunks = 1;
-    *recompute = strchr(figure, 'R') != NULL;
-    for (const char *p = figure; *p; p++) {
-        char *end;
-        int mb;
-
-        *stages += *p == '\n';
-        if (*p != 'F')
-            continue;
-        mb = (int)strtol(p + 1, &end, 10);
-        *micro_batches = mb > *micro_batches ? mb : *micro_batches;
-        *chunks = *end >= 'a' && *end - 'a' >= *chunks ? *end - 'a' + 1 : *chunks;
-    }
-}
-
-static void test_figures(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(files); i++) {
-        struct simulated simulated;
-        struct error err = {0};
-        int stages, micro_batches, chunks;
-        bool recompute;
-        char schedule[96], *figure = NULL;
-        size_t size;
-        FILE *out = open_memstream(&figure, &size);
-
-        figure_size(files[i].strategy->figure, &stages, &micro_batches, &chunks, &recompute);
-        chunks = chunks > chunks_of(files[i].strategy) ? chunks : chunks_of(files[i].strategy);
-        micro_batches *= files[i].strategy->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
-        snprintf(schedule, sizeof schedule, "schedule: %s, chunks: %d", files[i].strategy->name, chunks);
-        load_stages(&simulated, schedule, stages, micro_batches, recompute);
-        if (files[i].strategy->batches)      /* drawn as one batch of them all, which is the same without a flush */
-            simulated.scenario.plan.batches = 1;
-        assert_int_equal(figure_print(&simulated.scenario, out, &err), 0);
-        fclose(out);
-        assert_string_equal(figure, files[i].strategy->figure);
-        free(figure);
-        simulated_release(&simulated);
-    }
-}
-
-/* The comment at the head of a schedule's file shows the same figure. */
-static void test_figures_in_comments(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT(files); i++) {
-        char *text = read_file(files[i].file), *comment = NULL;
-        size_t size;
-        FILE *out = open_memstream(&comment, &size);
-
-        for (const char *p = files[i].strategy->figure, *end; *p; p = end + 1) {
-            end = strchr(p, '\n');
-            fprintf(out, " *     %.*s\n", (int)(end - p), p);
-        }
-        fclose(out);
-        *strstr(text, "*/") = 0;
-        if (!strstr(text, comment))
-            fail_msg("the first comment of %s does not show its figure:\n%s", files[i].file, comment);
-        free(comment);
-        free(text);
-    }
-}
-
-/* Figure 2 of the GPipe paper with recomputation, as a grid. */
-static void test_gpipe_grid(void **state)
-{
-    static const char *const expected =
-        "row,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28\n"
-        "S1,0F0,0F1,0F2,0F3,0F4,,,,,,,,,,0B4,0B4~,0R3,0B3,0B3~,0R2,0B2,0B2~,0R1,0B1,0B1~,0R0,0B0,0B0~\n"
-        "S2,,1F0,1F1,1F2,1F3,1F4,,,,,,,1B4,1B4~,1R3,1B3,1B3~,1R2,1B2,1B2~,1R1,1B1,1B1~,1R0,1B0,1B0~,,\n"
-        "S3,,,2F0,2F1,2F2,2F3,2F4,,,,2B4,2B4~,2R3,2B3,2B3~,2R2,2B2,2B2~,2R1,2B1,2B1~,2R0,2B0,2B0~,,,,\n"
-        "S4,,,,3F0,3F1,3F2,3F3,3F4,3B4,3B4~,3R3,3B3,3B3~,3R2,3B2,3B2~,3R1,3B1,3B1~,3R0,3B0,3B0~,,,,,,\n";
-    struct simulated simulated;
-
-    (void)state;
-    load_stages(&simulated, "schedule: gpipe", 4, 5, true);
-    assert_grid(&simulated, expected);
-    simulated_release(&simulated);
 }
 
 /* Seconds of one rank's work, all ranks alike. */
@@ -406,9 +296,6 @@ int main(void)
         cmocka_unit_test(test_orders_of_peers),
         cmocka_unit_test(test_orders_by_rule),
         cmocka_unit_test(test_rows_are_complete),
-        cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_figures_in_comments),
-        cmocka_unit_test(test_gpipe_grid),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_recompute_last),
         cmocka_unit_test(test_passes),

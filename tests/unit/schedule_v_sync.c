@@ -31,7 +31,8 @@ static void test_gradients_of_both_copies(void **state)
                             2 * 2 * (holders - 1) / holders * bytes, simulated.text);
                 /* the gradients of both of a rank's stages are ready at different times; the last is seen whole */
                 assert_true(simulated.run.metrics.exposed_communication > 0);
-                expect_near("parameters", simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS], 2 * bytes, simulated.text);
+                expect_near("parameters", simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS], 2 * bytes,
+                            simulated.text);
                 simulated_release(&simulated);
             }
 }

@@ -176,8 +176,8 @@ static void test_any_shape(void **state)
     }
 }
 
-/* When each work ends on a free network, by the rules alone: every rank does its row in order, and begins nothing before
- * all that share its stage have done as many backwards. */
+/* When each work ends on a free network, by the rules alone: every rank does its row in order, and begins nothing
+ * before all that share its stage have done as many backwards. */
 struct ends { double forward[MOST_STAGES][RANDOM_BATCHES], backward[MOST_STAGES][RANDOM_BATCHES]; };
 
 /* The time at which the micro-batch may begin on the stage; NaN: not known yet. */

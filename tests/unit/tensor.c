@@ -79,8 +79,8 @@ static void test_siblings(void **state)
 }
 
 /* One micro-batch there and back over two stages: each GPU of the tensor group sends the whole s b h to its
- * counterpart, or its share, which the receivers gather. On two nodes of four GPUs, the four flows of the group share the
- * node's NICs. A stage that waits for its boundary waits for the host too. */
+ * counterpart, or its share, which the receivers gather. On two nodes of four GPUs, the four flows of the group share
+ * the node's NICs. A stage that waits for its boundary waits for the host too. */
 static void test_boundary(void **state)
 {
     (void)state;

@@ -359,48 +359,6 @@ static void messages_of_the_group(void **state)
             assert_int_equal(layers.items[i].all_reduces[phase], 0);
 }
 
-/* Tensors in the model's order; split ones divided, the others whole on every GPU. */
-static void parameters_per_gpu(void **state)
-{
-    (void)state;
-    static const double block_of_two[] = {64, 64, 96 * 64, 96, 32 * 64, 64, 64, 64, 128 * 64, 128, 128 * 64, 64};
-    struct model model = load_good("transformer: {layers: 1, hidden: 64, heads: 4, sequence: 32, vocabulary: 101}");
-    struct layers layers = cut(&model, plain(1, 2));
-
-    assert_int_equal(layers.items[1].ntensors, COUNT(block_of_two));
-    for (size_t i = 0; i < COUNT(block_of_two); i++)
-        assert_true(layers.items[1].tensors[i] == block_of_two[i]);
-    assert_true(layers.items[0].parameters == 51 * 64 + 32 * 64);   /* the vocabulary's 101 rows on two GPUs: 51 each */
-    assert_true(layers.items[2].parameters == 2 * 64);
-    assert_true(layers.items[2].tied == 51 * 64);
-    for (size_t i = 0; i < layers.count; i++) {
-        double sum = 0;
-
-        for (size_t k = 0; k < layers.items[i].ntensors; k++)
-            sum += layers.items[i].tensors[k];
-        assert_true(sum == layers.items[i].parameters);
-    }
-    model.transformer->tied = false;
-    layers = cut(&model, plain(1, 2));
-    assert_true(layers.items[2].parameters == 51 * 64 + 2 * 64 && layers.items[2].tied == 0);
-}
-
-static void whole_parameters_are_the_sum(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"gpt2-124m", "llama3-8b", "bert-large", "megatron-1.7b", "resnet50"};
-
-    for (size_t i = 0; i < COUNT(names); i++) {
-        struct model model = preset(names[i]);
-        struct layers layers = cut(&model, plain(1, 1));
-        double sum = 0;
-
-        for (size_t k = 0; k < layers.count; k++)
-            sum += layers.items[k].parameters;
-        assert_true(sum == model_parameters(&model));
-    }
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
@@ -408,8 +366,6 @@ int main(void)
         TEST(narayanan_parameters), TEST(narayanan_flops), TEST(korthikanti_table_2), TEST(korthikanti_figure_1),
         TEST(first_and_last_activations), TEST(llama_activations), TEST(without_dropout), TEST(shapes_of_products),
         TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(messages_of_the_group),
-        TEST(parameters_per_gpu),
-        TEST(whole_parameters_are_the_sum),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

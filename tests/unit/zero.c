@@ -3,7 +3,10 @@
 
 enum { LAYERS = 6, HIDDEN = 128, SEQUENCE = 64, MICRO = 2, VOCABULARY = 1024 };
 
-struct setup { int zero, tensor, pipeline, data, micro_batches, sequence_parallel, tied; const char *collectives, *engine; };
+struct setup {
+    int zero, tensor, pipeline, data, micro_batches, sequence_parallel, tied;
+    const char *collectives, *engine;
+};
 
 static void run_setup(struct simulated *simulated, const struct setup *setup)
 {
@@ -57,7 +60,8 @@ static double model_states(const struct memory *memory)
     return memory->bytes[MEMORY_PARAMETERS] + memory->bytes[MEMORY_GRADIENTS] + memory->bytes[MEMORY_OPTIMIZER];
 }
 
-/* Rajbhandari et al. 2020, section 5, K = 12: 4 psi + 12 psi / n, 2 psi + 14 psi / n, 16 psi / n and what is gathered. */
+/* Rajbhandari et al. 2020, section 5, K = 12: 4 psi + 12 psi / n, 2 psi + 14 psi / n, 16 psi / n and what is
+ * gathered. */
 static void test_memory(void **state)
 {
     (void)state;
@@ -129,8 +133,8 @@ static void test_published_memory(void **state)
     }
 }
 
-/* Every second of a rank is somewhere, whatever is gathered when; compute is that of the stages; the engines agree where
- * nothing contends, and a stage of ZeRO never computes other kernels. */
+/* Every second of a rank is somewhere, whatever is gathered when; compute is that of the stages; the engines agree
+ * where nothing contends, and a stage of ZeRO never computes other kernels. */
 static void test_seconds(void **state)
 {
     (void)state;
@@ -149,7 +153,8 @@ static void test_seconds(void **state)
                     sum += rank->seconds[what];
                 expect_near("sum", sum, simulated.run.metrics.iteration_time, simulated.text);
                 expect_near("forward", rank->seconds[WHAT_FORWARD], 4 * stage->work[FORWARD].seconds, simulated.text);
-                expect_near("backward", rank->seconds[WHAT_BACKWARD], 4 * stage->work[BACKWARD].seconds, simulated.text);
+                expect_near("backward", rank->seconds[WHAT_BACKWARD], 4 * stage->work[BACKWARD].seconds,
+                            simulated.text);
             }
             setup.engine = "ideal";
             run_setup(&ideal, &setup);
@@ -159,8 +164,8 @@ static void test_seconds(void **state)
         }
 }
 
-/* One micro-batch under ZeRO 3 where communication is everything: the gathers of the forward, then those of the backward
- * and its scatters, one after another on one stream. */
+/* One micro-batch under ZeRO 3 where communication is everything: the gathers of the forward, then those of the
+ * backward and its scatters, one after another on one stream. */
 static void test_stream(void **state)
 {
     struct simulated simulated;
@@ -168,9 +173,10 @@ static void test_stream(void **state)
     double layer, seconds = 0;
 
     (void)state;
-    simulate(&simulated, "model: {layers: [{name: a, forward: 1 ns, parameters: 1 G}, {name: b, forward: 1 ns, parameters: 1 G}, "
-             "{name: c, forward: 1 ns, parameters: 1 G}]}\n"
-             "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 0 s}}\nbatch: {micro_batches: 1}\n"
+    simulate(&simulated, "model: {layers: [{name: a, forward: 1 ns, parameters: 1 G}, "
+             "{name: b, forward: 1 ns, parameters: 1 G}, {name: c, forward: 1 ns, parameters: 1 G}]}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 0 s}}\n"
+             "batch: {micro_batches: 1}\n"
              "strategy: {data: 4, zero: 3}\nmemory: {precision: fp32, enforce: false}\n");
     stage = &simulated.run.stages[0];
     assert_int_equal(stage->nslices, 3);
@@ -180,16 +186,17 @@ static void test_stream(void **state)
     simulated_release(&simulated);
 }
 
-/* Korthikanti et al. 2022, section 4.2.2: a reduce-scatter and an all-gather move as much as an all-reduce; the backward
- * gathers the inputs of the column-parallel products once more (two a block, one for the output layer). Boundaries are
- * shares. */
+/* Korthikanti et al. 2022, section 4.2.2: a reduce-scatter and an all-gather move as much as an all-reduce; the
+ * backward gathers the inputs of the column-parallel products once more (two a block, one for the output layer).
+ * Boundaries are shares. */
 static void test_sequence_parallel(void **state)
 {
     (void)state;
     for (int tensor = 2; tensor <= 8; tensor *= 2)
         for (int pipeline = 1; pipeline <= 2; pipeline++) {
             struct setup setup = {0, tensor, pipeline, 1, 3, 0, 0, NULL, NULL};
-            double vector = 2.0 * MICRO * SEQUENCE * HIDDEN, boundaries = 3 * 2.0 * (pipeline - 1) * vector, plain, further;
+            double vector = 2.0 * MICRO * SEQUENCE * HIDDEN, boundaries = 3 * 2.0 * (pipeline - 1) * vector;
+            double plain, further;
             struct simulated whole, shared;
 
             run_setup(&whole, &setup);
@@ -231,8 +238,8 @@ static void test_tied(void **state)
         }
 }
 
-/* A parameter server (replica 0) takes n - 1 gradients and sends n - 1 copies of the weights through one port, one after
- * another; the others send one gradient each. The time grows with the number of workers. */
+/* A parameter server (replica 0) takes n - 1 gradients and sends n - 1 copies of the weights through one port, one
+ * after another; the others send one gradient each. The time grows with the number of workers. */
 static void test_parameter_server(void **state)
 {
     (void)state;
@@ -245,7 +252,8 @@ static void test_parameter_server(void **state)
                      "cluster: {nodes: 1, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
                      "batch: {micro_batches: 2}\nmemory: {precision: fp32}\nsimulation: {collectives: %s}\n"
                      "strategy: {data: %d, data_parallel: parameter-server}\n", k ? "measured" : "messages", data);
-            expect_near("iteration", simulated.run.metrics.iteration_time, 6e-3 + 2 * (data - 1) * each, simulated.text);
+            expect_near("iteration", simulated.run.metrics.iteration_time, 6e-3 + 2 * (data - 1) * each,
+                        simulated.text);
             expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, 2 * (data - 1) * bytes / data,
                         simulated.text);
             assert_true(simulated.run.metrics.peak_rank == 0);
@@ -264,7 +272,8 @@ static void test_recomputation(void **state)
     for (int k = 0; k < 2; k++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {transformer: {layers: 6, hidden: 128, heads: 8, sequence: 64, vocabulary: 1024}}\n"
+        simulate(&simulated,
+                 "model: {transformer: {layers: 6, hidden: 128, heads: 8, sequence: 64, vocabulary: 1024}}\n"
                  "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
                  "batch: {micro: 2, micro_batches: 3}\nmemory: {recompute: %s}\nstrategy: {data: 4, zero: 3}\n",
                  policies[k]);
