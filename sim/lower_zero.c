@@ -41,6 +41,14 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
+/* The work's next layer from the k-th on; a recomputation leaves out those that keep what they need. */
+static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t k)
+{
+    while (kind == RECOMPUTE && k < stage->nslices && !layer_of(stage, kind, k)->again)
+        k++;
+    return k;
+}
+
 static double weights_of(const struct slice *layer)
 {
     return layer->parameters + layer->frozen;
@@ -121,23 +129,25 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     uint32_t id = lowering->latest[prank], next = NO_OP, ids[2];
     struct waits first = *waits;
     double frees = op.frees;
+    size_t begin = next_layer(stage, work.kind, 0);
 
-    if (work.kind == RECOMPUTE && fused(lowering, here))
+    if (work.kind == RECOMPUTE && (fused(lowering, here) || begin == stage->nslices))
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers) {
-        next = gather(lowering, here, layer_of(stage, work.kind, 0), id);
+        next = gather(lowering, here, layer_of(stage, work.kind, begin), id);
         lowering->beside[prank] = (struct contention){0};    /* its kernels wait for all of that */
     }
-    for (size_t k = 0; k < stage->nslices; k++) {
+    for (size_t k = begin, after; k < stage->nslices; k = after) {
         const struct slice *layer = layer_of(stage, work.kind, k);
         uint32_t gathered = next;
 
-        if (gathers && k + 1 < stage->nslices)
-            next = gather(lowering, here, layer_of(stage, work.kind, k + 1), k ? id : NO_OP);
+        after = next_layer(stage, work.kind, k + 1);
+        if (gathers && after < stage->nslices)
+            next = gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
-        op.frees = k + 1 == stage->nslices ? frees : 0;
+        op.frees = after == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
         if (gathers)

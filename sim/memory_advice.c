@@ -27,13 +27,17 @@ static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
 
 static void compute_again(const struct scenario *scenario, int step, FILE *out)
 {
-    static const int modes[] = {RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL};
     const struct recompute_spec *now = &scenario->memory.recompute;
-    int mode = modes[step];
+    bool full = now->mode == RECOMPUTE_FULL;
+    const struct { bool applies; const char *recompute; } ways[] = {
+        {now->mode < RECOMPUTE_SELECTIVE, "selective"},
+        {now->mode < RECOMPUTE_FULL && !scenario->model.stages.count, "{mode: full, share: 0.5}"},
+        {!full || now->every > 1 || scenario_recomputes_some(scenario), "full"},
+        {now->mode < RECOMPUTE_FULL, "optimal"},
+    };
 
-    if (now->mode == RECOMPUTE_FULL ? mode == RECOMPUTE_FULL && now->every > 1
-                                    : now->mode < mode || mode == RECOMPUTE_FULL)
-        fprintf(out, "memory.recompute=%s\n", recompute_names[mode]);
+    if (ways[step].applies)
+        fprintf(out, "memory.recompute=%s\n", ways[step].recompute);
 }
 
 static void move_to_host(const struct scenario *scenario, int step, FILE *out)
@@ -102,7 +106,7 @@ static void more_expert(const struct scenario *scenario, int step, FILE *out)
 
 /* Alone all steps are tried, in pairs the first so many. */
 static const struct change { change_write *write; int steps, paired; } changes[] = {
-    {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 3, 2}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
+    {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
     {more_expert, 3, 2},  {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
 };
 
@@ -266,7 +270,8 @@ static struct candidate cheapest(const struct scenario *scenario, double limit)
     return best;
 }
 
-/* "--set strategy.zero=1 --set memory.recompute=full": what a person can add to the command as it stands. */
+/* "--set strategy.zero=1 --set memory.recompute=full": what a person can add to the command as it stands, in quotes
+ * where a shell would take it apart. */
 static const char *advice(struct arena *arena, const struct scenario *scenario, double limit)
 {
     struct candidate best = cheapest(scenario, limit);
@@ -277,7 +282,8 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
                "expert degrees, offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
-        text = arena_printf(arena, "%s --set %.*s", text, (int)(end - line), line);
+        const char *quote = memchr(line, '{', (size_t)(end - line)) ? "'" : "";
+        text = arena_printf(arena, "%s --set %s%.*s%s", text, quote, (int)(end - line), line, quote);
     }
     free(best.sets);
     return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s",

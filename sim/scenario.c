@@ -252,8 +252,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
-        /* layer by layer a recomputation is part of its backward */
-        .recompute = scenario->memory.recompute.mode == RECOMPUTE_FULL && !scenario_by_layers(scenario),
+        .recompute = scenario_has_recomputations(scenario),
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);

@@ -94,6 +94,8 @@ struct scenario {
             const struct node *node;
             int mode;                    /* enum recompute */
             int every;                   /* blocks a checkpoint, under full; 0: one */
+            int blocks;                  /* recomputed under full, the first of each chunk; where given */
+            double share;                /* or this share of them; NaN: all */
         } recompute;
         struct list offload;             /* of int, enum offload: what waits in host memory */
         struct lora *lora;               /* NULL: every weight is trained */
@@ -175,6 +177,12 @@ enum dtype scenario_dtype(const struct scenario *scenario);
 /* B that a GPU may hold: the limit, or its memory; INFINITY where neither is known. */
 double scenario_room(const struct scenario *scenario);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
+/* Whether schedules have recomputations: works of their own, before backwards. */
+bool scenario_has_recomputations(const struct scenario *scenario);
+/* Whether full recomputation is said to be of some blocks alone. */
+bool scenario_recomputes_some(const struct scenario *scenario);
+/* Whether it is of this block, the first of its chunk being 0; other modes of recomputation choose among all. */
+bool scenario_recomputes(const struct scenario *scenario, int block);
 /* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */
 bool scenario_by_layers(const struct scenario *scenario);
 /* Whether what their activations do is planned for what a GPU may hold. */

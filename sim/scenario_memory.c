@@ -73,19 +73,70 @@ enum dtype scenario_dtype(const struct scenario *scenario)
     return dtypes[scenario->memory.precision];
 }
 
+static bool says_blocks(const struct recompute_spec *recompute)
+{
+    return node_get(recompute->node, "blocks") != NULL;
+}
+
+bool scenario_recomputes_some(const struct scenario *scenario)
+{
+    return says_blocks(&scenario->memory.recompute) || !isnan(scenario->memory.recompute.share);
+}
+
+bool scenario_has_recomputations(const struct scenario *scenario)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    bool none = says_blocks(recompute) ? recompute->blocks == 0 : recompute->share == 0;
+
+    /* layer by layer a recomputation is part of its backward */
+    return recompute->mode == RECOMPUTE_FULL && !none && !scenario_by_layers(scenario);
+}
+
+/* Shares are spread as in IBM's fms-fsdp (policies/ac_handler.py): a half is the first block, the third, and so on. */
+bool scenario_recomputes(const struct scenario *scenario, int block)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+
+    if (says_blocks(recompute))
+        return block < recompute->blocks;
+    return isnan(recompute->share) ||
+           floor((block + 1) * recompute->share + 0.5) > floor(block * recompute->share + 0.5);
+}
+
+/* What full recomputation alone may be told of blocks, one of these at a time. */
+static int check_blocks(const struct scenario *scenario, struct error *err)
+{
+    static const char *const keys[] = {"every", "blocks", "share"};
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const char *found = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        struct loc loc = node_loc(recompute->node, keys[i]);
+
+        if (!node_get(recompute->node, keys[i]))
+            continue;
+        if (recompute->mode != RECOMPUTE_FULL)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s goes with 'mode: full' alone, found '%s'",
+                           keys[i], recompute_names[recompute->mode]);
+        else if (scenario->model.stages.count)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s needs a model of layers; stages keep their "
+                           "input alone", keys[i]);
+        else if (found)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s does not go with %s; expected one of them",
+                           keys[i], found);
+        found = keys[i];
+    }
+    return rc;
+}
+
 /* A checkpoint every few blocks goes with a recomputation block by block, right before its backward. */
 static int check_every(const struct scenario *scenario, struct error *err)
 {
     const struct recompute_spec *recompute = &scenario->memory.recompute;
     struct loc loc = node_loc(recompute->node, "every");
 
-    if (recompute->mode != RECOMPUTE_FULL)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d goes with 'mode: full' alone, found '%s'",
-                         recompute->every, recompute_names[recompute->mode]);
-    if (scenario->model.stages.count)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d needs a model of layers; stages keep "
-                         "their input alone", recompute->every);
-    if (scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+    if (recompute->every > 0 && scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
         return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d does not go with %s, which recomputes a "
                          "whole stage ahead of its backward", recompute->every, scenario_strategy(scenario)->name);
     return 0;
@@ -211,10 +262,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    int rc = 0;
+    int rc = check_blocks(scenario, err) | check_every(scenario, err);
 
-    if (memory->recompute.every > 0)
-        rc = check_every(scenario, err);
     if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "

@@ -34,14 +34,9 @@ static const struct table batch_table = {TABLE("batch", "how many samples an ite
 
 #define MEMBER(member) .offset = offsetof(struct schedule_spec, member)
 static const struct field schedule_spec_fields[] = {
-    {.key = "name",
-     .kind = FIELD_CHOICE,
-     MEMBER(name),
-     .choice = strategy_name,
+    {.key = "name", .kind = FIELD_CHOICE, MEMBER(name), .choice = strategy_name,
      .brief = "one that dtsim knows (dtsim list strategies)"},
-    {.key = "csv",
-     .kind = FIELD_STRING,
-     MEMBER(csv),
+    {.key = "csv", .kind = FIELD_STRING, MEMBER(csv),
      .brief = "a file with an order of one's own, as 'show --orders' and PyTorch write it: a line a rank, cells such "
               "as 0F0"},
     {.key = "recomputation",
@@ -256,7 +251,13 @@ static const struct field recompute_spec_fields[] = {
      .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or of each block "
               "what makes the stage fit for the least time (optimal)"},
     {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
-     .brief = "under full: keep the input of every so many-th block only; left out: of each"},
+     .brief = "under full: all are computed again, from the input of every so many-th; left out: of each"},
+    {.key = "blocks", .kind = FIELD_INT, MEMBER(blocks), .max = 100000,
+     .brief = "under full: of the first so many blocks of each chunk, the others keep all (Megatron-LM's "
+              "recompute-method block); left out: of all"},
+    {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .max = 1,
+     .brief = "under full: of this share of each chunk's blocks, evenly spread, the others keep all (every second "
+              "one: 0.5); left out: of all"},
 };
 #undef MEMBER
 static const struct table recompute_table = {
@@ -287,7 +288,7 @@ static const struct field memory_spec_fields[] = {
      .brief = "weight products add to the gradients themselves (Megatron-LM since 2022); else a pass after each "
               "backward"},
     {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
-     .brief = "activations computed again in the backward: a mode, or {mode: full, every: 2}"},
+     .brief = "activations computed again in the backward: a mode, or {mode: full, blocks: 4}"},
     {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",
      .choices = NAMES("none", "activations", "weights", "optimizer"),
      .brief = "what waits in host memory: activations that do not fit, half-precision weights, optimizer states with "

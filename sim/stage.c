@@ -114,8 +114,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
+        .again = layer->role == LAYER_BLOCK && scenario_recomputes(scenario, peaks->blocks),
     };
-    if (layer->role == LAYER_BLOCK)
+    if (slice->again)
         slice->work[RECOMPUTE] = again;
     if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
         slice->lean.activation = layer->selective_activation;
@@ -278,7 +279,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
-            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true,
+            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .again = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->slices[0].work[kind] = stage->work[kind];

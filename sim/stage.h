@@ -41,7 +41,8 @@ struct slice {
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
-    bool block;              /* it may be computed again */
+    bool block;              /* it is one of the model's blocks */
+    bool again;              /* it may be computed again, or under recompute: full is */
     /* The same under selective recomputation, where a plan chooses between layers: what its backward needs, and what
      * that computes again of the core of attention, 0 s where there is none. */
     struct { double activation; struct workspace workspace; struct stage_work core; } lean;

@@ -24,7 +24,8 @@ static void hold_logits(struct stage_peaks *peaks, double logits)
 /* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
  * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
  * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
- * kept, and the activations of all blocks come back. The layers before and after the blocks are not recomputed. */
+ * kept, and the activations of all blocks come back. The layers before and after the blocks are not recomputed; where
+ * only some blocks are, the others keep all, and the next one that is starts from its own input. */
 void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
                      const struct layer *layer)
 {
@@ -38,8 +39,9 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     if (layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD)
         hold_logits(peaks, layer->output);
     stage->activation += layer->activation;
-    if (layer->role == LAYER_BLOCK) {
-        bool begins = peaks->blocks++ % every == 0;
+    peaks->blocks += layer->role == LAYER_BLOCK;
+    if (stage->slices[stage->nslices - 1].again) {
+        bool begins = peaks->run++ % every == 0;
 
         stage->checkpoint += begins ? layer->checkpoint : 0;
         stage->working_split += layer->activation;
@@ -47,6 +49,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     } else {
         stage->checkpoint += layer->activation;
         peaks->segment = 0;
+        peaks->run = 0;
     }
     peaks->kept = fmax(peaks->kept, stage->checkpoint + peaks->segment);
     peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace->forward);

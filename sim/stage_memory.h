@@ -12,8 +12,10 @@ struct stage_peaks {
     double ahead;            /* the largest workspace of a backward alone */
     double kept;             /* of recomputation: checkpoints and one segment's activations */
     double segment;          /* activations of the segment so far */
-    int blocks;
+    int blocks;              /* so far */
+    int run;                 /* of them, those recomputed since one that keeps all */
 };
+/* The layer is the stage's last slice so far. */
 void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
                      const struct layer *layer);
 /* After the last layer: what is held on top of what is kept. */

@@ -22,9 +22,9 @@ static struct chain_layer *chain_of(struct arena *arena, const struct stage *sta
         const struct slice *slice = stage_layer(stage, l);
 
         layers[l] = (struct chain_layer){
-            .forward = slice->work[slice->block ? RECOMPUTE : FORWARD].seconds,
+            .forward = slice->work[slice->again ? RECOMPUTE : FORWARD].seconds,
             .backward = slice->work[BACKWARD].seconds, .input = slice->input,
-            .saved = fmax(slice->activation, slice->input), .keep = !slice->block,
+            .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
             .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
         };
     }

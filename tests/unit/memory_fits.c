@@ -154,6 +154,7 @@ static void test_advice(void **state)
     };
     static const char *const others[] = {
         "strategy.zero=1", "strategy.zero=2", "strategy.zero=3", "memory.recompute=selective", "memory.recompute=full",
+        "memory.recompute={mode: full, share: 0.5}",
         "strategy.sequence_parallel=true", "memory.recompute=optimal", "memory.offload=optimizer",
         "memory.offload=activations", "batch.micro=16", "batch.micro=4", "batch.micro=1",
     };
@@ -176,7 +177,8 @@ static void test_advice(void **state)
         while ((words = strstr(words, " --set "))) {
             words += strlen(" --set ");
             assert_true(count < COUNT(sets));
-            sets[count++] = strndup(words, strcspn(words, " ;"));
+            words += *words == '\'';
+            sets[count++] = strndup(words, strcspn(words, words[-1] == '\'' ? "'" : " ;"));
         }
         if (!count)
             fail_msg("no advice: %s", err.messages[0].text);

@@ -1,0 +1,236 @@
+/* Full recomputation of some blocks: which ones, and closed forms of time, FLOPs and memory between none and all. */
+#include "simulated.h"
+
+enum { BLOCKS = 8 };             /* of the model; in pipelines of 2 and 2 chunks 2 a chunk */
+static const char little[] =
+    "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, dropout: 0.1}}\n"
+    "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}, "
+    "host: {bandwidth: 10 GB/s, latency: 10 us}}\n"
+    "batch: {micro: 2, micro_batches: 4}\nsimulation: {engine: ideal}\n";
+
+static const char *const strategies[] = {
+    "pipeline: 1, data: 1", "pipeline: 1, data: 4, zero: 3", "pipeline: 2, data: 2", "pipeline: 2, data: 2, zero: 3",
+    "pipeline: 2, data: 1, schedule: gpipe", "pipeline: 2, data: 2, schedule: gpipe, recompute_last: true, zero: 3",
+    "pipeline: 2, data: 2, schedule: varuna", "pipeline: 2, data: 1, schedule: interleaved, chunks: 2",
+    "pipeline: 2, data: 2, schedule: looped-bfs, chunks: 2", "pipeline: 2, data: 1, schedule: zb-h1",
+    "pipeline: 2, data: 1, schedule: zb-v", "pipeline: 2, data: 1, schedule: chimera",
+    "pipeline: 2, data: 1, tensor: 2, sequence_parallel: true", "pipeline: 2, data: 2, schedule: pipedream-2bw",
+};
+
+/* Which blocks of a single stage are computed again, a letter each. */
+static void assert_pattern(const char *recompute, const char *expected)
+{
+    struct simulated simulated;
+    struct error err = {0};
+    struct stage *stages;
+    size_t n = strlen(expected);
+
+    simulated_load(&simulated, "model: {transformer: {layers: %zu, hidden: 64, heads: 8, sequence: 32, "
+                   "vocabulary: 1000}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 1}\n"
+                   "strategy: {data: 1}\nmemory: {recompute: {mode: full, %s}}\n", n, recompute);
+    assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+    for (size_t l = 0, block = 0; l < stages->nslices; l++) {
+        const struct slice *slice = &stages->slices[stages->nslices - 1 - l];
+
+        if (slice->block ? slice->again != (expected[block++] == 'R') : slice->again)
+            fail_msg("%s: layer %zu, expected %s", recompute, l, expected);
+        assert_true((slice->work[RECOMPUTE].seconds > 0) == slice->again);
+    }
+    simulated_release(&simulated);
+}
+
+/* Shares as fms-fsdp's tests have them (tests/test_selective_ac.py); the first blocks as Megatron-LM's method block. */
+static void test_patterns(void **state)
+{
+    (void)state;
+    assert_pattern("share: 0", "---------------");
+    assert_pattern("share: 0.01", "---------------");
+    assert_pattern("share: 0.2", "--R----R----R--");
+    assert_pattern("share: 0.3333", "-R--R--R--R--R-");
+    assert_pattern("share: 0.5", "R-R-R-R-R-R-R-R");
+    assert_pattern("share: 0.6", "R-R-RR-R-RR-R-R");
+    assert_pattern("share: 0.6667", "R-RR-RR-RR-RR-R");
+    assert_pattern("share: 1", "RRRRRRRRRRRRRRR");
+    assert_pattern("blocks: 0", "-----");
+    assert_pattern("blocks: 2", "RR---");
+    assert_pattern("blocks: 5", "RRRRR");
+    assert_pattern("blocks: 100", "RRRRR");
+}
+
+static void run_with(struct simulated *simulated, size_t strategy, const char *recompute)
+{
+    simulate(simulated, "%sstrategy: {%s}\nmemory: {recompute: %s}\n", little, strategies[strategy], recompute);
+}
+
+static void assert_same(const struct simulated *a, const struct simulated *b)
+{
+    const struct metrics *one = &a->run.metrics, *other = &b->run.metrics;
+
+    assert_int_equal(one->nranks, other->nranks);
+    expect_near("time", one->iteration_time, other->iteration_time, a->text);
+    expect_near("flop", one->hardware_flop, other->hardware_flop, a->text);
+    expect_near("traffic", one->communication_bytes_per_gpu, other->communication_bytes_per_gpu, a->text);
+    for (int r = 0; r < one->nranks; r++) {
+        expect_near("memory", one->ranks[r].peak_memory, other->ranks[r].peak_memory, a->text);
+        expect_near("activations", one->ranks[r].peak_activation, other->ranks[r].peak_activation, a->text);
+        expect_near("again", one->ranks[r].seconds[WHAT_RECOMPUTE], other->ranks[r].seconds[WHAT_RECOMPUTE], a->text);
+    }
+}
+
+/* Of no blocks it is none, of all it is full: in every schedule; but in Varuna's, whose none is full, too. */
+static void test_ends(void **state)
+{
+    static const char *const ends[][3] = {
+        {"none", "{mode: full, blocks: 0}", "{mode: full, share: 0}"},
+        {"full", "{mode: full, blocks: 8}", "{mode: full, share: 1}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(strategies); i++)
+        for (size_t end = strstr(strategies[i], "varuna") ? 1 : 0; end < COUNT(ends); end++)
+            for (size_t k = 1; k < COUNT(ends[end]); k++) {
+                struct simulated plain, some;
+
+                run_with(&plain, i, ends[end][0]);
+                run_with(&some, i, ends[end][k]);
+                assert_same(&some, &plain);
+                simulated_release(&plain);
+                simulated_release(&some);
+            }
+}
+
+/* A chunk's seconds and FLOPs of recomputation are those of so many blocks, and a half of an even number costs half. */
+static void test_linear(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(strategies); i++) {
+        struct simulated none, full, some;
+
+        run_with(&none, i, "{mode: full, blocks: 0}");
+        run_with(&full, i, "full");
+        const struct stage *whole = full.run.stages;
+        const double least = none.run.metrics.hardware_flop, extra = full.run.metrics.hardware_flop - least;
+        int stages = plan_global_stages(&full.scenario.plan), blocks = BLOCKS / stages;
+
+        assert_true(extra > 0);
+        for (int n = 0; n <= blocks + 1; n++) {
+            double part = n > blocks ? 0.5 : (double)n / blocks;
+            char text[64];
+
+            snprintf(text, sizeof text, n > blocks ? "{mode: full, share: 0.5}" : "{mode: full, blocks: %d}", n);
+            run_with(&some, i, text);
+            expect_near("flop", some.run.metrics.hardware_flop, least + part * extra, some.text);
+            for (int s = 0; s < stages; s++) {
+                double kept = whole[s].activation + part * (whole[s].checkpoint - whole[s].activation);
+
+                expect_near("seconds", some.run.stages[s].work[RECOMPUTE].seconds,
+                            part * whole[s].work[RECOMPUTE].seconds, some.text);
+                if (scenario_strategy(&full.scenario)->recompute == RECOMPUTE_WITH_GRADIENT)
+                    expect_near("kept", some.run.stages[s].checkpoint, kept, some.text);
+            }
+            if (i == 0)
+                expect_near("time", some.run.metrics.iteration_time, none.run.metrics.iteration_time +
+                            part * (full.run.metrics.iteration_time - none.run.metrics.iteration_time), some.text);
+            simulated_release(&some);
+        }
+        simulated_release(&none);
+        simulated_release(&full);
+    }
+}
+
+/* The most that a single stage holds, found by going through one micro-batch layer by layer: a forward leaves the input
+ * of what is computed again, all of the rest; a backward brings back its own layer, and frees what it leaves behind. */
+static double walked(const struct stage *stage)
+{
+    double alive = 0, most = 0;
+
+    for (size_t l = stage->nslices; l-- > 0;) {
+        const struct slice *slice = &stage->slices[l];
+
+        alive += slice->again ? slice->input : slice->activation;
+        most = fmax(most, alive + slice->workspace.forward);
+    }
+    for (size_t l = 0; l < stage->nslices; l++) {
+        const struct slice *slice = &stage->slices[l];
+
+        most = fmax(most, alive + (slice->again ? slice->activation : 0) + slice->workspace.backward);
+        alive -= slice->again ? slice->input : slice->activation;
+    }
+    return most;
+}
+
+static void test_memory(void **state)
+{
+    static const char *const kinds[] = {
+        "full", "{mode: full, share: 0.25}", "{mode: full, share: 0.5}", "{mode: full, blocks: 1}",
+        "{mode: full, blocks: 5}", "{mode: full, blocks: 7}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        for (int large = 0; large < 2; large++) {    /* a vocabulary whose layer takes less than the blocks, or more */
+            struct simulated simulated;
+            const double *peak;
+
+            simulate(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, "
+                     "vocabulary: %d}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 2}\n"
+                     "strategy: {data: 1}\nmemory: {recompute: %s}\n",
+                     large ? 10000 : 100, kinds[i]);
+            peak = simulated.run.metrics.ranks[0].memory.bytes;
+            expect_near("activations", peak[MEMORY_ACTIVATIONS] + peak[MEMORY_WORKSPACE], walked(simulated.run.stages),
+                        simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
+/* ZeRO 3 gathers a layer once for its recomputation and backward; where a whole stage is computed again ahead of its
+ * backward (GPipe), the layers that are once more, and no others. */
+static void test_gathered(void **state)
+{
+    (void)state;
+    for (int n = 0; n <= BLOCKS; n++)
+        for (int ahead = 0; ahead < 2; ahead++) {
+            struct simulated none, some;
+            double again = 0;
+
+            simulate(&none, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n", little, ahead ? "gpipe" : "1f1b");
+            simulate(&some, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n"
+                     "memory: {recompute: {mode: full, blocks: %d}}\n", little, ahead ? "gpipe" : "1f1b", n);
+            for (size_t l = 0; l < some.run.stages->nslices; l++)
+                again += some.run.stages->slices[l].again ? some.run.stages->slices[l].parameters : 0;
+            expect_near("traffic", some.run.metrics.communication_bytes_per_gpu,
+                        none.run.metrics.communication_bytes_per_gpu + (ahead ? 3 * 2 * again * 3 / 4 : 0), some.text);
+            simulated_release(&none);
+            simulated_release(&some);
+        }
+}
+
+/* Offloaded are the inputs of what is computed again, and nothing else leaves the GPU. */
+static void test_offloaded(void **state)
+{
+    const double sbh = 2 * 32 * 64;
+
+    (void)state;
+    for (int n = 0; n <= BLOCKS; n++) {
+        struct simulated plain, some;
+
+        simulate(&plain, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}}\n", little, n);
+        simulate(&some, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}, offload: activations}\n",
+                 little, n);
+        expect_near("moved", some.run.metrics.offload_bytes_per_gpu, 4 * 2 * n * 2 * sbh, some.text);
+        expect_near("again", some.run.metrics.compute[WHAT_RECOMPUTE], plain.run.metrics.compute[WHAT_RECOMPUTE],
+                    some.text);
+        expect_near("flop", some.run.metrics.hardware_flop, plain.run.metrics.hardware_flop, some.text);
+        simulated_release(&plain);
+        simulated_release(&some);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_patterns), cmocka_unit_test(test_ends),     cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_gathered), cmocka_unit_test(test_offloaded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
