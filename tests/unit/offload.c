@@ -264,7 +264,7 @@ static void test_selective(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(schedules); i++)
-        for (double limit = 3.5e9; limit <= 9e9; limit += 0.5e9) {
+        for (double limit = 3.5e9; limit <= 9e9; limit += 1.25e9) {
             double best = INFINITY, flop[4], planned = seconds_with(schedules[i], "optimal", limit, &flop[3]);
 
             for (size_t mode = 0; mode < COUNT(modes); mode++) {
@@ -279,7 +279,7 @@ static void test_selective(void **state)
             if (planned > best * 1.002)
                 fail_msg("%s, %g B: planned %g s, best %g s", schedules[i], limit, planned, best);
         }
-    assert_true(fitting > 12 && faster > 5);
+    assert_true(fitting > 6 && faster > 2);
 }
 
 /* Copies to a host do not contend, so the engines agree wherever nothing else does. */
