@@ -196,14 +196,17 @@ static int check_operations(const struct scenario *scenario, const struct stage 
 {
     enum { MOST = 1 << 26 };
     double work = count_works(scenario, stages, lowered->replicas);
+    const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
+                            "'collectives: measured' needs fewer, blind to what else is on the links of a sum" :
+                            "'collectives: auto' and 'fold: auto' need the fewest";
 
     if (lowered->measured)
         messages = 0;
     if (work + messages <= MOST)
         return 0;
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
-                     "simulation: up to %.2g operations; expected at most %.2g: 'collectives: auto' and 'fold: auto' "
-                     "need the fewest", work + messages, (double)MOST);
+                     "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
+                     fewer);
 }
 
 /* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */

@@ -200,19 +200,40 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
     }
 }
 
-static bool share_node(const struct sync *sync, int a, int b)
+static int node_of(const struct sync *sync, int i)
 {
-    const struct cluster *cluster = &sync->lowering->scenario->cluster;
+    return cluster_node_of(&sync->lowering->scenario->cluster, sync->gpus[i]);
+}
+
+static int leaf_of(const struct sync *sync, int i)
+{
+    return cluster_leaf_of(&sync->lowering->scenario->cluster, node_of(sync, i));
+}
+
+/* Whether the group sends through the uplinks of its leaf switches. */
+static bool leaves_leaf(const struct sync *sync, int first)
+{
+    for (int i = 1; i < sync->group; i++)
+        if (leaf_of(sync, first + i) != leaf_of(sync, first))
+            return true;
+    return false;
+}
+
+/* Whether two groups meet: on the links of a node, or on the uplinks of a leaf. */
+static bool share_links(const struct sync *sync, int a, int b)
+{
+    bool uplinks = leaves_leaf(sync, a) && leaves_leaf(sync, b);
 
     for (int i = 0; i < sync->group; i++)
         for (int k = 0; k < sync->group; k++)
-            if (cluster_node_of(cluster, sync->gpus[a + i]) == cluster_node_of(cluster, sync->gpus[b + k]))
+            if (node_of(sync, a + i) == node_of(sync, b + k) ||
+                (uplinks && leaf_of(sync, a + i) == leaf_of(sync, b + k)))
                 return true;
     return false;
 }
 
-/* What the collective costs the group whose first holder is `first`, while those groups on its nodes that share links
- * with it do the same. */
+/* What the collective costs the group whose first holder is `first`, while those groups that share links with it do
+ * the same. */
 static int measure_group(const struct sync *sync, int first, const struct collective *collective, double bytes,
                          struct measured *measured)
 {
@@ -222,7 +243,7 @@ static int measure_group(const struct sync *sync, int first, const struct collec
     for (int i = 0; i < sync->all; i += sync->group) {
         int other = i == 0 ? first : i == first ? 0 : i;     /* itself before the others */
 
-        if (i && (private_links(&lowering->scenario->cluster) || !share_node(sync, first, other)))
+        if (i && (private_links(&lowering->scenario->cluster) || !share_links(sync, first, other)))
             continue;
         for (int t = 0; t < lowering->program->flows; t++)
             memcpy(gpus + groups++ * sync->group, sync->gpus + t * sync->all + other,

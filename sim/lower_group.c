@@ -28,6 +28,19 @@ static bool within_node(const struct cluster *cluster, const int *gpus, int n)
     return true;
 }
 
+static int leaf_of(const struct cluster *cluster, int gpu)
+{
+    return cluster_leaf_of(cluster, cluster_node_of(cluster, gpu));
+}
+
+static bool within_leaf(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (leaf_of(cluster, gpus[i]) != leaf_of(cluster, gpus[0]))
+            return false;
+    return true;
+}
+
 /* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
 struct member {
     struct lowering *lowering;
@@ -43,8 +56,24 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
     return false;
 }
 
-/* The rank's group, and when it spans nodes the other groups of its kind on these nodes, which share NICs with it and
- * are at the same point of their work: all their GPUs in a row. Returns how many groups. */
+/* Marks the nodes whose GPUs send on links of the group, or clears these marks: its own, and where it spans leaf
+ * switches, whose uplinks it then needs, all below them. */
+static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
+{
+    const struct cluster *cluster = &member->lowering->scenario->cluster;
+    int each = within_leaf(cluster, gpus, n) ? 1 : cluster->network.topology.leaf_nodes;
+
+    for (int i = 0; i < n; i++) {
+        int first = cluster_node_of(cluster, gpus[i]) / each * each;
+
+        for (int node = first; node < first + each && node < cluster->nodes; node++)
+            member->marked[node] = mark;
+    }
+}
+
+/* The rank's group, and when it spans nodes the other groups of its kind on these nodes or below the same leaves, which
+ * share NICs or uplinks with it and are at the same point of their work: all their GPUs in a row. Returns how many
+ * groups. */
 static int group_and_siblings(const struct member *member, struct kin kin, int t)
 {
     const struct scenario *scenario = member->lowering->scenario;
@@ -54,8 +83,7 @@ static int group_and_siblings(const struct member *member, struct kin kin, int t
     group_gpus(scenario, kin, t, member->replica, member->rank, gpus);
     if (within_node(&scenario->cluster, gpus, kin.n))
         return 1;
-    for (int i = 0; i < kin.n; i++)
-        member->marked[cluster_node_of(&scenario->cluster, gpus[i])] = true;
+    mark_nodes(member, gpus, kin.n, true);
     for (int r = 0; r < scenario_replicas(scenario); r += step)
         for (int q = 0; q < scenario->strategy.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
@@ -64,8 +92,7 @@ static int group_and_siblings(const struct member *member, struct kin kin, int t
                 group_gpus(scenario, kin, u, r, q, other);
                 groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, kin.n);
             }
-    for (int i = 0; i < kin.n; i++)
-        member->marked[cluster_node_of(&scenario->cluster, gpus[i])] = false;
+    mark_nodes(member, gpus, kin.n, false);
     return groups;
 }
 
@@ -310,7 +337,7 @@ int exchange_costs(struct lowering *lowering)
     int stages = lowering->plan->stages, rc = 0;
     int most = (int)fmax(spec->tensor, fmax(spec->context, spec->expert));
     int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
-    bool *marked = xcalloc((size_t)scenario_gpus(scenario), sizeof *marked);
+    bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
     for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
         struct member member = {lowering, i / stages, i % stages, gpus, marked};

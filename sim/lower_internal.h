@@ -222,7 +222,8 @@ int exchange_costs(struct lowering *lowering);
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
 
 /* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
- * all. */
+ * all; whether sums over replicas, on links that they share, meet nothing but one another, so that measured they take
+ * what their messages would. */
 int tensor_flows(const struct scenario *scenario);
 bool private_links(const struct cluster *cluster);
 bool sums_alone(const struct scenario *scenario);

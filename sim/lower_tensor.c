@@ -9,13 +9,9 @@ bool private_links(const struct cluster *cluster)
            (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
 }
 
-/* Replicas of one GPU that send nothing but what all of them sum or gather together, one collective after another. */
-bool sums_alone(const struct scenario *scenario)
+static int node_of(const struct scenario *scenario, int t, int d, int p)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return spec->pipeline == 1 && spec->tensor == 1 && spec->context == 1 && spec->expert == 1 &&
-           !scenario_hybrid(scenario) && spec->data_parallel != DATA_PARALLEL_REPLICATED;
+    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, t, d, p));
 }
 
 static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
@@ -57,11 +53,6 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
     return true;
 }
 
-static int node_of(const struct scenario *scenario, int t, int d, int p)
-{
-    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, t, d, p));
-}
-
 /* Whether the tensor groups of a stage are spread over nodes like one another; its data groups then are so too. */
 static bool groups_alike(const struct scenario *scenario)
 {
@@ -99,13 +90,59 @@ static bool neighbours_alike(const struct scenario *scenario, int n)
     return true;
 }
 
+/* Whether each group of n replicas, one after another, with the tensor groups of its members, is within a node. */
+static bool within_nodes(const struct scenario *scenario, int n)
+{
+    for (int r = 0; r < scenario_replicas(scenario); r++)
+        for (int t = 0; t < scenario->strategy.tensor; t++)
+            if (node_of(scenario, t, r, 0) != node_of(scenario, 0, r - r % n, 0))
+                return false;
+    return true;
+}
+
+/* Replicas of one stage that exchange nothing on NICs but what all of them sum or gather: whoever stands elsewhere in a
+ * node waits as long. Their tensor, context and expert groups, and those that share one copy of the states, are within
+ * nodes, where every GPU has a port of its own, so that all of them are ready at once. The flows of the tensor indices,
+ * and the groups of the same share or experts, reach over all nodes; they begin together and are measured together. */
+static bool sums_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return spec->pipeline == 1 && within_nodes(scenario, spec->context) && within_nodes(scenario, spec->expert) &&
+           within_nodes(scenario, scenario_hybrid(scenario) ? spec->shard : 1);
+}
+
+/* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of all
+ * else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's shares
+ * are summed over the copies of the states while the next bucket is scattered within each copy. These never meet where
+ * a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next bucket. */
+static bool one_by_one(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->expert > 1)
+        return false;
+    if (!scenario_hybrid(scenario) || (spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->flatten))
+        return true;
+    for (int r = spec->shard; r < scenario_replicas(scenario); r += spec->shard)
+        if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - spec->shard, 0))
+            return false;
+    return true;
+}
+
+bool sums_alone(const struct scenario *scenario)
+{
+    return scenario->strategy.data_parallel != DATA_PARALLEL_REPLICATED && sums_alike(scenario) &&
+           one_by_one(scenario);
+}
+
 bool replicas_alike(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
-    if (sums_alone(scenario))
-        return true;
-    if (!private_links(&scenario->cluster) || !groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
+    if (!private_links(&scenario->cluster))
+        return sums_alike(scenario);
+    if (!groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
         !neighbours_alike(scenario, spec->expert) ||
         !neighbours_alike(scenario, scenario_hybrid(scenario) ? spec->shard : 1))
         return false;

@@ -256,40 +256,6 @@ static void test_auto(void **state)
     }
 }
 
-/* Where replicas share NICs or uplinks, but send nothing except what all of them sum, one stands for all. */
-static void test_shared_links(void **state)
-{
-    static const char *const networks[] = {
-        "nics: 2", "nics: 1", "nics: 4, topology: {leaf_nodes: 2, oversubscription: 4}",
-    };
-    static const char *const how[] = {"messages", "measured", "measured, fold: off"};
-    static const char *const kinds[] = {"zero: 0", "zero: 1", "zero: 3", "data_parallel: synchronous"};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(networks) * COUNT(kinds); i++) {
-        double seconds[COUNT(how)], sent[COUNT(how)];
-
-        for (size_t k = 0; k < COUNT(how); k++) {
-            struct simulated simulated;
-
-            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 7 M}}\n"
-                     "batch: {micro_batches: 2}\ncluster: {nodes: 4, gpus_per_node: 4,\n"
-                     "  inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
-                     "  network: {bandwidth: 10 GB/s, latency: 5 us, %s}}\n"
-                     "strategy: {data: 16, %s}\nsimulation: {collectives: %s}\n",
-                     networks[i % COUNT(networks)], kinds[i / COUNT(networks)], how[k]);
-            assert_int_equal(simulated.run.lowered.folded, k == 1 || (k == 0 && simulated.run.lowered.measured));
-            seconds[k] = simulated.run.metrics.iteration_time;
-            sent[k] = simulated.run.metrics.communication_bytes_per_gpu;
-            simulated_release(&simulated);
-        }
-        for (size_t k = 1; k < COUNT(how); k++) {
-            expect_near("iteration", seconds[k], seconds[0], networks[i % COUNT(networks)]);
-            expect_near("sent", sent[k], sent[0], networks[i % COUNT(networks)]);
-        }
-    }
-}
-
 /* Without buckets a rank's gradients are summed after its last backward, all chunks of them. */
 static void test_after_flush(void **state)
 {
@@ -333,7 +299,6 @@ int main(void)
         cmocka_unit_test(test_all_reduces),
         cmocka_unit_test(test_one_replica),
         cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_shared_links),
     };
 
     return cmocka_run_group_tests_name("data_parallel", tests, NULL, NULL);
