@@ -213,7 +213,7 @@ static int run(struct device *device, const struct bench_options *options)
 
     if (options->resume && sample_rows_read(&held, options->output, device->name, &err)) {
         error_print(&err, stderr);
-        code = error_exit_code(&err);
+        code = (int)error_exit_code(&err);
     } else {
         code = measure_into(device, options, &held);
     }

@@ -128,14 +128,14 @@ static const struct field strategy_spec_fields[] = {
     {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
      .brief = "activations outside the tensor-parallel products divided along the sequence"},
     {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
-     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU; under "
-              "sequence_parallel always"},
+     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU; "
+              "under sequence_parallel always"},
     {.key = "partitioned_outputs", .kind = FIELD_BOOL, MEMBER(partitioned_outputs), .fallback = "false",
      .brief = "a GPU keeps but its share of the boundary that it sent, which the group gathers again before its "
               "backward; every gather of a boundary also clears, copies and clones it (DeepSpeed's pipeline engine)"},
     {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
-     .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as Megatron-LM "
-              "before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
+     .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as "
+              "Megatron-LM before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
     {.key = "one_communicator", .kind = FIELD_BOOL, MEMBER(one_communicator), .fallback = "false",
      .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits "
               "until the sockets have taken what was sent before it, and the next work with it"},
@@ -146,8 +146,8 @@ static const struct field strategy_spec_fields[] = {
      .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
               "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
     {.key = "overlap_products", .kind = FIELD_BOOL, MEMBER(overlap_products), .fallback = "false",
-     .brief = "what the tensor group gathers for a product, or sums behind one, travels beside pieces of it (Transformer "
-              "Engine's user buffers, ub_tp_comm_overlap); with sequence_parallel"},
+     .brief = "what the tensor group gathers for a product, or sums behind one, travels beside pieces of it "
+              "(Transformer Engine's user buffers, ub_tp_comm_overlap); with sequence_parallel"},
     {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
     {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
@@ -195,8 +195,8 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(all_reduce),
      .choice = all_reduce_name,
      .fallback = "ring",
-     .brief = "all-reduce algorithm (dtsim list collectives); under ZeRO the reduce-scatter and all-gather of that name, "
-              "or ring where it has none"},
+     .brief = "all-reduce algorithm (dtsim list collectives); under ZeRO the reduce-scatter and all-gather of that "
+              "name, or ring where it has none"},
     {.key = "channels",
      .kind = FIELD_INT,
      MEMBER(channels),

@@ -7,7 +7,6 @@
 
 enum { MOST_GPUS = 64 };
 
-static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather"};
 static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER};
 
 static bool waits_for(const struct drawing *drawing, size_t list, uint32_t wait)
@@ -68,7 +67,7 @@ static void check_drawing(const struct collective *collective, int n, int drawn)
 static void drawings_repeat_themselves(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < COUNT(names); k++)
+    for (size_t k = 0; k < COUNT(ops); k++)
         for (int per_node = 1; per_node <= 8; per_node++)
             for (int nodes = 2; nodes <= 9; nodes++)
                 check_drawing(collective_find(ops[k], "ring"), nodes * per_node, 2 * per_node);
