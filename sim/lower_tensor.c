@@ -112,10 +112,11 @@ static bool sums_alike(const struct scenario *scenario)
            within_nodes(scenario, scenario_hybrid(scenario) ? spec->shard : 1);
 }
 
-/* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of all
- * else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's shares
- * are summed over the copies of the states while the next bucket is scattered within each copy. These never meet where
- * a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next bucket. */
+/* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of
+ * all else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's
+ * shares are summed over the copies of the states while the next bucket is scattered within each copy. These never meet
+ * where a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next
+ * bucket. */
 static bool one_by_one(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;

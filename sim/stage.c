@@ -160,17 +160,17 @@ static void add_tied_copy(struct scenario *scenario, struct stage *stage, const 
 }
 
 /* The blocks' weights, read and written in fp8 as they are and transposed. */
-static double kept_casts(const struct scenario *scenario, const struct stage *stage)
+static struct cost kept_casts(const struct scenario *scenario, const struct stage *stage)
 {
     double parameters = 0;
 
     if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights != FP8_WEIGHTS_KEPT)
-        return 0;
+        return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
             parameters += stage->slices[i].parameters + stage->slices[i].frozen;
     return scenario_traffic(scenario, "cast-weights", CLASS_COPY,
-                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2)).seconds;
+                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2));
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
@@ -178,11 +178,11 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
-
     struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost casts = kept_casts(scenario, stage);
 
-    stage->update = update.seconds + kept_casts(scenario, stage);
-    stage->update_extrapolated = update.extrapolated;
+    stage->update = update.seconds + casts.seconds;
+    stage->update_extrapolated = update.extrapolated + casts.extrapolated;
     stage->averaging =
         scenario_traffic(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }

@@ -71,6 +71,9 @@ bool softmax_fuses(const struct cut *cut);
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, double bytes);
+/* Operations of plain PyTorch, each a kernel of about as many bytes as the next one; `bytes` are those of all. */
+void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, int operations, double bytes);
 
 /* The products that LoRA may adapt: their width on this GPU. */
 struct adapted { double in, out; };

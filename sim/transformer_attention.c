@@ -30,7 +30,7 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
     static const char *const names[] = {"scale", "mask"};
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
-        memory_kernel(list, cut, "heads", (enum phase)phase, CLASS_COPY, 2 * inputs);
+        plain_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, 2 * inputs);
         for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
             memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
     }

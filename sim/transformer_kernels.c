@@ -51,9 +51,8 @@ void memory_kernel(struct kernels *list, const struct cut *cut, const char *name
                                   .dtype = cut->dtype, .bytes = bytes, .launches = 1};
 }
 
-/* Operations of plain PyTorch, each a kernel of about as many bytes as the next one; `bytes` are those of all. */
-static void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
-                          enum memory_class class, int operations, double bytes)
+void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, int operations, double bytes)
 {
     memory_kernel(list, cut, name, phase, class, bytes / operations);
     list->items[list->count - 1].launches = operations;
@@ -265,7 +264,7 @@ static void qkv(struct kernels *list, const struct cut *cut)
         block_product(list, cut, "k", 1, cut->tokens, cut->key, cut->hidden);
         block_product(list, cut, "v", 1, cut->tokens, cut->values, cut->hidden);
         adapter(list, cut, LORA_QKV);
-        memory_kernel(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER,
+        plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
                       6 * cut->tokens * cut->hidden * cut->value);
     }
     if (cut->shape->qkv_bias)

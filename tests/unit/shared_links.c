@@ -100,7 +100,8 @@ static void test_sums(void **state)
                 fail_msg("one for all takes %.17g, all %.17g in\n%s", seconds[2], seconds[1], simulated.text);
             if (k == 2 && alone(&example) && fabs(seconds[2] - seconds[0]) > 1e-9 * seconds[0])
                 fail_msg("measured %.17g, as messages %.17g in\n%s", seconds[2], seconds[0], simulated.text);
-            assert_int_equal(simulated.run.lowered.folded, (k == 2 || (k == 0 && example.zero == 3)) && alike(&example));
+            assert_int_equal(simulated.run.lowered.folded,
+                             (k == 2 || (k == 0 && example.zero == 3)) && alike(&example));
             folded += k == 2 && simulated.run.lowered.folded;
             simulated_release(&simulated);
         }
@@ -131,10 +132,11 @@ static void test_auto(void **state)
 
         simulate(&simulated, "model: {transformer: {layers: 12, hidden: 256, heads: 8, sequence: 128, "
                  "vocabulary: 1024}}\ncluster: {gpu: a100-80gb, nodes: 4, gpus_per_node: 8,\n"
-                 "  inside: {bandwidth: 100 GB/s, latency: 2 us}, network: {bandwidth: 10 GB/s, latency: 5 us, nics: 4}}\n"
+                 "  inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
+                 "  network: {bandwidth: 10 GB/s, latency: 5 us, nics: 4}}\n"
                  "batch: {micro_batches: 2, micro: 1}\nsimulation: {engine: ideal}\n"
-                 "strategy: {tensor: %d, data: %d, zero: %d, shard: %d, placement: [%s], all_reduce: halving-doubling,\n"
-                 "           channels: 64, first_bucket: 1 kB, bucket: 1 kB}\n", example->tensor, example->data,
+                 "strategy: {tensor: %d, data: %d, zero: %d, shard: %d, placement: [%s],\n"
+                 "           all_reduce: halving-doubling, channels: 64, first_bucket: 1 kB, bucket: 1 kB}\n", example->tensor, example->data,
                  example->zero, example->shard ? example->shard : example->data, cases[i].placement);
         if (simulated.run.lowered.measured != cases[i].measured || simulated.run.lowered.folded != cases[i].measured)
             fail_msg("%s, and %s in\n%s", simulated.run.lowered.measured ? "measured" : "messages",
