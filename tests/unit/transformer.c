@@ -227,11 +227,13 @@ static void unfused_traffic(struct model model, struct shard shard, double x, do
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         assert_close(find(block, "scale", (enum phase)phase)->bytes, 4 * scores);
         assert_close(find(block, "mask", (enum phase)phase)->bytes, 4 * scores);
-        assert_close(find(block, "heads", (enum phase)phase)->bytes, 3 * 2 * x);
+        assert_close(find(block, "heads", (enum phase)phase)->bytes, 2 * x);           /* each of three copies */
+        assert_close(find(block, "heads", (enum phase)phase)->launches, 3);
     }
     assert_close(find(block, "dropout", PHASE_FORWARD)->bytes, 5 * x);
     assert_close(find(block, "mlp-residual", PHASE_FORWARD)->bytes, 6 * x);
-    assert_close(find(block, "qkv-sum", PHASE_BACKWARD_INPUT)->bytes, 12 * x);
+    assert_close(find(block, "qkv-sum", PHASE_BACKWARD_INPUT)->bytes, 6 * x);          /* each of two additions */
+    assert_close(find(block, "qkv-sum", PHASE_BACKWARD_INPUT)->launches, 2);
     expect_product(block, "v", PHASE_FORWARD, 1, 1024, 128, 256);
 }
 
