@@ -29,6 +29,7 @@ struct transformer {
     double attention_dropout;    /* of the attention probabilities; default: dropout */
     bool fused_qkv;              /* one product and one tensor for queries, keys and values */
     bool fused_kernels;          /* false: plain PyTorch, a kernel an operation */
+    bool softmax_in_fours;       /* a fused softmax takes four rows of scores at once, or is not */
     bool fused_norm;             /* of an RMSNorm alone, which others fuse too; default: fused_kernels */
     bool flash_attention;        /* attention without storing the scores */
     /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): head_size is then the part of a query

@@ -36,11 +36,12 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* The fused softmax takes four rows of scores at once (Megatron-LM, megatron/model/fused_softmax.py,
+/* Megatron-LM's fused softmax takes four rows of scores at once (megatron/model/fused_softmax.py,
  * is_kernel_available: attn_batches % 4; apex and Transformer Engine have it from there). */
 bool softmax_fuses(const struct cut *cut)
 {
-    return cut->shape->fused_kernels && (cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
+    return cut->shape->fused_kernels &&
+           (!cut->shape->softmax_in_fours || cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
 }
 
 /* Where it does not, Megatron-LM leaves the scores to PyTorch, and in fp32 (forward_torch_softmax; query-key layer

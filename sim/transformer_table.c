@@ -50,9 +50,12 @@ static const struct field transformer_fields[] = {
     {"fused_qkv", FIELD_BOOL, AT(fused_qkv), .brief = "one product gives queries, keys and values; false: one each",
      .fallback = "true"},
     {"fused_kernels", FIELD_BOOL, AT(fused_kernels), .fallback = "true",
-     .brief = "scale and mask are part of the softmax (where micro-batch x heads of a GPU is a multiple of 4), dropout "
-              "of the residual sum, RMSNorm, SwiGLU and rotation are one kernel each, as in Megatron-LM; false: a "
-              "kernel an operation, and copies of queries, keys and values, as in plain PyTorch"},
+     .brief = "scale and mask are part of the softmax, dropout of the residual sum, RMSNorm, SwiGLU and rotation are "
+              "one kernel each, as in Megatron-LM; false: a kernel an operation, and copies of queries, keys and "
+              "values, as in plain PyTorch"},
+    {"softmax_in_fours", FIELD_BOOL, AT(softmax_in_fours), .fallback = "false",
+     .brief = "the softmax is fused only where micro-batch x heads of a GPU is a multiple of 4, elsewhere it is "
+              "PyTorch's, in fp32, as in Megatron-LM without flash attention"},
     {"fused_norm", FIELD_BOOL, AT(fused_norm),
      .brief = "RMSNorm is one kernel whatever the others are (Apex, Triton); without it: as fused_kernels"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,

@@ -1,14 +1,23 @@
 /* transformer: which attention has a fused softmax, and what PyTorch's costs in its place, counted by hand. */
 #include "model_files.h"
 
-static struct layer block_of(int micro, int tensor, bool dropout)
+static struct layer block_with(int micro, int tensor, bool dropout, bool in_fours)
 {
     static struct model model;
     struct shard shard = {.micro = micro, .tensor = tensor, .dtype = DTYPE_FP16};
+    struct transformer shape;
 
     model = load_good(dropout ? "transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 100}" :
                       "transformer: {layers: 1, hidden: 256, heads: 4, sequence: 512, vocabulary: 100, dropout: 0}");
+    shape = *model.transformer;
+    shape.softmax_in_fours = in_fours;
+    model.transformer = &shape;
     return cut(&model, shard).items[1];
+}
+
+static struct layer block_of(int micro, int tensor, bool dropout)
+{
+    return block_with(micro, tensor, dropout, true);
 }
 
 static double bytes_of(const struct layer *layer, const char *name, enum phase phase)
@@ -41,6 +50,8 @@ static void four_rows_at_once(void **state)
         assert_close(bytes_of(&fused, "softmax", (enum phase)phase), (reads / 2 + 1) * 2 * (2 * scores));
     }
     assert_int_equal(wide.nkernels, fused.nkernels + 2 * 4);
+    assert_int_equal(block_with(1, 2, true, false).nkernels, fused.nkernels);     /* others fuse any */
+    assert_close(block_with(1, 2, true, false).activation, fused.activation / 2);
 }
 
 /* Korthikanti et al. 2022 count 2 + 1 + 2 bytes a score; in fp32 4 + 1 + 2, and 4 + 2 without dropout. */
