@@ -89,6 +89,12 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+double sorted_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 static double error_of(const struct sample_group *group, int sms, const struct sample *sample)
 {
     return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
@@ -101,12 +107,11 @@ static void measure_error(struct sample_group *group, int sms)
 
     for (size_t i = 0; i < n; i++)
         sum += errors[i] = error_of(group, sms, group->held_out.items[i]);
-    qsort(errors, n, sizeof *errors, compare);
     group->error = (struct fit_error){.samples = (int)group->fit.count, .held_out = (int)n, .mean = NAN, .median = NAN,
                                       .max = NAN};
     if (n) {
         group->error.mean = round(1e4 * sum / (double)n) / 1e4;
-        group->error.median = round(1e4 * (errors[(n - 1) / 2] + errors[n / 2]) / 2) / 1e4;
+        group->error.median = round(1e4 * sorted_median(errors, n)) / 1e4;
         group->error.max = round(1e4 * errors[n - 1]) / 1e4;
     }
     free(errors);

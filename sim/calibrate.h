@@ -52,6 +52,9 @@ void calibration_release(struct calibration *calibration);
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
                          double to, int *count);
 
+/* Sorts the values, of which there are some; their median. */
+double sorted_median(double *values, size_t count);
+
 /* calibrate_sustained.c: once the products of the format are fitted. */
 struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
                                            enum dtype dtype);

@@ -34,13 +34,6 @@ static double share_of(const struct sample_group *group, int sms, const struct s
     return high;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
                                            enum dtype dtype)
 {
@@ -52,9 +45,8 @@ struct sustained_share calibrate_sustained(const struct calibration *calibration
         if (samples->items[i].kind == SAMPLE_SUSTAINED && samples->items[i].dtype == dtype)
             *GROW(&shares) = share_of(group, calibration->sms, &samples->items[i]);
     if (shares.count) {
-        qsort(shares.items, shares.count, sizeof *shares.items, compare);
         found.measured = shares.count;
-        found.share = round(1e3 * (shares.items[(shares.count - 1) / 2] + shares.items[shares.count / 2]) / 2) / 1e3;
+        found.share = round(1e3 * sorted_median(shares.items, shares.count)) / 1e3;
     }
     free(shares.items);
     return found;

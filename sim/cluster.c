@@ -32,6 +32,23 @@ int cluster_leaf_of(const struct cluster *cluster, int node)
     return topology->kind == TOPOLOGY_LEAF_SPINE ? node / topology->leaf_nodes : 0;
 }
 
+bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]))
+            return false;
+    return true;
+}
+
+bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[i])) !=
+            cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[0])))
+            return false;
+    return true;
+}
+
 static void route_through(struct route *route, const struct cluster *cluster, enum link_kind kind, int index)
 {
     BUG_IF(route->count == ROUTE_MAX);

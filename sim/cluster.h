@@ -75,6 +75,9 @@ int cluster_gpus(const struct cluster *cluster);
 int cluster_node_of(const struct cluster *cluster, int gpu);
 int cluster_nic_of(const struct cluster *cluster, int gpu);     /* numbered over the whole cluster, node by node */
 int cluster_leaf_of(const struct cluster *cluster, int node);   /* 0 when nonblocking */
+/* Whether all of the GPUs are in one node; below one leaf switch. */
+bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n);
+bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n);
 
 /* The links that a transfer from one GPU to another crosses, in order. Routes of the two engines come from here. */
 enum link_kind { LINK_PORT_UP, LINK_PORT_DOWN, LINK_NIC_UP, LINK_NIC_DOWN, LINK_LEAF_UP, LINK_LEAF_DOWN };

@@ -11,15 +11,13 @@ bool contention_possible(const struct cluster *cluster)
 double contention_share(const struct cluster *cluster, const int *gpus, int n)
 {
     const struct communication *library = cluster->communication;
-    bool spans = false;
-    int channels;
+    double channels = 0;
 
-    for (int i = 1; i < n; i++)
-        spans |= cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]);
-    channels = !library ? 0
-               : spans  ? (int)fmin(library->channels_spanning, 2.0 * cluster->network.nics)
-                        : library->channels_inside;
-    return cluster->gpu.multiprocessors ? fmin(1, (double)channels / cluster->gpu.multiprocessors) : 0;
+    if (library)
+        channels = cluster_within_node(cluster, gpus, n)
+                       ? library->channels_inside
+                       : fmin(library->channels_spanning, 2.0 * cluster->network.nics);
+    return cluster->gpu.multiprocessors ? fmin(1, channels / cluster->gpu.multiprocessors) : 0;
 }
 
 double contention_exposed(double collective, double kernels, double share)

@@ -210,19 +210,12 @@ static int leaf_of(const struct sync *sync, int i)
     return cluster_leaf_of(&sync->lowering->scenario->cluster, node_of(sync, i));
 }
 
-/* Whether the group sends through the uplinks of its leaf switches. */
-static bool leaves_leaf(const struct sync *sync, int first)
-{
-    for (int i = 1; i < sync->group; i++)
-        if (leaf_of(sync, first + i) != leaf_of(sync, first))
-            return true;
-    return false;
-}
-
 /* Whether two groups meet: on the links of a node, or on the uplinks of a leaf. */
 static bool share_links(const struct sync *sync, int a, int b)
 {
-    bool uplinks = leaves_leaf(sync, a) && leaves_leaf(sync, b);
+    const struct cluster *cluster = &sync->lowering->scenario->cluster;
+    bool uplinks = !cluster_within_leaf(cluster, sync->gpus + a, sync->group) &&
+                   !cluster_within_leaf(cluster, sync->gpus + b, sync->group);
 
     for (int i = 0; i < sync->group; i++)
         for (int k = 0; k < sync->group; k++)

@@ -20,27 +20,6 @@ static void group_gpus(const struct scenario *scenario, struct kin kin, int t, i
                              : scenario_gpu(scenario, t, replica / kin.n * kin.n + i, p);
 }
 
-static bool within_node(const struct cluster *cluster, const int *gpus, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]))
-            return false;
-    return true;
-}
-
-static int leaf_of(const struct cluster *cluster, int gpu)
-{
-    return cluster_leaf_of(cluster, cluster_node_of(cluster, gpu));
-}
-
-static bool within_leaf(const struct cluster *cluster, const int *gpus, int n)
-{
-    for (int i = 1; i < n; i++)
-        if (leaf_of(cluster, gpus[i]) != leaf_of(cluster, gpus[0]))
-            return false;
-    return true;
-}
-
 /* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
 struct member {
     struct lowering *lowering;
@@ -61,7 +40,7 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
 static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
 {
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int each = within_leaf(cluster, gpus, n) ? 1 : cluster->network.topology.leaf_nodes;
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster->network.topology.leaf_nodes;
 
     for (int i = 0; i < n; i++) {
         int first = cluster_node_of(cluster, gpus[i]) / each * each;
@@ -81,7 +60,7 @@ static int group_and_siblings(const struct member *member, struct kin kin, int t
     int *gpus = member->gpus;
 
     group_gpus(scenario, kin, t, member->replica, member->rank, gpus);
-    if (within_node(&scenario->cluster, gpus, kin.n))
+    if (cluster_within_node(&scenario->cluster, gpus, kin.n))
         return 1;
     mark_nodes(member, gpus, kin.n, true);
     for (int r = 0; r < scenario_replicas(scenario); r += step)
