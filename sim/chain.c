@@ -85,13 +85,30 @@ static void write_first(const struct planner *planner, int s, int budget, double
         write_segment(planner, s, way.next, budget + planner->spare, used, draft);
 }
 
-/* Seconds of a micro-batch, transfers to the host and back beside the kernels. */
+/* Seconds of the steps after the first forward. */
+static double steps_seconds(const struct planner *planner, const struct chain_plan *plan)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < plan->nsteps; i++) {
+        const struct chain_step *step = &plan->steps[i], *next = i + 1 < plan->nsteps ? step + 1 : NULL;
+        const struct chain_layer *layer = &planner->layers[step->layer];
+
+        if (step->backward)
+            seconds += step_backward(layer, step->lean);
+        else if (next && next->layer == step->layer)
+            seconds += step_both(layer, next->lean), i++;
+        else
+            seconds += step_forward(layer);
+    }
+    return seconds;
+}
+
+/* Seconds of a micro-batch, transfers to the host and back beside all else. */
 static double duration(const struct planner *planner, const struct chain_plan *plan)
 {
-    double backward = plan->recompute, moving = 0;
+    double backward = steps_seconds(planner, plan), moving = 0;
 
-    for (int l = 0; l < planner->n; l++)
-        backward += planner->layers[l].backward;
     if (plan->offloaded > 0)
         moving = plan->offloaded / planner->host_bandwidth;
     return fmax(planner->sum[planner->n], moving) + fmax(backward, moving);

@@ -38,13 +38,14 @@ static void save_layer(struct planner *planner, int s, int t, bool lean)
     const struct chain_layer *layer = &planner->layers[s];
     double *time = &planner->time[chain_at(planner, s, t, 0)];
     int *how = &planner->how[chain_at(planner, s, t, 0)];
-    int saved = (lean ? planner->lean[s] : planner->rest[s]) + (t > s + 1 ? planner->input[s + 1] : 0);
+    bool alone = t == s + 1;
+    int saved = (lean ? planner->lean[s] : planner->rest[s]) + (alone ? 0 : planner->input[s + 1]);
     int least = saved > planner->rest[s] ? saved : planner->rest[s];
 
     for (int m = least; m <= planner->slots; m++) {
-        double all = layer->forward + layer->backward + (lean ? layer->again : 0);
+        double all = alone ? step_both(layer, lean) : step_forward(layer) + step_backward(layer, lean);
 
-        if (t > s + 1)
+        if (!alone)
             all += planner->time[chain_at(planner, s + 1, t, m - saved)];
         how[m] = all < time[m] ? (lean ? SAVE_LEAN : SAVE_ALL) : how[m];
         time[m] = all < time[m] ? all : time[m];
@@ -124,10 +125,10 @@ static void fill_first(struct planner *planner, int s, int budget)
     size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
 
     if (planner->rest[s] <= working)
-        try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true},
-                &best);
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, false),
+                (struct way){.next = s + 1, .saves = true}, &best);
     if (planner->rest[s] <= working && planner->lean[s] >= 0)
-        try_way(planner, s, budget, layer->forward + layer->backward + layer->again,
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true),
                 (struct way){.next = s + 1, .saves = true, .lean = true}, &best);
     for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++)
         try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
@@ -176,7 +177,7 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->first = ARENA_ARRAY(arena, double, n * each);
     planner->ways = ARENA_ARRAY(arena, struct way, n * each);
     for (size_t l = 0; l < n; l++) {
-        planner->sum[l + 1] = planner->sum[l] + planner->layers[l].forward;
+        planner->sum[l + 1] = planner->sum[l] + step_forward(&planner->layers[l]);
         planner->input[l] = slots_of(planner, planner->layers[l].input);
         planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
         planner->lean[l] = may_be_lean(planner, (int)l) ? slots_of(planner, lean_of(&planner->layers[l])) : -1;

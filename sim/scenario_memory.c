@@ -209,9 +209,6 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
-                       "replicas one by one as well; expected zero 0 to 2", what);
     if (scenario->strategy.context * scenario->strategy.expert > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
                        "in every layer and would wait for one another's copies; expected both 1", what);

@@ -93,7 +93,7 @@ struct stage {
     const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
     struct stage_work recomputed;    /* what the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: all outside of blocks, and the largest two
-                                neighbouring blocks */
+                                neighbouring blocks, or where recomputation is planned any two */
     double scattered;        /* and elements of gradients */
 };
 
