@@ -14,23 +14,6 @@ static double largest_workspace(const struct stage *stage)
     return most;
 }
 
-static struct chain_layer *chain_of(struct arena *arena, const struct stage *stage)
-{
-    struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
-
-    for (size_t l = 0; l < stage->nslices; l++) {
-        const struct slice *slice = stage_layer(stage, l);
-
-        layers[l] = (struct chain_layer){
-            .forward = slice->work[slice->again ? RECOMPUTE : FORWARD].seconds,
-            .backward = slice->work[BACKWARD].seconds, .input = slice->input,
-            .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
-            .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
-        };
-    }
-    return layers;
-}
-
 /* Every block's input is kept or offloaded, and it is computed again right before its backward. */
 static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
 {
@@ -53,11 +36,11 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
     return plan;
 }
 
-/* What comes and goes, step by step: the last forward of a layer before its backward leaves what that needs, and the
- * last one of the layer before it this layer's input. */
-static void settle_steps(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
-                         struct stage_plan *plan)
+/* The last forward of a layer before its backward leaves what that needs, and the last one of the layer before it this
+ * layer's input. */
+static void settle_steps(struct arena *arena, const struct stage *stage, struct stage_plan *plan)
 {
+    const struct chain_layer *layers = stage->chain;
     size_t n = plan->count, steps = plan->chain.nsteps;
     size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
     double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
@@ -101,10 +84,24 @@ static void settle_steps(struct arena *arena, struct stage *stage, const struct 
             step->takes += saved[l] - layers[l].input;
         if (!step->backward && l + 1 < n && last[l + 1] == i)
             step->takes += layers[l + 1].input;
-        if (!step->backward)
-            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->work[RECOMPUTE]);
-        else if (step->lean)
-            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->lean.core);
+    }
+}
+
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *chain)
+{
+    struct stage_plan *plan = ARENA_ARRAY(arena, struct stage_plan, 1);
+
+    *plan = (struct stage_plan){.chain = *chain, .count = stage->nslices};
+    settle_steps(arena, stage, plan);
+    stage->plan = plan;
+    stage->recomputed = (struct stage_work){0};
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
+
+        if (!chain->steps[i].backward)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->work[RECOMPUTE]);
+        else if (chain->steps[i].lean)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->lean.core);
     }
 }
 
@@ -160,24 +157,29 @@ static int plan_chunks_for(struct scenario *scenario, struct stage *stages, int 
     for (int c = 0; !rc && c < plan_chunks(&scenario->plan, rank); c++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
 
-        rc = chain_plan(&scenario->arena, chain_of(&scenario->arena, stage), stage->nslices, &limit, &plans[c]);
+        rc = chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]);
     }
     return rc;
 }
 
-/* The most that the chunks may hold together. */
-static double held_together(const struct scenario *scenario, int rank, const struct chain_plan *plans, int flying,
-                            const int *each)
+/* B that the chunks hold together when the rank's row holds most. */
+static double held_together(const struct plan *plan, int rank, const struct row *row, const struct chain_plan *plans)
 {
-    double held = 0, most = 0, working = 0, moving = 0;
+    double held = 0, most = 0, moving = 0;
 
-    for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-        held += plans[c].held * each[c];
-        most = fmax(most, plans[c].held);
-        working = fmax(working, plans[c].working);
-        moving = fmax(moving, plans[c].moving);
+    for (size_t i = 0; i < row->count; i++) {
+        const struct chain_plan *chunk = &plans[row->items[i].chunk];
+
+        if (row->items[i].kind == FORWARD)
+            most = fmax(most, held += chunk->held);
+        if (row->items[i].kind != BACKWARD)
+            continue;
+        most = fmax(most, held + chunk->working);
+        held -= chunk->held;
     }
-    return fmin(held, most * flying) + working + moving;
+    for (int c = 0; c < plan_chunks(plan, rank); c++)
+        moving = fmax(moving, plans[c].moving);
+    return most + moving;
 }
 
 static int infeasible(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
@@ -216,7 +218,7 @@ static int plan_rank_chunks(struct scenario *scenario, struct stage *stages, int
 
         if (plan_chunks_for(scenario, stages, rank, memory, flying, plans))
             return infeasible(scenario, stages, rank, budget, flying, plans, err);
-        together = held_together(scenario, rank, plans, flying, each);
+        together = held_together(&scenario->plan, rank, row, plans);
         if (together <= budget)
             return 0;
         memory -= together - budget;
@@ -239,12 +241,11 @@ static void keep_everything(struct scenario *scenario, struct stage *stages, int
 
     for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
-        struct chain_layer *layers = chain_of(&scenario->arena, stage);
 
         if (full)
-            plans[c] = full_plan(&scenario->arena, layers, stage->nslices,
+            plans[c] = full_plan(&scenario->arena, stage->chain, stage->nslices,
                                  scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
-        else if (chain_plan(&scenario->arena, layers, stage->nslices, &limit, &plans[c]))
+        else if (chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]))
             BUG("nothing fits into infinite memory");
     }
 }
@@ -288,11 +289,23 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
                      unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
+static void make_chains(struct scenario *scenario, struct stage *stages)
+{
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
+            struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+
+            if (!stage->chain)
+                stage->chain = stage_chain(scenario, stage, rank);
+        }
+}
+
 static int plan_rows(struct scenario *scenario, struct stage *stages, const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
     struct chain_plan *plans = ARENA_ARRAY(&scenario->arena, struct chain_plan, plan->chunks);
 
+    make_chains(scenario, stages);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
@@ -307,14 +320,9 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
-            struct stage_plan *made = ARENA_ARRAY(&scenario->arena, struct stage_plan, 1);
 
-            if (stage->plan && stage->plan->chain.held <= plans[c].held)     /* of the other direction */
-                continue;
-            stage->recomputed = (struct stage_work){0};
-            *made = (struct stage_plan){.chain = plans[c], .count = stage->nslices};
-            settle_steps(&scenario->arena, stage, chain_of(&scenario->arena, stage), made);
-            stage->plan = made;
+            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
+                stage_plan_set(&scenario->arena, stage, &plans[c]);
         }
     }
     return check_host_memory(scenario, stages, rows, err);

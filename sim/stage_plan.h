@@ -11,7 +11,7 @@
 #ifndef DTSIM_STAGE_PLAN_H
 #define DTSIM_STAGE_PLAN_H
 
-#include "stage.h"
+#include "stage_chain.h"
 
 /* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends; a lean backward
  * computes the core of its layer's attention again. */
@@ -28,11 +28,7 @@ struct stage_plan {
 /* Fills stage.plan and stage.recomputed. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
  * that does not suffice (likewise), schedules that split backwards. */
 int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
-
-/* The layer with that number in the order of the forward. */
-static inline const struct slice *stage_layer(const struct stage *stage, size_t layer)
-{
-    return &stage->slices[stage->nslices - 1 - layer];
-}
+/* Has the stage, whose `chain` is known, computed so; what comes and goes step by step follows. */
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *plan);
 
 #endif
