@@ -27,6 +27,8 @@ struct chain_layer {
     double saved;                /* B of all that its backward needs, the input included */
     double lean, again;          /* it may keep so many B instead, the input included, and compute the rest of them in
                                     its backward, for so many s; again 0: it may not */
+    struct { double forward, backward, lean; } space;    /* B on top while that runs; of the lean backward with what it
+                                    computes again */
     bool keep;                   /* it is never computed again */
 };
 
@@ -53,7 +55,8 @@ struct chain_plan {
     size_t nsteps;
     double recompute;            /* s of kernels computed again, a micro-batch */
     double held;                 /* B on the GPU from a micro-batch's forward to its backward */
-    double working;              /* B on top of that, at most, while its backward runs */
+    double working;              /* B on top of that, at most, while its forward or its backward runs */
+    double seconds;              /* about, a micro-batch */
     double offloaded;            /* B to the host and back, a micro-batch */
     double moving;               /* B of what is on its way to the host or back, at most */
 };

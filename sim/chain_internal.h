@@ -24,6 +24,7 @@ struct planner {
     double host_bandwidth;
     bool recompute;
     int *input, *rest, *lean;    /* slots of a layer's input, of what else its backward needs, and of most of that */
+    struct { int forward, backward, lean; } *space;      /* and on top while that runs */
     double *sum;                 /* [s]: s of the steps forward before layer s */
     double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
     int *how;                    /* [segment][m] */

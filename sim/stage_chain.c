@@ -88,6 +88,7 @@ struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *s
             .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,
             .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
             .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
+            .space = {slice->workspace.forward, slice->workspace.backward, slice->lean.workspace.backward},
             .gather = estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), estimates.gpus,
                                estimates.replicas, weights * each.weights),
             .scatter = estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), estimates.gpus,

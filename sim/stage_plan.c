@@ -4,15 +4,7 @@
 #include <stdlib.h>
 
 #include "memory.h"
-
-static double largest_workspace(const struct stage *stage)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < stage->nslices; i++)
-        most = fmax(most, fmax(stage->slices[i].workspace.forward, stage->slices[i].workspace.backward));
-    return most;
-}
+#include "rank_plan.h"
 
 /* Every block's input is kept or offloaded, and it is computed again right before its backward. */
 static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
@@ -105,127 +97,6 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
     }
 }
 
-/* Forwards without their backward, at most: of each chunk, and of all chunks of the rank together. */
-static int in_flight(const struct plan *plan, const struct row *row, int rank, int *each)
-{
-    int *now = xcalloc((size_t)plan->chunks, sizeof *now), all = 0, most = 0;
-
-    for (int c = 0; c < plan_chunks(plan, rank); c++)
-        each[c] = 0;
-    for (size_t i = 0; i < row->count; i++) {
-        struct work work = row->items[i];
-        int change = work.kind == FORWARD ? 1 : work.kind == BACKWARD ? -1 : 0;
-
-        now[work.chunk] += change;
-        all += change;
-        most = all > most ? all : most;
-        each[work.chunk] = now[work.chunk] > each[work.chunk] ? now[work.chunk] : each[work.chunk];
-    }
-    free(now);
-    return most;
-}
-
-/* B that a rank has for activations: its limit without what it holds all the time, workspace and fragmentation. */
-static double budget_of(const struct scenario *scenario, const struct stage *stages, int rank)
-{
-    const struct plan *plan = &scenario->plan;
-    double least = INFINITY, workspace = 0;
-
-    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-        workspace = fmax(workspace, largest_workspace(&stages[plan_global_stage(plan, rank, chunk)]));
-    for (int d = 0; d < scenario_replicas(scenario) && d < 2; d++) {     /* a parameter server is replica 0 */
-        struct memory states = memory_states(scenario, stages, d * plan->stages + rank);
-        double context = states.bytes[MEMORY_CONTEXT];
-
-        least = fmin(least, (scenario_room(scenario) - context) * (1 - memory_fragmentation(scenario)) -
-                            (memory_total(&states) - context));
-    }
-    return least - workspace;
-}
-
-/* The plans of a rank's chunks for so many bytes; -1 where one does not fit. */
-static int plan_chunks_for(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
-                           struct chain_plan *plans)
-{
-    bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
-    struct chain_limit limit = {
-        .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0,
-    };
-    int rc = 0;
-
-    for (int c = 0; !rc && c < plan_chunks(&scenario->plan, rank); c++) {
-        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
-
-        rc = chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]);
-    }
-    return rc;
-}
-
-/* B that the chunks hold together when the rank's row holds most. */
-static double held_together(const struct plan *plan, int rank, const struct row *row, const struct chain_plan *plans)
-{
-    double held = 0, most = 0, moving = 0;
-
-    for (size_t i = 0; i < row->count; i++) {
-        const struct chain_plan *chunk = &plans[row->items[i].chunk];
-
-        if (row->items[i].kind == FORWARD)
-            most = fmax(most, held += chunk->held);
-        if (row->items[i].kind != BACKWARD)
-            continue;
-        most = fmax(most, held + chunk->working);
-        held -= chunk->held;
-    }
-    for (int c = 0; c < plan_chunks(plan, rank); c++)
-        moving = fmax(moving, plans[c].moving);
-    return most + moving;
-}
-
-static int infeasible(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
-                      struct chain_plan *plans, struct error *err)
-{
-    enum { HALVINGS = 10 };
-    double low = fmax(memory, 0), high = fmax(2 * low, 1e6);
-    bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    char have[48], need[48];
-
-    while (high < 1e18 && plan_chunks_for(scenario, stages, rank, high, flying, plans))
-        low = high, high *= 2;
-    for (int i = 0; i < HALVINGS; i++) {
-        double middle = (low + high) / 2;
-
-        *(plan_chunks_for(scenario, stages, rank, middle, flying, plans) ? &low : &high) = middle;
-    }
-    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that "
-                     "it holds; the least that a plan was found for is about %s", rank,
-                     memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have), flying,
-                     unit_format_short(UNIT_BYTES, high, need, sizeof need));
-}
-
-/* All chunks plan for the same bytes a micro-batch; where unlike ones exceed the budget together, for less. */
-static int plan_rank_chunks(struct scenario *scenario, struct stage *stages, int rank, const struct row *row,
-                            struct chain_plan *plans, struct error *err)
-{
-    enum { TRIES = 8 };
-    double budget = budget_of(scenario, stages, rank), memory = budget;
-    int *each = ARENA_ARRAY(&scenario->arena, int, scenario->plan.chunks);
-    int flying = in_flight(&scenario->plan, row, rank, each);
-
-    for (int i = 0; i < TRIES; i++) {
-        double together;
-
-        if (plan_chunks_for(scenario, stages, rank, memory, flying, plans))
-            return infeasible(scenario, stages, rank, budget, flying, plans, err);
-        together = held_together(&scenario->plan, rank, row, plans);
-        if (together <= budget)
-            return 0;
-        memory -= together - budget;
-    }
-    return infeasible(scenario, stages, rank, budget, flying, plans, err);
-}
-
 static bool splits(const struct row *row)
 {
     for (size_t i = 0; i < row->count; i++)
@@ -254,13 +125,10 @@ static void keep_everything(struct scenario *scenario, struct stage *stages, int
 static double host_bytes(const struct scenario *scenario, const struct stage *stages, int rank, const struct row *row)
 {
     const struct plan *plan = &scenario->plan;
-    int *each = xcalloc((size_t)plan->chunks, sizeof *each);
     double bytes = 0;
 
-    in_flight(plan, row, rank, each);
     for (int c = 0; c < plan_chunks(plan, rank); c++)
-        bytes += each[c] * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
-    free(each);
+        bytes += row_in_flight(row, c) * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
     return bytes + memory_offloaded_states(scenario, stages, rank);
 }
 
@@ -316,7 +184,7 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
                              "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
-        else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))
+        else if (rank_plan(scenario, stages, rank, &rows[rank], plans, err))
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
