@@ -199,7 +199,7 @@ static void check_counts(const struct run *run, const char *text)
 /* Whatever is planned fits, as the timeline has it: memory_check refuses what does not. */
 static void test_random(void **state)
 {
-    enum { SCENARIOS = 3000 };
+    enum { SCENARIOS = 1500 };
     int planned = 0, refused = 0;
 
     (void)state;
