@@ -205,13 +205,15 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct strategy *strategy = scenario_strategy(scenario);
     const struct memory_spec *memory = &scenario->memory;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
+    bool offloads = memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.context * scenario->strategy.expert > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
-                       "in every layer and would wait for one another's copies; expected both 1", what);
+    if (scenario->strategy.context * scenario->strategy.expert > 1 && offloads)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
+                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
+                       "and would wait for one another's copies; expected both 1");
     if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
@@ -225,7 +227,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
                        "sums of gradients; expected no compression, and local_steps: 1");
-    if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
+    if (strategy->asynchronous && offloads &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
                        "leave the GPU; expected activations alone", strategy->name);

@@ -122,6 +122,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         slice->lean.activation = layer->selective_activation;
         slice->lean.workspace = layer->selective_workspace;
         stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
+        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);

@@ -144,7 +144,7 @@ static char *random_scenario(unsigned number, const char *engine)
     fprintf(out, "]}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
             "host: {bandwidth: %d GB/s, latency: 10 us, update: 1 B}}\n", pipeline * data, 1 + random_below(&seed, 30));
     fprintf(out, "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d, data: %d, zero: %d%s}\n", micro,
-            schedules[schedule], pipeline, data, random_below(&seed, 3), chunks > 1 ? ", chunks: 2" : "");
+            schedules[schedule], pipeline, data, random_below(&seed, 4), chunks > 1 ? ", chunks: 2" : "");
     fprintf(out, "memory: {recompute: %s, ",
             recompute[random_below(&seed, strcmp(schedules[schedule], "gpipe") ? 4 : 3)]);
     fprintf(out, "offload: %s, ", offload[random_below(&seed, (int)COUNT(offload))]);

@@ -290,7 +290,8 @@ static void test_hosts(void **state)
 static void test_ample(void **state)
 {
     static const char *const strategies[] = {"data: 8, zero: 3", "tensor: 2, pipeline: 2, data: 2, zero: 3",
-                                             "data: 8, zero: 3, shard: 4", "data: 8, zero: 2"};
+                                             "data: 8, zero: 3, shard: 4", "data: 8, zero: 2",
+                                             "data: 4, context: 2, zero: 3"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(strategies); i++) {
@@ -312,11 +313,70 @@ static void test_ample(void **state)
     }
 }
 
+static void set_alike(struct scenario *scenario, struct stage *stage, bool lean)
+{
+    size_t n = stage->nslices;
+    struct chain_plan plan = {.kept = ARENA_ARRAY(&scenario->arena, struct chain_kept, n),
+                              .steps = ARENA_ARRAY(&scenario->arena, struct chain_step, 2 * n)};
+
+    for (size_t l = n; l-- > 0;) {
+        bool may = !stage->chain[l].keep && (!lean || stage->chain[l].again > 0);
+
+        plan.kept[l] = (struct chain_kept){.input = true, .rest = lean || !may, .lean = lean && may};
+        if (may && !lean)
+            plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
+        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l, .lean = lean && may};
+    }
+    stage_plan_set(&scenario->arena, stage, &plan);
+}
+
+/* A plan that computes every block again is full recomputation, one that is lean everywhere selective. */
+static void test_full_and_selective(void **state)
+{
+    static const char *const models[] = {
+        "transformer: {layers: 6, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}",
+        "transformer: {layers: 4, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192, experts: 8, "
+        "experts_per_token: 2}",
+    };
+    static const char *const strategies[] = {
+        "data: 8, zero: 3", "tensor: 2, data: 4, zero: 3", "tensor: 2, pipeline: 2, data: 2, zero: 1",
+        "data: 4, context: 2, zero: 3", "data: 4, context: 2, zero: 2", "data: 8, expert: 4, zero: 3",
+        "data: 4, expert: 2, pipeline: 2",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(strategies); i++) {
+        const char *strategy = strategies[i / 2], *model = models[strstr(strategy, "expert") != NULL];
+        struct setup setup = {model, "platform: dgx-a100, nodes: 1", strategy, "micro: 2, micro_batches: 4", "none"};
+        struct simulated simulated;
+        struct scenario scenario;
+        struct measure measure;
+        struct stage *stages;
+
+        assert_int_equal(load(&scenario, &stages, &setup, 500e9), 0);
+        for (int s = 0; s < plan_global_stages(&scenario.plan); s++)
+            set_alike(&scenario, &stages[s], i % 2);
+        measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
+        struct outcome outcome = play(&scenario, stages, &measure);
+        measure_release(&measure);
+        scenario_release(&scenario);
+        simulate(&simulated, "model: {%s}\ncluster: {%s}\nstrategy: {%s}\nbatch: {%s}\ncosts: {host_launch: 0 s}\n"
+                 "memory: {recompute: %s}\nsimulation: {engine: ideal, collectives: measured}\n", model, setup.cluster,
+                 strategy, setup.batch, i % 2 ? "selective" : "full");
+        expect_near("seconds", outcome.seconds, simulated.run.metrics.iteration_time, simulated.text);
+        /* which counts the workspace of a stage's largest layer beside all that is kept */
+        assert_true(outcome.memory <= simulated.run.metrics.peak_memory * (1 + 1e-9));
+        assert_true(outcome.memory >= simulated.run.metrics.peak_memory * 0.95);
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zero),    cmocka_unit_test(test_pipelines), cmocka_unit_test(test_transformers),
         cmocka_unit_test(test_offload), cmocka_unit_test(test_hosts),     cmocka_unit_test(test_ample),
+        cmocka_unit_test(test_full_and_selective),
     };
 
     return cmocka_run_group_tests_name("planned", tests, NULL, NULL);
