@@ -142,6 +142,30 @@ static int check_every(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* PyTorch's non-reentrant checkpoint raises an exception when the last tensor that was saved is there again
+ * (torch/utils/checkpoint.py; the default since pytorch/pytorch#96866, 2.1). Where blocks share a checkpoint, the next
+ * one needs what comes behind. */
+static int check_early_stop(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const struct transformer *shape = scenario->model.transformer;
+    struct loc loc = node_loc(recompute->node, "early_stop");
+
+    if (!recompute->early_stop)
+        return 0;
+    if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
+        scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
+                         "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
+                         "varuna");
+    if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
+        scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a transformer's "
+                         "dense blocks without dropout, fp8 and lora end with a product whose result no backward needs; "
+                         "leave it out");
+    return 0;
+}
+
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
 {
     const struct list *list = &scenario->memory.offload;
@@ -261,7 +285,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    int rc = check_blocks(scenario, err) | check_every(scenario, err);
+    int rc = check_blocks(scenario, err) | check_every(scenario, err) | check_early_stop(scenario, err);
 
     if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
