@@ -1,4 +1,4 @@
-/* A Llama and a BERT in plain PyTorch: the traffic of kernels that fused ones spare, counted operation by operation, 
+/* A Llama and a BERT in plain PyTorch: the traffic of kernels that fused ones spare, counted operation by operation,
  * and what the Llama keeps for the backward. */
 #include "model_files.h"
 
