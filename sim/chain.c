@@ -197,9 +197,9 @@ static void try_budget(struct planner *planner, double memory, int in_flight, in
     consider(best, trial);
 }
 
-/* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that kept
- * all, of one that is lean, or all of a layer; sizes were rounded, so the neighbours are tried too, and then others
- * between. */
+/* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that
+ * kept all, of one that is lean, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
+ * others between. */
 static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
 {
     enum { TRIES = 12 };

@@ -165,9 +165,9 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
                          "varuna");
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
         scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a transformer's "
-                         "dense blocks without dropout, fp8 and lora end with a product whose result no backward needs; "
-                         "leave it out");
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
+                         "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
+                         "backward needs; leave it out");
     return 0;
 }
 

@@ -1,6 +1,6 @@
-/* stage_chain: the layers of a stage as a chain to plan (chain.h): their kernels and bytes, and what their GPUs exchange,
- * estimated by the collectives' own formulas, as nothing has been measured when stages are planned. Gathers beside
- * pieces of products and keys and values that are passed again for attention alone do not count. */
+/* stage_chain: the layers of a stage as a chain to plan (chain.h): their kernels and bytes, and what their GPUs
+ * exchange, estimated by the collectives' own formulas, as nothing has been measured when stages are planned. Gathers
+ * beside pieces of products and keys and values that are passed again for attention alone do not count. */
 #ifndef DTSIM_STAGE_CHAIN_H
 #define DTSIM_STAGE_CHAIN_H
 

@@ -301,18 +301,16 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
-/* A dense block's backward needs the inputs of its last product, but nothing from that product on, unless a mask is made
+/* A dense block's backward needs the inputs of its last product, but nothing from there on, unless a mask is made
  * behind it. Autograd saves a product's inputs before it runs; modules of fp8 (Transformer Engine) once it ran. */
 static void mark_tail(struct kernels *list, const struct cut *cut)
 {
     bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
 
-    for (size_t i = 0; ends && i < list->count; i++) {
-        struct kernel *kernel = &list->items[i];
-
-        kernel->tail = kernel->phase == PHASE_FORWARD &&
-                       (!strcmp(kernel->name, "mlp-down") || !strcmp(kernel->name, "mlp-residual"));
-    }
+    for (size_t i = 0; ends && i < list->count; i++)
+        list->items[i].tail =
+            list->items[i].phase == PHASE_FORWARD &&
+            (!strcmp(list->items[i].name, "mlp-down") || !strcmp(list->items[i].name, "mlp-residual"));
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)

@@ -28,8 +28,8 @@ static struct figures figures_of(const char *model, const char *strategy, const 
 /* The last product of a block, 2 s h f, and the sum behind it; of a tensor group's GPUs their share. */
 static void test_tail(void **state)
 {
-    static const char *const strategies[] = {"data: 1", "data: 8, zero: 3", "pipeline: 2, data: 1", "tensor: 2, data: 1",
-                                             "tensor: 2, data: 1, sequence_parallel: true"};
+    static const char *const strategies[] = {"data: 1", "data: 8, zero: 3", "pipeline: 2, data: 1",
+                                             "tensor: 2, data: 1", "tensor: 2, data: 1, sequence_parallel: true"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(strategies); i++) {
