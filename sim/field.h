@@ -92,6 +92,8 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
+/* The same of one key, "cluster.network"; false, and nothing is printed, where the table has none. */
+bool field_help_at(const struct table *table, const char *path, FILE *out);
 
 /* The table as a JSON schema (draft 2020-12), as a tree for node_print_json. A table with an extension allows further
  * keys. */
