@@ -327,6 +327,16 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
     return err->count + err->dropped > before ? -1 : 0;
 }
 
+void memory_advise(const struct scenario *scenario, struct error *err)
+{
+    struct arena arena = {0};
+    const struct message *last = err->count ? &err->messages[err->count - 1] : NULL;
+
+    if (last && last->code == EXIT_INFEASIBLE && scenario_by_layers(scenario))
+        error_add(err, EXIT_INFEASIBLE, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
+    arena_release(&arena);
+}
+
 int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err)
 {
     double limit = memory_limit(scenario);

@@ -186,6 +186,7 @@ static int infeasible(struct scenario *scenario, struct stage *stages, int rank,
     enum { HALVINGS = 10 };
     double low = fmax(memory, 0), high = fmax(2 * low, 1e6);
     bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    struct loc loc = node_loc(scenario->memory.node, optimal ? "recompute" : "offload");
     char have[48], need[48];
 
     while (high < 1e18 && plan_chunks_for(scenario, stages, rank, high, flying, plans))
@@ -195,11 +196,15 @@ static int infeasible(struct scenario *scenario, struct stage *stages, int rank,
 
         *(plan_chunks_for(scenario, stages, rank, middle, flying, plans) ? &low : &high) = middle;
     }
-    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that "
-                     "it holds; the least that a plan was found for is about %s", rank,
-                     memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have), flying,
-                     unit_format_short(UNIT_BYTES, high, need, sizeof need));
+    unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
+    unit_format_short(UNIT_BYTES, high, need, sizeof need);
+    if (memory < 0)
+        return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s too little for what it always holds, beside "
+                         "which the activations in flight (micro-batches: %d) would need about %s", rank, have, flying,
+                         need);
+    return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s for the activations in flight (micro-batches: "
+                     "%d), beside all else that it holds; the least that a plan was found for is about %s", rank, have,
+                     flying, need);
 }
 
 /* All chunks plan for the same bytes a micro-batch; where unlike ones exceed the budget together, for less. */
