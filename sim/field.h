@@ -61,6 +61,7 @@ struct table {
     const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
     bool bare;                  /* the shorthand is the usual way to write it: so it is printed, and messages about the
                                    scalar do not name the key that was not written */
+    bool partial;               /* keys of another table, whichever are wanted: none is missing, none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
      * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the

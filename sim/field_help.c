@@ -58,7 +58,7 @@ void field_help(const struct table *table, int depth, FILE *out)
         else if (word_in(table->exactly_one, field->key))
             fprintf(out, "; exactly one of these");
         fprintf(out, ")\n");
-        if (field->table && depth < HELP_DEPTH)
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)      /* another table's keys stand there */
             field_help(field->table, depth + 1, out);
     }
     arena_release(&arena);
