@@ -209,10 +209,11 @@ static int help_topic(const struct command *command, const char *topic)
     if (field_help_at(&scenario_table, topic, stdout))
         return EXIT_OK;
     meant = nearest(topic, topic_candidate, NULL);
-    return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected a command, a kind of file (scenario, gpu, communication, profile, table, "
-                                      "paper), a key of the scenario such as cluster.network, a schedule, a "
-                                      "collective or its operation");
+    if (meant)
+        return usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
+    return usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, communication, "
+                       "profile, table, paper), a key of the scenario such as cluster.network, a schedule, a "
+                       "collective or its operation", topic);
 }
 
 static int help_main(const struct command *command, int argc, char **argv)

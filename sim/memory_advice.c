@@ -280,8 +280,8 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     const char *text = "";
 
     if (!best.sets)
-        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context or "
-               "expert degrees, offloading, smaller micro-batches would make it fit";
+        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context "
+               "or expert degrees, offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         const char *quote = memchr(line, '{', (size_t)(end - line)) ? "'" : "";

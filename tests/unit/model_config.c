@@ -135,9 +135,9 @@ static void preset_messages(void **state)
 static void with_changes(void **state)
 {
     static const char *const same[] = {
-        "{preset: llama2-7b, with: {flash_attention: true, layers: 8}}",
+        "{preset: llama2-7b, with: {flash_attention: false, layers: 8}}",
         "{transformer: {layers: 8, hidden: 4096, heads: 32, ffn: 11008, sequence: 4096, vocabulary: 32000, positions: 0,"
-        " norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false, tied: false, dropout: 0, flash_attention: true}}",
+        " norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false, tied: false, dropout: 0}}",
     };
     struct model models[2], model;
 
@@ -147,10 +147,10 @@ static void with_changes(void **state)
     models[0].transformer->node = models[1].transformer->node = NULL;
     assert_memory_equal(models[0].transformer, models[1].transformer, sizeof *models[0].transformer);
     assert_true(models[0].published_parameters == 0 && !models[0].with);
-    assert_true(preset("llama2-7b").transformer->layers == 32 && !preset("llama2-7b").transformer->flash_attention);
+    assert_true(preset("llama2-7b").transformer->layers == 32 && preset("llama2-7b").transformer->flash_attention);
 
-    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 2048, with: {flash_attention: true}}");
-    assert_true(model.transformer->flash_attention && model.transformer->sequence == 2048);
+    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 2048, with: {flash_attention: false}}");
+    assert_true(!model.transformer->flash_attention && model.transformer->sequence == 2048);
     write_config("{preset: gpt2-124m, with: {dropout: 0, flash_attention: true}}");
     assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
     model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {dropout: 0.2}}", config_path));
