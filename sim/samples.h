@@ -34,9 +34,9 @@ struct samples {
 };
 
 /* Appends the file's samples; samples of another GPU, unknown kernels, columns that are missing or there twice,
- * numbers that are none, are not positive or not finite, sizes that are not whole, times that no GPU reaches, and a last
- * line that does not end are errors. Zero-initialise, give an arena; samples_release when done. A kernel's bytes, where
- * that cell is empty, are what it reads and writes of m x n values. */
+ * numbers that are none, are not positive or not finite, sizes that are not whole, times that no GPU reaches, and a
+ * last line that does not end are errors. Zero-initialise, give an arena; samples_release when done. A kernel's bytes,
+ * where that cell is empty, are what it reads and writes of m x n values. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
 /* samples_amount.c: floating-point operations; bytes read and written at least; the same of m x n values (adam: of m
