@@ -215,25 +215,29 @@ static int plan_all(const struct sharing *sharing, const struct menu *choices, s
     return share(sharing, choices, plans);
 }
 
+/* Of what is left when a rank holds all but activations; where that is nothing, no plan is looked for. */
 static int infeasible(struct sharing *sharing, const struct menu *choices, struct chain_plan *plans, struct error *err)
 {
     enum { HALVINGS = 10 };
     const struct scenario *scenario = sharing->scenario;
     double memory = sharing->memory, low = fmax(memory, 0), high = fmax(2 * low, 1e6);
     bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    struct loc loc = node_loc(scenario->memory.node, optimal ? "recompute" : "offload");
     char have[48], need[48];
 
+    unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
+    if (memory < 0)
+        return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s too little for what it always holds, "
+                         "without activations", sharing->rank, have);
     while (sharing->memory = high, high < 1e18 && plan_all(sharing, choices, plans))
         low = high, high *= 2;
     for (int i = 0; i < HALVINGS; i++) {
         sharing->memory = (low + high) / 2;
         *(plan_all(sharing, choices, plans) ? &low : &high) = sharing->memory;
     }
-    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that "
-                     "it holds; the least that a plan was found for is about %s", sharing->rank,
-                     memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have),
-                     sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
+    return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s for the activations in flight (micro-batches: "
+                     "%d), beside all else that it holds; the least that a plan was found for is about %s",
+                     sharing->rank, have, sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
 int rank_plan(struct scenario *scenario, const struct stage *stages, int rank, const struct row *row,
@@ -247,9 +251,9 @@ int rank_plan(struct scenario *scenario, const struct stage *stages, int rank, c
     int rc;
 
     note_row(&sharing, row);
-    for (int c = 0; sharing.chunks > 1 && c < sharing.chunks; c++)
+    for (int c = 0; sharing.chunks > 1 && sharing.memory >= 0 && c < sharing.chunks; c++)
         find_choices(&sharing, c, row_in_flight(row, c), &choices[c]);
-    rc = plan_all(&sharing, choices, plans) ? infeasible(&sharing, choices, plans, err) : 0;
+    rc = sharing.memory < 0 || plan_all(&sharing, choices, plans) ? infeasible(&sharing, choices, plans, err) : 0;
     for (int c = 0; c < sharing.chunks; c++)
         free(choices[c].items);
     free(choices);
