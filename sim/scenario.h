@@ -96,6 +96,7 @@ struct scenario {
             int every;                   /* blocks a checkpoint, under full; 0: one */
             int blocks;                  /* recomputed under full, the first of each chunk; where given */
             double share;                /* or this share of them; NaN: all */
+            bool early_stop;             /* a block's ends when its backward has what it needs */
         } recompute;
         struct list offload;             /* of int, enum offload: what waits in host memory */
         struct lora *lora;               /* NULL: every weight is trained */

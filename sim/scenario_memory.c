@@ -147,6 +147,30 @@ static int check_every(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* PyTorch's non-reentrant checkpoint raises an exception when the last tensor that was saved is there again
+ * (torch/utils/checkpoint.py; the default since pytorch/pytorch#96866, 2.1). Where blocks share a checkpoint, the next
+ * one needs what comes behind. */
+static int check_early_stop(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const struct transformer *shape = scenario->model.transformer;
+    struct loc loc = node_loc(recompute->node, "early_stop");
+
+    if (!recompute->early_stop)
+        return 0;
+    if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
+        scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
+                         "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
+                         "varuna");
+    if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
+        scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
+                         "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
+                         "backward needs; leave it out");
+    return 0;
+}
+
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
 {
     const struct list *list = &scenario->memory.offload;
@@ -210,16 +234,15 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct strategy *strategy = scenario_strategy(scenario);
     const struct memory_spec *memory = &scenario->memory;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
+    bool offloads = memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
-                       "replicas one by one as well; expected zero 0 to 2", what);
-    if (scenario->strategy.context * scenario->strategy.expert > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
-                       "in every layer and would wait for one another's copies; expected both 1", what);
+    if (scenario->strategy.context * scenario->strategy.expert > 1 && offloads)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
+                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
+                       "and would wait for one another's copies; expected both 1");
     if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
@@ -233,7 +256,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
                        "sums of gradients; expected no compression, and local_steps: 1");
-    if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
+    if (strategy->asynchronous && offloads &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
                        "leave the GPU; expected activations alone", strategy->name);
@@ -267,7 +290,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    int rc = check_blocks(scenario, err) | check_every(scenario, err);
+    int rc = check_blocks(scenario, err) | check_every(scenario, err) | check_early_stop(scenario, err);
 
     if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),

@@ -258,6 +258,9 @@ static const struct field recompute_spec_fields[] = {
     {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .max = 1,
      .brief = "under full: of this share of each chunk's blocks, evenly spread, the others keep all (every second "
               "one: 0.5); left out: of all"},
+    {.key = "early_stop", .kind = FIELD_BOOL, MEMBER(early_stop),
+     .brief = "under full: of a dense block without dropout, its last product and all behind it are not (PyTorch's "
+              "checkpoint with use_reentrant=False, since 2.1); left out: false"},
 };
 #undef MEMBER
 static const struct table recompute_table = {
