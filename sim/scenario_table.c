@@ -272,12 +272,17 @@ static const struct field memory_spec_fields[] = {
      .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
               "products"},
     {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
-     .choices = NAMES("cast", "kept"),
-     .brief = "under mixed-fp8: cast in every forward; or once an iteration, with the update, and kept (Megatron-LM's "
-              "is_first_microbatch, NeMo's fp8_params)"},
+     .choices = NAMES("cast", "kept", "primary"),
+     .brief = "under mixed-fp8: cast in every forward; once an iteration, with the update, and kept beside those in "
+              "bf16 (Megatron-LM's is_first_microbatch); or kept alone (NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
-     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
+     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "adam-half"),
+     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; two in "
+              "half precision"},
+    {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
+     .choices = NAMES("fp32", "remainders", "half", "none"),
+     .brief = "weights that the update adds to, under mixed precision: whole; the 16 bits that weights in bf16 lack "
+              "(Apex's store_param_remainders); in half precision; or those that compute themselves"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
@@ -299,8 +304,9 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("korthikanti", "rajbhandari"),
      .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "fused"),
-     .brief = "logits converted and kept in fp32 for the loss; or one kernel that reads them as they are"},
+     .choices = NAMES("fp32", "fused", "compiled"),
+     .brief = "logits converted and kept in fp32 for the loss; one kernel that reads them as they are; or the former "
+              "compiled (Megatron-LM's cross_entropy_loss_fusion)"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
               "reads them afterwards (Composer)"},

@@ -367,12 +367,18 @@ static void transform(struct kernels *list, const struct cut *cut)
 /* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
  * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
  * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
- * converted. Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum,
- * sum and the target's logit: 12 bytes a token) are not modelled. */
+ * converted. Compiled: the conversion, exponentials and their sums with a copy back, and the quotients; backward a copy
+ * for the target's place, the multiplication with the conversion, and a copy back. Fused: reads the logits; backward
+ * reads them again and writes their gradient. Its all-reduces (maximum, sum and the target's logit: 12 bytes a token)
+ * are not modelled. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
+    const struct { double forward, backward; } passes[] = {      /* bytes a logit */
+        [CROSS_ENTROPY_FP32] = {cut->value + 9 * 4, cut->value + 3 * 4},
+        [CROSS_ENTROPY_FUSED] = {cut->value, 2 * cut->value},
+        [CROSS_ENTROPY_COMPILED] = {cut->value + 7 * 4, cut->value + 4 * 4},
+    }, *loss = &passes[cut->cross_entropy];
     double logits = cut->tokens * cut->vocabulary;
-    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
 
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
@@ -382,9 +388,9 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
     memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
-           logits * (fused ? cut->value : cut->value + 9 * 4));
+                  logits * loss->forward);
     list->items[list->count - 1].loss = true;
     memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
-           logits * (fused ? 2 * cut->value : 3 * 4 + cut->value));
+                  logits * loss->backward);
     list->items[list->count - 1].loss = true;
 }

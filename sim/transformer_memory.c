@@ -164,17 +164,32 @@ struct workspace block_workspace(const struct cut *cut)
     };
 }
 
-/* fp32: half-precision logits and their conversion beside the softmax; the softmax becomes the gradient, which is
- * converted back. fused: the gradient beside the logits. */
+/* Bytes a logit on top of what is kept for the loss; while it is computed, and while its gradient is.
+ * fp32 in Megatron-LM: half-precision logits beside their conversion, which becomes the softmax in place, and that the
+ * gradient, which is converted back. Plain PyTorch does nothing in place: logits and their conversion beside the
+ * softmax; gradients of the softmax's logarithm and of what went into it. compiled: torch.compile puts into a buffer of
+ * its own what it also reduces, or scatters into (Megatron-LM, fusions/fused_cross_entropy.py, at 0cb4a9c8). fused: the
+ * gradient beside the logits. */
+static struct workspace loss_workspace(const struct cut *cut)
+{
+    bool plain = cut->cross_entropy == CROSS_ENTROPY_FP32 && !cut->shape->fused_kernels;
+    bool compiled = cut->cross_entropy == CROSS_ENTROPY_COMPILED;
+
+    if (cut->cross_entropy == CROSS_ENTROPY_FUSED)
+        return (struct workspace){.backward = cut->value};
+    return (struct workspace){.forward = cut->value + (plain || compiled ? 4 : 0),
+                              .backward = plain ? 2 * 4 : cut->value + (compiled ? 4 : 0)};
+}
+
 struct workspace output_workspace(const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary;
-    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
+    struct workspace loss = loss_workspace(cut);
 
     if (cut->shape->head == HEAD_NONE)
         return (struct workspace){0};
     return (struct workspace){
-        .forward = fused ? 0 : logits * (cut->value + 4),
-        .backward = logits * cut->value + cut->own_tokens * cut->hidden * cut->value,
+        .forward = logits * loss.forward,
+        .backward = logits * loss.backward + cut->own_tokens * cut->hidden * cut->value,
     };
 }
