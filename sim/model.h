@@ -101,7 +101,7 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_
  *     else. It leaves out attention scores, norms and masks. */
 enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
 /* fp32: logits are converted and the softmax kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section 4.3);
- * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's, Transformer Engine's and others');
+ * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's, Transformer Engine's);
  * compiled: as fp32, by torch.compile in fewer passes (Megatron-LM, fusions/fused_cross_entropy.py). */
 enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COMPILED };
 
@@ -120,6 +120,7 @@ struct shard {
     int micro;                   /* samples a micro-batch */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
+    bool gathers_apart;          /* what it gathers is a tensor that products read, not pieces beside products */
     enum dtype dtype;            /* of products and activations */
     bool fp8;                    /* but the products of weights in blocks */
     bool fp8_kept;               /* whose weights are cast with the update, not with every forward */

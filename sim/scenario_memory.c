@@ -276,7 +276,7 @@ static int check_master(const struct scenario *scenario, struct error *err)
     if (memory->master == MASTER_REMAINDERS && (memory->precision == PRECISION_MIXED_FP16 || fp8))
         return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
                          "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
-                         "expected fp32", fp8 ? "fp8" : "fp16");
+                         "expected fp32 or half", fp8 ? "fp8" : "fp16");
     return 0;
 }
 

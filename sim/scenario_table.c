@@ -331,11 +331,7 @@ static const struct table memory_table = {TABLE("memory", "what is stored, and i
 
 #define MEMBER(member) .offset = offsetof(struct simulation_spec, member)
 static const struct field simulation_spec_fields[] = {
-    {.key = "engine",
-     .kind = FIELD_CHOICE,
-     MEMBER(engine),
-     .choices = engine_names,
-     .fallback = "simgrid",
+    {.key = "engine", .kind = FIELD_CHOICE, MEMBER(engine), .choices = engine_names, .fallback = "simgrid",
      .brief = "simgrid: flows share links; ideal: nothing contends"},
     {.key = "collectives",
      .kind = FIELD_CHOICE,
@@ -346,25 +342,11 @@ static const struct field simulation_spec_fields[] = {
          "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
           "auto: messages while they are few, or where collectives meet others on their links; ZeRO 3's are always "
           "measured"},
-    {.key = "fold",
-     .kind = FIELD_CHOICE,
-     MEMBER(fold),
-     .fallback = "auto",
-     .choices = NAMES("auto", "off"),
+    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
      .brief = "simulate one replica where all are identical and collectives are measured"},
-    {.key = "jitter",
-     .kind = FIELD_QUANTITY,
-     MEMBER(jitter),
-     .unit = UNIT_NUMBER,
-     .max = 1,
-     .fallback = "0",
+    {.key = "jitter", .kind = FIELD_QUANTITY, MEMBER(jitter), .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, as a share of it (log-normal, mean 1); no folding then"},
-    {.key = "seed",
-     .kind = FIELD_INT,
-     MEMBER(seed),
-     .min = 0,
-     .max = 2147483647,
-     .fallback = "1",
+    {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "of everything random"},
 };
 #undef MEMBER

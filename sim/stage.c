@@ -233,6 +233,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .gathers_apart = !spec->overlap_products,
         .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
         .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
