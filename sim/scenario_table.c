@@ -276,9 +276,9 @@ static const struct field memory_spec_fields[] = {
      .brief = "under mixed-fp8: cast in every forward; once an iteration, with the update, and kept beside those in "
               "bf16 (Megatron-LM's is_first_microbatch); or kept alone (NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "adam-half"),
-     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; two in "
-              "half precision"},
+     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb", "adam-half"),
+     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; lamb "
+              "keeps Adam's and takes norms of every tensor (Apex's FusedLAMB); two in half precision"},
     {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
      .choices = NAMES("fp32", "remainders", "half", "none"),
      .brief = "weights that the update adds to, under mixed precision: whole; the 16 bits that weights in bf16 lack "
@@ -304,9 +304,9 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("korthikanti", "rajbhandari"),
      .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "fused", "compiled"),
-     .brief = "logits converted and kept in fp32 for the loss; one kernel that reads them as they are; or the former "
-              "compiled (Megatron-LM's cross_entropy_loss_fusion)"},
+     .choices = NAMES("fp32", "plain", "fused", "compiled"),
+     .brief = "logits converted and kept in fp32 for the loss; PyTorch's log_softmax of logits as they are; one kernel "
+              "that reads them as they are; or fp32 compiled (Megatron-LM's cross_entropy_loss_fusion)"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
               "reads them afterwards (Composer)"},

@@ -96,12 +96,13 @@ double embedding_activation(const struct cut *cut)
     return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
 }
 
-/* The softmax in fp32; or the logits, from which it is found again. */
+/* The softmax in fp32; or its logarithm as the logits are; or these, from which it is found again. */
 double loss_activation(const struct cut *cut)
 {
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
         return 0;
-    return (cut->cross_entropy == CROSS_ENTROPY_FUSED ? cut->value : 4) * cut->tokens * cut->vocabulary;
+    return cut->tokens * cut->vocabulary *
+           (cut->cross_entropy == CROSS_ENTROPY_FP32 || cut->cross_entropy == CROSS_ENTROPY_COMPILED ? 4 : cut->value);
 }
 
 /* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
@@ -171,14 +172,17 @@ struct workspace block_workspace(const struct cut *cut)
  * gradient, which is converted back. Plain PyTorch does nothing in place: logits and their conversion beside the
  * softmax; gradients of the softmax's logarithm and of what went into it; over a tensor group one tensor more each
  * (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and the
- * exponentials). compiled: torch.compile puts into a buffer of its own what it also reduces, or scatters into
- * (Megatron-LM, fusions/fused_cross_entropy.py, at 0cb4a9c8). fused: the gradient beside the logits. */
+ * exponentials). plain: the logits beside their log-probabilities; two gradients beside these. compiled: torch.compile
+ * puts into a buffer of its own what it also reduces, or scatters into (Megatron-LM, fusions/fused_cross_entropy.py, at
+ * 0cb4a9c8). fused: the gradient beside the logits. */
 static struct workspace loss_workspace(const struct cut *cut)
 {
     int more = cut->tensor > 1;
 
     if (cut->cross_entropy == CROSS_ENTROPY_FUSED)
         return (struct workspace){.backward = cut->value};
+    if (cut->cross_entropy == CROSS_ENTROPY_PLAIN)
+        return (struct workspace){.forward = cut->value, .backward = 2 * cut->value};
     if (cut->cross_entropy == CROSS_ENTROPY_COMPILED)
         return (struct workspace){.forward = cut->value + 4, .backward = cut->value + 4};
     if (cut->shape->fused_kernels)

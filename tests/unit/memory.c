@@ -128,8 +128,8 @@ static void test_optimizers(void **state)
     const double large = LAYERS * 12 * h * h + v * h, small = LAYERS * b + s * h + 2 * h;
     const double rows = LAYERS * (4 * h + 2 * h + 5 * h + 5 * h) + (v + h) + (s + h) + LAYERS * b + 2 * h;
     const struct { const char *name; double bytes; } cases[] = {
-        {"adam", 8 * (large + small)}, {"momentum", 4 * (large + small)}, {"sgd", 0}, {"adafactor", 4 * rows},
-        {"adafactor-momentum", 4 * rows + 4 * (large + small)},
+        {"adam", 8 * (large + small)}, {"lamb", 8 * (large + small)}, {"momentum", 4 * (large + small)}, {"sgd", 0},
+        {"adafactor", 4 * rows}, {"adafactor-momentum", 4 * rows + 4 * (large + small)},
         {"adam-8bit", 2 * (1 + 4.0 / 2048) * large + 8 * small},
     };
 
