@@ -152,7 +152,8 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
         memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
     }
     if (scenario->memory.precision == PRECISION_MIXED_FP8)
-        memory.bytes[MEMORY_PARAMETERS] += 2 * holding.blocks;
+        memory.bytes[MEMORY_PARAMETERS] +=
+            (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);

@@ -12,6 +12,7 @@ struct optimizer_states scenario_optimizer(const struct scenario *scenario)
         [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
         [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
         [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
+        [OPTIMIZER_ADAM_HALF] = {.full = 4},
     };
     return states[scenario->memory.optimizer];
 }
@@ -51,21 +52,26 @@ static double preparation(const struct scenario *scenario, double gradients)
     return copy + unscale + clip;
 }
 
-/* An update reads the fp32 gradient, reads and writes master weights and states; half-precision weights are copied from
- * the master's. A factored second moment takes a first look at the gradient for its rows and columns. */
+/* An update reads the fp32 gradient, reads and writes weights (of half precision and what goes with it, or the
+ * master's) and states; half-precision weights are copied from a whole master's. A factored second moment takes a first
+ * look at the gradient for its rows and columns. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
+    static const double masters[] = {[MASTER_FP32] = 4, [MASTER_REMAINDERS] = 2, [MASTER_HALF] = 2,
+                                     [MASTER_NONE] = 0};
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
+    bool whole = scenario->memory.master == MASTER_FP32;
     struct optimizer_states optimizer = scenario_optimizer(scenario);
-    double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
+    double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4;
+    double master = mixed ? masters[scenario->memory.master] : 0;
     double gradients = scenario->memory.gradients == GRADIENTS_HALF ? weights : 4;
     bool converted = mixed && scenario->memory.gradients == GRADIENTS_CONVERTED;
 
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .beside = converted ? weights : 0, .master = master,
         .accumulation = accumulation(scenario, weights, gradients),
-        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * 4 + 2 * states +
-                          optimizer.norms + (mixed ? 4 + weights : 0),
+        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * states +
+                          optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
     };
 }
 
@@ -282,6 +288,23 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
     if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
                          scenario->cluster.gpu.name);
+    if (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
+                         "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
+                         "kept or cast");
+    return 0;
+}
+
+/* A remainder is what weights in bf16 lack of fp32, bit by bit. */
+static int check_master(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    bool fp8 = memory->precision == PRECISION_MIXED_FP8 && memory->fp8_weights == FP8_WEIGHTS_PRIMARY;
+
+    if (memory->master == MASTER_REMAINDERS && (memory->precision == PRECISION_MIXED_FP16 || fp8))
+        return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
+                         "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
+                         "expected fp32 or half", fp8 ? "fp8" : "fp16");
     return 0;
 }
 
@@ -297,6 +320,8 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
     if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+        rc = -1;
+    if (check_master(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;

@@ -185,7 +185,7 @@ static struct cost kept_casts(const struct scenario *scenario, const struct stag
 {
     double parameters = 0;
 
-    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights != FP8_WEIGHTS_KEPT)
+    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights == FP8_WEIGHTS_CAST)
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
@@ -254,8 +254,9 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .gathers_apart = !spec->overlap_products,
         .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
-        .fp8_kept = scenario->memory.fp8_weights == FP8_WEIGHTS_KEPT,
+        .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
