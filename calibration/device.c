@@ -87,10 +87,10 @@ void device_close(struct device *device)
     memset(device, 0, sizeof *device);
 }
 
-enum { ALIGNMENT = 256, SETS_MAX = 64 };
+enum { ALIGNMENT = 256, SETS_MAX = 512 };
 
 /* Where the operands of a set lie, and how many sets there are: enough that what lies between two uses of one is twice
- * the cache. */
+ * the cache. Operands of less than a few hundred kB may be found there. */
 static int lay_out(struct job *job)
 {
     const struct device *device = job->device;
@@ -162,7 +162,7 @@ void job_close(struct job *job)
 
 /* A product that keeps the multiprocessors as busy as training does. */
 static const struct bench_case load = {
-    .kernel = BENCH_MATMUL, .dtype = BENCH_FP16, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096,
+    .kernel = BENCH_MATMUL, .dtype = BENCH_FP16, .layout = BENCH_LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096,
 };
 enum { LOADS = 20 };             /* series of measurements, together about a second */
 
