@@ -125,7 +125,6 @@ static int measure(struct device *device, const struct bench_case *one, double s
     bool measured = !job_open(&job, device, one) && !job_measure(&job, seconds, &times);
 
     job_close(&job);
-    (void)cudaGetLastError();            /* what a case could not do is no fault of the next one */
     if (cudaStreamSynchronize(device->stream) != cudaSuccess) {
         snprintf(progress->why, sizeof progress->why, "%.250s", job.why);
         free(times.items);

@@ -67,9 +67,11 @@ int device_open(struct device *device, int index, double memory, uint64_t seed, 
         error = cudaEventCreate(&device->start);
     if (!error)
         error = cudaEventCreate(&device->stop);
-    if (error)
-        return snprintf(why, size, "the GPU cannot be prepared: %s", cudaGetErrorString(error)), -1;
-    return 0;
+    if (!error)
+        return 0;
+    snprintf(why, size, "the GPU cannot be prepared: %s", cudaGetErrorString(error));
+    device_close(device);
+    return -1;
 }
 
 /* What is freed after an error of the device fails too; the program ends then. */
@@ -78,10 +80,14 @@ void device_close(struct device *device)
     matmul_free(device->matmul);
     flash_free(device->flash);
     peers_free(device->peers);
-    cudaEventDestroy(device->start);
-    cudaEventDestroy(device->stop);
-    cudaStreamDestroy(device->stream);
-    cudaStreamDestroy(device->beside);
+    if (device->start)
+        cudaEventDestroy(device->start);
+    if (device->stop)
+        cudaEventDestroy(device->stop);
+    if (device->stream)
+        cudaStreamDestroy(device->stream);
+    if (device->beside)
+        cudaStreamDestroy(device->beside);
     cudaFree(device->arena);
     cudaFree(device->workspace);
     memset(device, 0, sizeof *device);
@@ -158,6 +164,7 @@ void job_close(struct job *job)
     if (job->close)
         job->close(job);
     job->close = NULL;
+    (void)cudaGetLastError();            /* what a job could not do is no fault of the next one */
 }
 
 /* A product that keeps the multiprocessors as busy as training does. */
