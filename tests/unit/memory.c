@@ -178,8 +178,8 @@ static void test_every(void **state)
 
 /* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's activations, the
  * gradient along its residual and on both sides of the GELU (as many as of the softmax); with the logits where a
- * training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32 that becomes the
- * gradient, and that in half precision; or its logarithm and two gradients. */
+ * training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32 that becomes
+ * the gradient, and that in half precision; or its logarithm and two gradients. */
 static void test_logits(void **state)
 {
     static const struct { const char *loss; int most; } cases[] = {{"fused", 2}, {"fp32", 1 + 3}, {"plain", 1 + 3}};

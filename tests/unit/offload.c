@@ -49,8 +49,8 @@ static void test_weights(void **state)
         }
 }
 
-/* Under ZeRO 3 a GPU fetches its share of each layer before every use, and stores it once; gradients' and weights' shares
- * are all that an update by the host moves. */
+/* Under ZeRO 3 a GPU fetches its share of each layer before every use, and stores it once; gradients' and weights'
+ * shares are all that an update by the host moves. */
 static void test_shares(void **state)
 {
     enum { LAYERS = 5, DATA = 4, BATCHES = 3 };
