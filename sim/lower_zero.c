@@ -105,7 +105,7 @@ static uint32_t gather(struct lowering *lowering, struct place here, const struc
 static void scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    double each = scenario_parameter_bytes(scenario).gradients;
+    double each = scenario_parameter_bytes(scenario).sent;
 
     for (int experts = 0; experts < 2; experts++) {
         double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;

@@ -279,9 +279,10 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
-     .choices = NAMES("half", "fp32", "converted"),
-     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
-              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer)"},
+     .choices = NAMES("half", "fp32", "converted", "widened"),
+     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
+              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer); or as the weights, but sent "
+              "in fp32 (FSDP's reduce_dtype)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
