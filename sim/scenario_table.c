@@ -304,7 +304,7 @@ static const struct field memory_spec_fields[] = {
      .brief = "logits converted and kept in fp32 for the loss; or one kernel that reads them as they are"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
-              "reads them afterwards (Composer)"},
+              "computes two metrics from them afterwards (Composer)"},
     {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
      .brief = "one fp32 buffer for all gradients (of this GPU's share under ZeRO): 4 bytes a parameter"},
     {.key = "flat_gradients", .kind = FIELD_BOOL, MEMBER(flat_gradients), .fallback = "false",

@@ -368,7 +368,9 @@ static void transform(struct kernels *list, const struct cut *cut)
  * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
  * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
  * converted. Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum,
- * sum and the target's logit: 12 bytes a token) are not modelled. */
+ * sum and the target's logit: 12 bytes a token) are not modelled. Composer computes two metrics from the logits of every
+ * micro-batch, after its backward (trainer.py: update_metric): PyTorch's cross-entropy under autocast, converted to fp32,
+ * the logarithms of the softmax written. They count here. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary;
@@ -387,4 +389,8 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
            logits * (fused ? 2 * cut->value : 3 * 4 + cut->value));
     list->items[list->count - 1].loss = true;
+    for (int i = 0; cut->measured && i < 2; i++) {
+        memory_kernel(list, cut, "metric", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits * (cut->value + 3 * 4));
+        list->items[list->count - 1].loss = true;
+    }
 }
