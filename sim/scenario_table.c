@@ -281,8 +281,8 @@ static const struct field memory_spec_fields[] = {
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted", "widened"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
-              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer); or as the weights, but sent "
-              "in fp32 (FSDP's reduce_dtype)"},
+              "that, from a copy beside them (DeepSpeed's bf16 optimizer); as the weights, sent in fp32 (FSDP's "
+              "reduce_dtype)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
@@ -301,7 +301,7 @@ static const struct field memory_spec_fields[] = {
      .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
      .choices = NAMES("fp32", "fused"),
-     .brief = "logits converted and kept in fp32 for the loss; or one kernel that reads them as they are"},
+     .brief = "logits kept in fp32 for the loss (Megatron-LM's, 'fused' too); or one kernel reads them as they are"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
               "computes two metrics from them afterwards (Composer)"},
