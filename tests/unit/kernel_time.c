@@ -238,7 +238,8 @@ static void attention(void **state)
                 1e-12);
     assert_true(attention_seconds(&flash, SMS, ATTENTION_BACKWARD, &heads) > 2 * forward);
     flash.speed = 0.8;       /* of what the SMs do, not of the traffic */
-    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), traffic + 2 * 128 * 1024 * score / 0.8, 1e-12);
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), traffic + 2 * 128 * 1024 * score / 0.8,
+                1e-12);
     flash.speed = 1;
     heads.batch = 2500;
     assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), 100 * (forward - 1e-6), 0.01);
