@@ -101,8 +101,9 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_
  *     else. It leaves out attention scores, norms and masks. */
 enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
 /* fp32: logits are converted and the softmax kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section 4.3);
+ * plain: PyTorch's cross_entropy on logits as they are, which keeps their log-probabilities in the same format;
  * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's and others'). */
-enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_FUSED };
+enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_PLAIN, CROSS_ENTROPY_FUSED };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen; beside each targeted product X W stands
  * X A B, with A of in x rank and B of rank x out. Kept in the model's format; no dropout. */

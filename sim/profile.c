@@ -111,6 +111,8 @@ static const struct table attention_table = {TABLE("attention", "fused attention
 static const struct field memory_record_fields[] = {
     {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(class), .choices = memory_class_names, .required = true,
      .brief = "which; other: element-wise, and all that have no record of their own"},
+    {.key = "dtypes", .kind = FIELD_CHOICES, MEMBER(dtypes), .choices = dtype_names,
+     .brief = "number formats that it holds for; left out: all"},
     BANDWIDTH,
     OVERHEAD,
     RANGE("bytes", bytes, "bytes read and written"),
@@ -271,6 +273,8 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
     const struct memory_record *records = profile->memory.items, *other = NULL;
 
     for (size_t i = 0; i < profile->memory.count; i++) {
+        if (records[i].dtypes.count > 0 && !listed(&records[i].dtypes, (int)kernel->dtype))
+            continue;
         if (records[i].class == (int)kernel->class)
             return (struct kernel_seconds){memory_seconds(&records[i].fit, kernel->bytes),
                                            !inside(&records[i].bytes, kernel->bytes)};

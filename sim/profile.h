@@ -34,6 +34,7 @@ struct attention_record {
 struct memory_record {
     const struct node *node;
     int class;                           /* enum memory_class; other: for all classes without a record */
+    struct list dtypes;                  /* int; empty: all */
     struct memory_fit fit;
     struct covered_range bytes;
     struct fit_error error;

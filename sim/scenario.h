@@ -13,7 +13,7 @@ enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION
                  PRECISION_MIXED_FP8 };
 enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
-    OPTIMIZER_ADAFACTOR_MOMENTUM
+    OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_LAMB
 };
 enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED, GRADIENTS_WIDENED };
@@ -172,6 +172,7 @@ struct optimizer_states {
     double full;             /* B in fp32: 4 for each moment */
     int quantized;           /* of them, moments that large tensors keep in 8 bits */
     bool factored;           /* and a second moment as a sum over rows and one over columns */
+    double norms;            /* B that an update passes over beside gradient, weights and moments */
 };
 struct optimizer_states scenario_optimizer(const struct scenario *scenario);
 enum dtype scenario_dtype(const struct scenario *scenario);

@@ -3,12 +3,15 @@
 
 #include <math.h>
 
+/* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
+ * update written in place of the gradient, its norms, and both read once more for the step. */
 struct optimizer_states scenario_optimizer(const struct scenario *scenario)
 {
     static const struct optimizer_states states[] = {
         [OPTIMIZER_ADAM] = {.full = 8},       [OPTIMIZER_ADAM_8BIT] = {.full = 8, .quantized = 2},
         [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
         [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
+        [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
     };
     return states[scenario->memory.optimizer];
 }
@@ -46,12 +49,14 @@ static double flattening(double weights, double sent)
 
 /* What comes before the update, eager and pass by pass (Megatron-LM, MixedPrecisionOptimizer.step; PyTorch's GradScaler
  * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32; with fp16's loss scale they are
- * divided by it and looked through for overflows; their norm is taken, and they are scaled to it. */
+ * divided by it and looked through for overflows; their norm is taken, and they are scaled to it (by LAMB itself, as it
+ * reads them). */
 static double preparation(const struct scenario *scenario, double gradients)
 {
     double copy = gradients < 4 ? gradients + 4 : 0;
     double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * 4 : 0;
-    double clip = scenario->memory.clip_gradients ? 3 * 4 : 0;
+    double scaling = scenario->memory.optimizer == OPTIMIZER_LAMB ? 0 : 2 * 4;
+    double clip = scenario->memory.clip_gradients ? 4 + scaling : 0;
 
     return copy + unscale + clip;
 }
@@ -72,7 +77,7 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
         .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(scenario, weights, gradients),
         .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * 4 + 2 * states +
-                          (mixed ? 4 + weights : 0),
+                          optimizer.norms + (mixed ? 4 + weights : 0),
     };
 }
 

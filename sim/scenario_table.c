@@ -276,13 +276,13 @@ static const struct field memory_spec_fields[] = {
      .brief = "under mixed-fp8: cast in every forward; or once an iteration, with the update, and kept (Megatron-LM's "
               "is_first_microbatch, NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum"),
-     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first"},
+     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb"),
+     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; lamb "
+              "keeps Adam's and takes norms of every tensor (Apex's FusedLAMB)"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted", "widened"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
-              "that, from a copy beside them (DeepSpeed's bf16 optimizer); as the weights, sent in fp32 (FSDP's "
-              "reduce_dtype)"},
+              "that, from a copy beside them (DeepSpeed's); as the weights, sent in fp32 (FSDP's reduce_dtype)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
@@ -300,8 +300,8 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("korthikanti", "rajbhandari"),
      .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "fused"),
-     .brief = "logits kept in fp32 for the loss (Megatron-LM's, 'fused' too); or one kernel reads them as they are"},
+     .choices = NAMES("fp32", "plain", "fused"),
+     .brief = "logits in fp32 for the loss (Megatron-LM's, 'fused' too); as they are, PyTorch's passes; or one kernel"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
               "computes two metrics from them afterwards (Composer)"},

@@ -66,6 +66,7 @@ void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
+void loss_kernels(struct kernels *list, const struct cut *cut);          /* part of output_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
 /* One kernel more: a product, whose FLOPs and, unless given, bytes follow from its sizes; or one bound by memory. */

@@ -23,7 +23,8 @@ static void head_product(struct kernels *list, const struct cut *cut, const char
 }
 
 /* Plain PyTorch: torch.matmul makes copies of queries, keys and values whose heads lie apart, and of their gradients;
- * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. */
+ * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. An encoder's mask
+ * of padding is added, and has no backward. */
 static void unfused_scores(struct kernels *list, const struct cut *cut)
 {
     double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
@@ -31,7 +32,7 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
 
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         plain_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, 2 * inputs);
-        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
+        for (int i = 0; i < (cut->shape->causal || phase == PHASE_FORWARD ? 2 : 1); i++)
             memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
     }
 }
@@ -69,6 +70,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     bool fuses = softmax_fuses(cut), plain = !cut->shape->fused_kernels;
     double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
     double read = cut->shape->causal && fuses ? written / 2 : written;
+    double output = 2 * cut->tokens * cut->attended * cut->value;
 
     head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
     if (plain)
@@ -86,8 +88,11 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
-    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous) */
-    memory_kernel(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, 2 * cut->tokens * cut->attended * cut->value);
+    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous);
+     * its gradient is copied back where samples come first, as in BERT (Megatron-LM's tokens do: there a view does) */
+    memory_kernel(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, output);
+    if (plain)
+        memory_kernel(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, output);
 }
 
 /* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;

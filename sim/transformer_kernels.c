@@ -82,11 +82,15 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
-/* The gradient of a bias: one that was added to every row collects the gradients of all rows, a kernel of its own
- * (autograd's sum over the rows; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8
- * the kernel that casts the rows sums them too (Transformer Engine, cast_transpose_dbias). */
-static void bias_gradient(struct kernels *list, const struct cut *cut, const char *name, double rows, double width)
+/* A bias: PyTorch adds it to a product of three dimensions in a kernel of its own, which reads and writes the result
+ * (torch/nn/functional.py, linear: output += bias; Megatron-LM's ColumnParallelLinear calls that or does the same),
+ * unless the next kernel takes it along. Backward: one that was added to every row collects the gradients of all rows
+ * (autograd's sum; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8 the product
+ * adds it, and the kernel that casts the rows sums them (Transformer Engine, cast_transpose_dbias). */
+static void bias(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
+    if (!fuses && !cut->fp8)
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 * rows * width * cut->value);
     if (!cut->lora && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
@@ -184,12 +188,14 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
 
 static void mlp(struct kernels *list, const struct cut *cut)
 {
+    bool fuses = cut->shape->fused_kernels;
+
     adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
     activation_function(list, cut, cut->tokens * cut->ffn);
     adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
     if (cut->shape->bias) {
-        bias_gradient(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1));
-        bias_gradient(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden);
+        bias(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
+        bias(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
     }
 }
 
@@ -268,7 +274,7 @@ static void qkv(struct kernels *list, const struct cut *cut)
                       6 * cut->tokens * cut->hidden * cut->value);
     }
     if (cut->shape->qkv_bias)
-        bias_gradient(list, cut, "qkv-bias", cut->tokens, width);
+        bias(list, cut, "qkv-bias", cut->tokens, width, false);
 }
 
 /* Queries and keys turned by their positions: read and written; in plain PyTorch (Meta's Llama) converted to fp32,
@@ -310,7 +316,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     attention_kernels(list, cut);
     adapted_product(list, cut, LORA_PROJECTION, "projection");
     if (cut->shape->bias)
-        bias_gradient(list, cut, "projection-bias", cut->own_tokens, cut->hidden);
+        bias(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
     residual(list, cut, "attention-residual");
     norm(list, cut, "mlp-norm");
     if (cut->has_experts)
@@ -364,19 +370,8 @@ static void transform(struct kernels *list, const struct cut *cut)
     norm(list, cut, "transform-norm");
 }
 
-/* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
- * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
- * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
- * converted. Fused: reads the logits; backward reads them again and writes their gradient. Its all-reduces (maximum,
- * sum and the target's logit: 12 bytes a token) are not modelled. Megatron-LM's fused form (fused_cross_entropy.py of
- * 2024) is compiled piece by piece and takes about as many: 30 and 20 for 38 and 14. Composer computes two metrics from
- * the logits of every micro-batch, after its backward (trainer.py: update_metric): PyTorch's cross-entropy under
- * autocast, converted to fp32, the logarithms of the softmax written. They count here. */
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
-    double logits = cut->tokens * cut->vocabulary;
-    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
-
     if (cut->shape->final_norm)
         norm(list, cut, "final-norm");
     if (cut->shape->head == HEAD_NONE)
@@ -384,14 +379,7 @@ void output_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
     weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
-    memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
-           logits * (fused ? cut->value : cut->value + 9 * 4));
-    list->items[list->count - 1].loss = true;
-    memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
-           logits * (fused ? 2 * cut->value : 3 * 4 + cut->value));
-    list->items[list->count - 1].loss = true;
-    for (int i = 0; cut->measured && i < 2; i++) {
-        memory_kernel(list, cut, "metric", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits * (cut->value + 3 * 4));
-        list->items[list->count - 1].loss = true;
-    }
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        bias(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
+    loss_kernels(list, cut);
 }

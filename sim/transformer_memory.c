@@ -95,12 +95,12 @@ double embedding_activation(const struct cut *cut)
     return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
 }
 
-/* The softmax in fp32; or the logits, from which it is found again. */
+/* The softmax in fp32; or its logarithm as the logits are; or these, from which it is found again. */
 double loss_activation(const struct cut *cut)
 {
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
         return 0;
-    return (cut->cross_entropy == CROSS_ENTROPY_FUSED ? cut->value : 4) * cut->tokens * cut->vocabulary;
+    return (cut->cross_entropy == CROSS_ENTROPY_FP32 ? 4 : cut->value) * cut->tokens * cut->vocabulary;
 }
 
 /* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
@@ -165,16 +165,19 @@ struct workspace block_workspace(const struct cut *cut)
 }
 
 /* fp32: half-precision logits and their conversion beside the softmax; the softmax becomes the gradient, which is
- * converted back. fused: the gradient beside the logits. */
+ * converted back. plain: the logits beside the log-probabilities; two gradients beside these. fused: the gradient
+ * beside the logits. */
 struct workspace output_workspace(const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary;
-    bool fused = cut->cross_entropy == CROSS_ENTROPY_FUSED;
+    double forward[] = {[CROSS_ENTROPY_FP32] = cut->value + 4, [CROSS_ENTROPY_PLAIN] = cut->value,
+                        [CROSS_ENTROPY_FUSED] = 0};
+    int gradients = cut->cross_entropy == CROSS_ENTROPY_PLAIN ? 2 : 1;
 
     if (cut->shape->head == HEAD_NONE)
         return (struct workspace){0};
     return (struct workspace){
-        .forward = fused ? 0 : logits * (cut->value + 4),
-        .backward = logits * cut->value + cut->own_tokens * cut->hidden * cut->value,
+        .forward = logits * forward[cut->cross_entropy],
+        .backward = gradients * logits * cut->value + cut->own_tokens * cut->hidden * cut->value,
     };
 }

@@ -128,8 +128,8 @@ static void test_optimizers(void **state)
     const double large = LAYERS * 12 * h * h + v * h, small = LAYERS * b + s * h + 2 * h;
     const double rows = LAYERS * (4 * h + 2 * h + 5 * h + 5 * h) + (v + h) + (s + h) + LAYERS * b + 2 * h;
     const struct { const char *name; double bytes; } cases[] = {
-        {"adam", 8 * (large + small)}, {"momentum", 4 * (large + small)}, {"sgd", 0}, {"adafactor", 4 * rows},
-        {"adafactor-momentum", 4 * rows + 4 * (large + small)},
+        {"adam", 8 * (large + small)}, {"lamb", 8 * (large + small)}, {"momentum", 4 * (large + small)}, {"sgd", 0},
+        {"adafactor", 4 * rows}, {"adafactor-momentum", 4 * rows + 4 * (large + small)},
         {"adam-8bit", 2 * (1 + 4.0 / 2048) * large + 8 * small},
     };
 
@@ -197,23 +197,26 @@ static void test_logits(void **state)
     }
 }
 
-/* The output layer at the end of a single stage's forward: all activations, with the half-precision logits and their
- * conversion beside the softmax (fp32), or half-precision logits and their gradient, with that of its input (fused). */
+/* The output layer of a single stage at its peak: all activations, with the half-precision logits and their conversion
+ * beside the softmax (fp32); or half-precision logits and their gradient, with that of its input (fused); or two
+ * gradients beside log-probabilities, with that of the input (plain). */
 static void test_workspace(void **state)
 {
     const double sbh = SEQUENCE * MICRO * HIDDEN, logits = SEQUENCE * MICRO * VOCABULARY;
 
     (void)state;
-    for (int fused = 0; fused < 2; fused++) {
+    const struct { const char *name; double workspace, kept; } losses[] = {
+        {"fp32", 6 * logits, 4 * logits}, {"fused", 2 * logits + 2 * sbh, 2 * logits},
+        {"plain", 4 * logits + 2 * sbh, 2 * logits},
+    };
+
+    for (size_t i = 0; i < COUNT(losses); i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "%smemory: {cross_entropy: %s}\nstrategy: {data: 1}\n", little,
-                 fused ? "fused" : "fp32");
-        expect_near("workspace", peak_of(&simulated, 0)[MEMORY_WORKSPACE], fused ? 2 * logits + 2 * sbh : 6 * logits,
-                    simulated.text);
+        simulate(&simulated, "%smemory: {cross_entropy: %s}\nstrategy: {data: 1}\n", little, losses[i].name);
+        expect_near("workspace", peak_of(&simulated, 0)[MEMORY_WORKSPACE], losses[i].workspace, simulated.text);
         expect_near("activations", peak_of(&simulated, 0)[MEMORY_ACTIVATIONS],
-                    LAYERS * sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 5 * sbh + (fused ? 2 : 4) * logits,
-                    simulated.text);
+                    LAYERS * sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 5 * sbh + losses[i].kept, simulated.text);
         simulated_release(&simulated);
     }
 }

@@ -1,5 +1,5 @@
-/* A Llama in plain PyTorch: the traffic of kernels that fused ones spare, counted operation by operation, and what they
- * keep for the backward. */
+/* A Llama and a BERT in plain PyTorch: the traffic of kernels that fused ones spare, counted operation by operation,
+ * and what the Llama keeps for the backward. */
 #include "model_files.h"
 
 enum { TOKENS = 2 * 512, HIDDEN = 256, QUERY = 256, KEY = 128, FFN = 512 };
@@ -113,11 +113,66 @@ static void kept(void **state)
     assert_close(block(&plain, DTYPE_BF16).activation, least + gate + heads + 2 * 4 * TOKENS * HIDDEN);
 }
 
+/* BERT's block and head, half precision: the kernels that add a bias, by the width of what they add it to; those of
+ * Megatron-LM, where GELU and residual take it along, and of fp8, where the product does. The mask of padding is added
+ * to the scores once; the output's gradient is copied into heads. */
+static void encoder(void **state)
+{
+    (void)state;
+    static const struct { const char *name, *place; double width; bool fuses; } biases[] = {
+        {"qkv-bias", "block", 3 * HIDDEN, false}, {"projection-bias", "block", HIDDEN, true},
+        {"mlp-up-bias", "block", FFN, true},      {"mlp-down-bias", "block", HIDDEN, true},
+        {"logits-bias", "head", 64, false},
+    };
+    static const char *const forms[] = {"fused_kernels: false, fused_qkv: false", "fused_kernels: true"};
+    double scores = 2 * 4 * 512.0 * 512, copy = 2 * 2 * TOKENS * HIDDEN;
+
+    for (int form = 0; form < 3; form++) {
+        struct model model = load_good(arena_printf(&arena, "transformer: {layers: 1, hidden: %d, heads: 4, ffn: %d,"
+                                       " sequence: 512, vocabulary: 64, causal: false,"
+                                       " head: masked-language-model, %s}", HIDDEN, FFN, forms[form > 0]));
+        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16,
+                                                          .fp8 = form == 2});
+
+        for (size_t i = 0; i < COUNT(biases); i++) {
+            bool block = strcmp(biases[i].place, "block") == 0, spared = form > 0 && (form == 2 || biases[i].fuses);
+            double values = TOKENS * biases[i].width;
+
+            assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_FORWARD),
+                         spared ? -1 : 2 * 2 * values);
+            assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_BACKWARD_WEIGHT),
+                         form == 2 ? -1 : 2 * values);
+        }
+        assert_close(bytes(&layers.items[1], "mask", PHASE_FORWARD), form > 0 ? -1 : 2 * 2 * scores);
+        assert_close(bytes(&layers.items[1], "mask", PHASE_BACKWARD_INPUT), -1);
+        assert_close(bytes(&layers.items[1], "transpose", PHASE_FORWARD), copy);
+        assert_close(bytes(&layers.items[1], "transpose", PHASE_BACKWARD_INPUT), form > 0 ? -1 : copy);
+    }
+}
+
+/* What PyTorch's own cross-entropy passes over: logits of two bytes, read three times and written; a gradient cleared,
+ * read twice beside the output, and written. */
+static void loss(void **state)
+{
+    (void)state;
+    struct model model = llama("");
+    double values = TOKENS * 64;
+
+    for (int half = 0; half < 2; half++) {
+        double value = half ? 2 : 4;
+        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .cross_entropy = CROSS_ENTROPY_PLAIN,
+                                                          .dtype = half ? DTYPE_BF16 : DTYPE_FP32});
+
+        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_FORWARD), (3 + 1) * value * values);
+        assert_close(bytes(&layers.items[2], "cross-entropy", PHASE_BACKWARD_INPUT), (1 + 2 + 1 + 1) * value * values);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(operations), TEST(fused), TEST(kept)};
+    const struct CMUnitTest tests[] = {TEST(operations), TEST(fused), TEST(kept), TEST(encoder), TEST(loss)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,10 @@ static void updates(void **state)
         {"{precision: mixed-bf16, gradients: fp32, clip_gradients: false}", {0, 0, 0, 4 + 8 + 16, 4 + 2}},
         {"{precision: fp32, clip_gradients: false}", {0, 0, 0, 4 + 8 + 16, 0}},
         {"{precision: fp32, optimizer: sgd, clip_gradients: false}", {0, 0, 0, 4 + 8, 0}},
+        /* LAMB: gradient, weights and moments, the norm of all gradients; norms of the weights, the update written, its
+         * norms, and both read for the step, which writes the weights */
+        {"{precision: fp32, optimizer: lamb}", {0, 0, 4, 4 + 8 + 16, 0, 4 + 4 + 4 + 4 + 4}},
+        {"{precision: mixed-fp16, optimizer: lamb, clip_gradients: false}", {2 + 4, 8, 0, 4 + 8 + 16, 4 + 2, 5 * 4}},
         {"{precision: mixed-fp16, optimizer: adam-8bit}", {2 + 4, 8, 4 + 8, 4 + 8 + 4, 4 + 2}},
     };
 

@@ -1,0 +1,33 @@
+/* The kernels of the loss behind the output layer. */
+#include "transformer.h"
+
+/* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
+ * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
+ * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
+ * converted. PyTorch's own, of logits as they are: log_softmax reads a row three times (maximum, sum, difference) and
+ * writes it; nll_loss's backward clears a gradient, log_softmax's reads it twice and the output, and writes (ATen's
+ * SoftMax.cu). Fused: reads the logits; backward reads them again and writes their gradient. The all-reduces (maximum,
+ * sum and the target's logit: 12 bytes a token) are not modelled.
+ * Megatron-LM's fused form (fused_cross_entropy.py of 2024) is compiled piece by piece and passes fp32 logits on, 30
+ * bytes forward and 20 backward for these 38 and 14. Composer computes two metrics from the logits of every micro-batch,
+ * after its backward (trainer.py: update_metric), each by PyTorch's log_softmax of them in fp32 (autocast): they count
+ * beside the loss. */
+void loss_kernels(struct kernels *list, const struct cut *cut)
+{
+    double logits = cut->tokens * cut->vocabulary, value = cut->value;
+    double forward[] = {[CROSS_ENTROPY_FP32] = value + 9 * 4, [CROSS_ENTROPY_PLAIN] = 4 * value,
+                        [CROSS_ENTROPY_FUSED] = value};
+    double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value, [CROSS_ENTROPY_PLAIN] = 5 * value,
+                         [CROSS_ENTROPY_FUSED] = 2 * value};
+
+    memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
+                  logits * forward[cut->cross_entropy]);
+    list->items[list->count - 1].loss = true;
+    memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
+                  logits * backward[cut->cross_entropy]);
+    list->items[list->count - 1].loss = true;
+    for (int i = 0; cut->measured && i < 2; i++) {
+        memory_kernel(list, cut, "metric", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits * (value + 4 + 4 * 4));
+        list->items[list->count - 1].loss = true;
+    }
+}
