@@ -9,7 +9,7 @@
  * SoftMax.cu). Fused: reads the logits; backward reads them again and writes their gradient. The all-reduces (maximum,
  * sum and the target's logit: 12 bytes a token) are not modelled.
  * Megatron-LM's fused form (fused_cross_entropy.py of 2024) is compiled piece by piece and passes fp32 logits on, 30
- * bytes forward and 20 backward for these 38 and 14. Composer computes two metrics from the logits of every micro-batch,
+ * bytes forward and 20 backward for these 38 and 14. Composer computes two metrics from the logits of a micro-batch,
  * after its backward (trainer.py: update_metric), each by PyTorch's log_softmax of them in fp32 (autocast): they count
  * beside the loss. */
 void loss_kernels(struct kernels *list, const struct cut *cut)
