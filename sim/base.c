@@ -141,6 +141,13 @@ void arena_release(struct arena *arena)
     arena->last = NULL;
 }
 
+size_t text_mark(const char *text, size_t length)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+
+    return length >= sizeof mark - 1 && !memcmp(text, mark, sizeof mark - 1) ? sizeof mark - 1 : 0;
+}
+
 char *text_clip(const char *text, char *buffer, size_t size)
 {
     size_t length = strlen(text);

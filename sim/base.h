@@ -70,6 +70,9 @@ void arena_release(struct arena *arena);
 enum { CLIP_SIZE = 64 };
 char *text_clip(const char *text, char *buffer, size_t size);
 
+/* Bytes of the byte order mark that some editors put before UTF-8: 3, or 0 where there is none. */
+size_t text_mark(const char *text, size_t length);
+
 /* All of a file of at most `most` bytes (whole MiB), to be freed; NULL after saying at `loc` why not. `what` it is, for
  * the message. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);

@@ -60,7 +60,7 @@ double sorted_median(double *values, size_t count);
 struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
                                            enum dtype dtype);
 
-/* calibrate_model.c: the parameters of a group. 0, or -1 where its samples are too few for them. */
+/* calibrate_model.c: the parameters of a group. 0, or -1 where its shapes are too few for them. */
 int group_fit(struct sample_group *group, int sms);
 double group_seconds(const struct sample_group *group, int sms, const struct sample *sample);
 

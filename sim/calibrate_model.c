@@ -37,28 +37,6 @@ static struct heads heads_of(const struct sample *sample)
     return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
 }
 
-static double flop_of(const struct sample *sample)
-{
-    static const double products[] = {
-        [ATTENTION_FORWARD] = 4, [ATTENTION_BACKWARD] = 10, [ATTENTION_FORWARD_CAUSAL] = 2,
-        [ATTENTION_BACKWARD_CAUSAL] = 5,
-    };
-    double each = sample->kind == SAMPLE_MATMUL ? 2 : sample->kind == SAMPLE_ATTENTION ? products[sample->which] : 0;
-
-    return each * sample->batch * sample->m * sample->n * sample->k;
-}
-
-static double bytes_of(const struct sample *sample)
-{
-    struct heads heads = heads_of(sample);
-
-    if (sample->kind == SAMPLE_MEMORY)
-        return sample->bytes;
-    if (sample->kind == SAMPLE_ATTENTION)
-        return attention_bytes((enum attention_direction)sample->which, &heads);
-    return sample->batch * heads.value * (sample->m * sample->k + sample->k * sample->n + sample->m * sample->n);
-}
-
 static double fitted_seconds(enum sample_kind kind, const union fitted *fitted, int sms, const struct sample *sample)
 {
     struct product product = product_of(sample);
@@ -145,7 +123,7 @@ static double quickest(const struct sample_group *group)
 static size_t start(const struct context *context, struct fit_parameter *parameters)
 {
     const struct sample_group *group = context->group;
-    double rate = highest(group, flop_of), bandwidth = highest(group, bytes_of), half = 0.5 * quickest(group);
+    double rate = highest(group, sample_flop), bandwidth = highest(group, sample_bytes), half = 0.5 * quickest(group);
     double most = 1.25 * bandwidth, least = 2 * half;
     const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
         {rate, 1.25 * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least},
@@ -202,6 +180,28 @@ static void find_unaligned(struct context *context)
     context->unaligned = count > 0 && count < group->fit.count;
 }
 
+static bool same_shape(const struct sample *a, const struct sample *b)
+{
+    return a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k && a->bytes == b->bytes;
+}
+
+/* How many shapes there are, counted up to `enough`: a shape that is measured again tells no further parameter. */
+static size_t count_shapes(const struct sample_group *group, size_t enough)
+{
+    const struct sample *shapes[2 * FIT_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < group->fit.count && count < enough; i++) {
+        size_t seen = 0;
+
+        while (seen < count && !same_shape(shapes[seen], group->fit.items[i]))
+            seen++;
+        shapes[seen] = group->fit.items[i];
+        count += seen == count;
+    }
+    return count;
+}
+
 int group_fit(struct sample_group *group, int sms)
 {
     struct fit_parameter parameters[FIT_MAX];
@@ -217,7 +217,7 @@ int group_fit(struct sample_group *group, int sms)
     find_layouts(&context);
     find_unaligned(&context);
     problem.nparameters = start(&context, parameters);
-    if (group->fit.count < 2 * problem.nparameters)
+    if (count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters)
         return -1;
     fit_robust(&problem, values);
     for (size_t p = 0; p < problem.nparameters; p++)

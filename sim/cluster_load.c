@@ -186,7 +186,8 @@ static int check_nics(const struct cluster *cluster, struct error *err)
     int gpus = cluster->gpus_per_node, nics = cluster->network.nics;
 
     if (nics > gpus)
-        return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the %d GPUs of a node", nics, gpus);
+        return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
+                         "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
     if (gpus % nics != 0)
         return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus,
                          nics);

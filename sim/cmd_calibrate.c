@@ -77,6 +77,21 @@ static void print_calibration(const struct calibration *calibration)
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
 }
 
+/* What a fit of good samples does not come to (calibration/data/README.md). */
+static void warn_of_errors(const struct calibration *calibration)
+{
+    const double usual = 0.08;
+
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        if (group->kind == SAMPLE_MATMUL && !group->left_out && group->error.mean > usual)
+            fprintf(stderr, "warning: %s %s: a mean error above %g %% means that something is wrong with the samples: "
+                    "clocks that changed, another program on the GPU, a kernel that is not what its name says\n",
+                    sample_group_name(group), dtype_of(group), 100 * usual);
+    }
+}
+
 static int write_profile(struct arena *arena, const struct calibration *calibration, const char *path,
                          struct error *err)
 {
@@ -138,7 +153,7 @@ static int fit(struct arguments *arguments, struct error *err)
     if (!rc)
         rc = calibrate(&arena, &samples, &calibration, err);
     if (!rc)
-        print_calibration(&calibration);
+        print_calibration(&calibration), warn_of_errors(&calibration);
     if (!rc && out && !(rc = write_profile(&arena, &calibration, out, err)))
         fprintf(stderr, "wrote %s\n", out);
     if (!rc && picture && !(rc = draw(&arena, &calibration, picture, err)))

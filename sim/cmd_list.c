@@ -3,6 +3,7 @@
 #include "cmd.h"
 #include "data.h"
 #include "paper.h"
+#include "published.h"
 
 static void list_strategies(FILE *out)
 {
@@ -137,13 +138,15 @@ static void help_overview(void)
          "  dtsim collective dgx-a100 --ranks 16 --bytes '1 GB'\n");
     for (size_t i = 0; command_at(i); i++)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
-    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help SCHEDULE, COLLECTIVE or "
-         "OPERATION (figures)");
+    puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help strategy.zero (a key), dtsim help "
+         "SCHEDULE,\nCOLLECTIVE or OPERATION (figures); what other files hold: dtsim help gpu, communication, profile, "
+         "table, paper");
 }
 
 /* What files may hold. */
 static const struct { const char *name; const struct table *table; } table_topics[] = {
-    {"scenario", &scenario_table}, {"paper", &paper_table},
+    {"scenario", &scenario_table}, {"gpu", &gpu_table},         {"communication", &communication_table},
+    {"profile", &profile_table},   {"table", &published_table}, {"paper", &paper_table},
 };
 
 static const char *topic_candidate(size_t i, const void *context)
@@ -203,10 +206,14 @@ static int help_topic(const struct command *command, const char *topic)
             field_help(table_topics[i].table, 0, stdout);
             return EXIT_OK;
         }
+    if (field_help_at(&scenario_table, topic, stdout))
+        return EXIT_OK;
     meant = nearest(topic, topic_candidate, NULL);
-    return usage_error(command, "unknown topic '%s'%s%s%s", topic, meant ? "; did you mean '" : "", meant ? meant : "",
-                       meant ? "'?" : "; expected a command, 'scenario', 'paper', a schedule, a collective or its "
-                                      "operation");
+    if (meant)
+        return usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
+    return usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, communication, "
+                       "profile, table, paper), a key of the scenario such as cluster.network, a schedule, a "
+                       "collective or its operation", topic);
 }
 
 static int help_main(const struct command *command, int argc, char **argv)
@@ -224,9 +231,15 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | scenario | paper | SCHEDULE | COLLECTIVE | OPERATION]",
-    .brief = "Explains a command, the scenario's keys, a schedule, a collective or all of an operation.",
-    .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help gpipe\n  dtsim help all_gather\n",
+    .usage = "[COMMAND | FILE | KEY | SCHEDULE | COLLECTIVE | OPERATION]",
+    .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
+    .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
+                "  dtsim help all_gather\n",
+    .options =
+        "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
+        "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
+        "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
+        "  KEY                 of a scenario, from the top: memory, strategy.zero\n",
     .main = help_main,
 };
 

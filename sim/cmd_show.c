@@ -2,6 +2,7 @@
 
 #include "cmd.h"
 #include "figure.h"
+#include "memory_advice.h"
 #include "stage_plan.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
@@ -174,8 +175,8 @@ static int show_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
         return usage_error(command, "--json goes with --memory");
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    if (!rc)
-        rc = stages_build(&scenario, &stages, &err);
+    if (!rc && (rc = stages_build(&scenario, &stages, &err)))
+        memory_advise(&scenario, &err);
     if (!rc && arguments.values[OPT_FIGURE])
         figure_print(&scenario, stdout, &err);
     else if (!rc && arguments.values[OPT_ORDERS])

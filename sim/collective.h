@@ -102,6 +102,7 @@ struct collective {
     enum pacer pacer;
     bool ring;                       /* a rank sends what it last got, a share of the vector at a time, and all ranks do
                                         so alike: pace.round, task.drawn */
+    bool chain;                      /* goes once along a ring, from the root or to it */
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */

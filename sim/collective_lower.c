@@ -3,6 +3,7 @@
 #include "cluster.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Members from `start` that follow one another on one node. */
 static int run_length(const struct cluster *cluster, const struct group *group, int start)
@@ -53,19 +54,32 @@ int collective_channels(const struct cluster *cluster, const struct group *group
 
 /* Which member is which rank of the drawing, on one channel. Of g members on a node the first on channel c is number
  * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
- * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first. */
+ * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first: a
+ * chain is the ring from there on, and those of its node who precede it come last (as NCCL's broadcasts and reductions
+ * go round its rings, src/device/broadcast.h); for other algorithms the rest of its node turns without it. */
 static void member_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
-                         bool rooted, int *order)
+                         const struct collective *collective, int *order)
 {
-    int start = 0;
+    bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
+    int start = 0, root = 0;
 
-    if (rooted)
+    if (rooted && !collective->chain)
         order[start++] = 0;
     for (int length; start < group->n; start += length) {
         length = run_length(cluster, group, start);
         int turn = (channel * length + channels - 1) / channels;
         for (int i = 0; i < length; i++)
             order[start + i] = start + (i + turn) % length;
+    }
+    if (!collective->chain)
+        return;
+    while (order[root])
+        root++;
+    for (int i = 0; i < root; i++) {         /* the root's node is the first: what precedes it moves to the end */
+        int member = order[0];
+
+        memmove(order, order + 1, (size_t)(group->n - 1) * sizeof *order);
+        order[group->n - 1] = member;
     }
 }
 
@@ -168,7 +182,6 @@ void collective_lower(const struct collective *collective, const struct cluster 
     struct collective_choice choice;
     uint32_t *launched;
     size_t n = (size_t)lowered.n;
-    bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     struct lowering lowering = {
         .drawing = &drawing, .group = &lowered, .stride = channels,
         .lanes = lanes, .ready = ready, .program = program,
@@ -197,7 +210,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
 
         channel->order = xcalloc(n, sizeof *channel->order);
         channel->place = xcalloc(n, sizeof *channel->place);
-        member_order(cluster, &lowered, c, choice.channels, rooted, channel->order);
+        member_order(cluster, &lowered, c, choice.channels, choice.used, channel->order);
         for (int rank = 0; rank < lowered.n; rank++)
             channel->place[channel->order[rank]] = rank;
         lower_channel(&lowering, c);

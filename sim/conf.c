@@ -318,7 +318,7 @@ static void anchor_keep(void *anchor)
 int conf_read(struct arena *arena, const char *name, const char *text, size_t length, bool placeless,
               struct node **root, struct error *err)
 {
-    static const char mark[] = "\xEF\xBB\xBF";
+    size_t mark = text_mark(text, length);
     struct composer *composer;
     int result;
 
@@ -327,10 +327,8 @@ int conf_read(struct arena *arena, const char *name, const char *text, size_t le
     if (length > CONF_MAX_BYTES)
         return error_add(err, EXIT_INPUT, (struct loc){name, 0, 0}, "the file is larger than %d MiB",
                          CONF_MAX_BYTES >> 20);
-    if (length >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0) {
-        text += sizeof mark - 1;
-        length -= sizeof mark - 1;
-    }
+    text += mark;
+    length -= mark;
     if (conf_check_text(name, text, length, placeless, err))
         return -1;
     composer = xcalloc(1, sizeof *composer);

@@ -144,6 +144,8 @@ static int field_absent(const struct reading *reading, const struct table *table
 {
     struct reading inner;
 
+    if (table->partial)
+        return 0;
     if (field->required && !field->fallback && node && !(field->dispensable && field->dispensable(node)))
         return misspelt_key(table, node, field->key) ? -1 :
                reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);

@@ -61,6 +61,7 @@ struct table {
     const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
     bool bare;                  /* the shorthand is the usual way to write it: so it is printed, and messages about the
                                    scalar do not name the key that was not written */
+    bool partial;               /* keys of another table, whichever are wanted: none is missing, none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
     /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
      * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the
@@ -92,6 +93,8 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
+/* The same of one key, "cluster.network"; false, and nothing is printed, where the table has none. */
+bool field_help_at(const struct table *table, const char *path, FILE *out);
 
 /* The table as a JSON schema (draft 2020-12), as a tree for node_print_json. A table with an extension allows further
  * keys. */

@@ -58,8 +58,28 @@ void field_help(const struct table *table, int depth, FILE *out)
         else if (word_in(table->exactly_one, field->key))
             fprintf(out, "; exactly one of these");
         fprintf(out, ")\n");
-        if (field->table && depth < HELP_DEPTH)
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)      /* another table's keys stand there */
             field_help(field->table, depth + 1, out);
     }
     arena_release(&arena);
+}
+
+bool field_help_at(const struct table *table, const char *path, FILE *out)
+{
+    size_t length = strcspn(path, ".");
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        struct table alone = *table;
+
+        if (strlen(field->key) != length || memcmp(field->key, path, length) != 0)
+            continue;
+        if (path[length])
+            return field->table && field_help_at(field->table, path + length + 1, out);
+        alone.fields = field;
+        alone.count = 1;
+        field_help(&alone, 0, out);
+        return true;
+    }
+    return false;
 }

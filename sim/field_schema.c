@@ -171,7 +171,7 @@ static struct node *mapping_schema(struct arena *arena, const struct table *tabl
         const struct field *field = &table->fields[i];
 
         node_put(arena, properties, field->key, field_schema_of(arena, field, depth));
-        if (field->required && !field->fallback && !field->dispensable)
+        if (field->required && !field->fallback && !field->dispensable && !table->partial)
             node_append(arena, required, node_scalar(arena, field->key, true));
     }
     node_put(arena, schema, "properties", properties);

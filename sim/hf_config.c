@@ -1,6 +1,7 @@
 /* Hugging Face's config.json: each family's keys become the keys of transformer_table, with their places, so that the
  * table checks them. Defaults are those of the family's configuration class in the transformers library; what gives the
- * model its size has to be written. */
+ * model its size has to be written. Families whose attention that library hands to PyTorch's fused kernel
+ * (attn_implementation "sdpa", its default for them since version 4.36) and that never ran otherwise have it fused. */
 #include "transformer.h"
 
 #include <string.h>
@@ -28,12 +29,12 @@ struct family {
 static const struct family families[] = {
     {"llama",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 2048}",
+     " bias: false, sequence: 2048, flash_attention: true}",
      {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
      {"attention_bias", "mlp_bias"}},
     {"mistral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
-     " bias: false, sequence: 131072, kv_heads: 8}",
+     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
      {DECODER_RULES}, {NULL}},
     {"mixtral",
      "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"

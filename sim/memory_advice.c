@@ -104,13 +104,14 @@ static void more_expert(const struct scenario *scenario, int step, FILE *out)
         fprintf(out, "strategy.expert=%d\n", (2 << step) * scenario->strategy.expert);
 }
 
-/* Alone all steps are tried, in pairs the first so many. */
+/* Alone all steps are tried, with others the first so many. */
+enum { TOGETHER = 3 };
 static const struct change { change_write *write; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
     {more_expert, 3, 2},  {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
 };
 
-/* One or two changes: a candidate. */
+/* Up to three changes: a candidate. */
 struct candidate {
     char *sets;              /* assignments, a line each */
     double cost;             /* GPU seconds a sample on the ideal engine; INFINITY: does not fit or is not possible */
@@ -211,29 +212,22 @@ static double cost_of(const struct scenario *scenario, const char *sets, double 
 /* A step of a change. */
 struct step { size_t change; int step; };
 
-static bool next_step(struct step *step, bool paired)
+/* The assignments of some steps, "" where one of them does not apply; the caller frees it. */
+static char *sets_of(const struct scenario *scenario, const struct step *steps, int count)
 {
-    const struct change *change = &changes[step->change];
-
-    if (++step->step == (paired ? change->paired : change->steps))
-        *step = (struct step){step->change + 1, 0};
-    return step->change < COUNT(changes);
-}
-
-/* The assignments of one step, or two (NULL: one), "" where one of them does not apply; the caller frees it. */
-static char *sets_of(const struct scenario *scenario, struct step first, const struct step *second)
-{
-    size_t size, before;
+    size_t size, before = 0;
     char *text = NULL;
     FILE *out = open_memstream(&text, &size);
+    bool apply = true;
 
-    changes[first.change].write(scenario, first.step, out);
-    fflush(out);
-    before = size;
-    if (second && before)
-        changes[second->change].write(scenario, second->step, out);
+    for (int i = 0; i < count && apply; i++) {
+        changes[steps[i].change].write(scenario, steps[i].step, out);
+        fflush(out);
+        apply = size > before;
+        before = size;
+    }
     fclose(out);
-    if (second && size == before)
+    if (!apply)
         text[0] = '\0';
     return text;
 }
@@ -251,22 +245,30 @@ static void consider(const struct scenario *scenario, char *sets, double limit, 
     }
 }
 
-/* The cheapest single change that fits, else the cheapest pair; sets, freed by the caller, is NULL where none does. */
+/* Looks at all ways to take `wanted` steps of different changes that begin with the `count` first ones. */
+static void consider_more(const struct scenario *scenario, struct step *steps, int count, int wanted, double limit,
+                          struct candidate *best)
+{
+    if (count == wanted) {
+        consider(scenario, sets_of(scenario, steps, count), limit, best);
+        return;
+    }
+    for (size_t c = count ? steps[count - 1].change + 1 : 0; c < COUNT(changes); c++)
+        for (int step = 0; step < (wanted > 1 ? changes[c].paired : changes[c].steps); step++) {
+            steps[count] = (struct step){c, step};
+            consider_more(scenario, steps, count + 1, wanted, limit, best);
+        }
+}
+
+/* The cheapest single change that fits, else the cheapest pair or three; sets, freed by the caller, is NULL where none
+ * does. */
 static struct candidate cheapest(const struct scenario *scenario, double limit)
 {
     struct candidate best = {.sets = NULL, .cost = INFINITY};
-    struct step first = {0}, second;
+    struct step steps[TOGETHER];
 
-    do
-        consider(scenario, sets_of(scenario, first, NULL), limit, &best);
-    while (next_step(&first, false));
-    if (best.sets)
-        return best;
-    first = (struct step){0};
-    do
-        for (second = (struct step){first.change + 1, 0}; second.change < COUNT(changes); next_step(&second, true))
-            consider(scenario, sets_of(scenario, first, &second), limit, &best);
-    while (next_step(&first, true));
+    for (int wanted = 1; wanted <= TOGETHER && !best.sets; wanted++)
+        consider_more(scenario, steps, 0, wanted, limit, &best);
     return best;
 }
 
@@ -278,8 +280,8 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     const char *text = "";
 
     if (!best.sets)
-        return "no one or two of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context or "
-               "expert degrees, offloading, smaller micro-batches would make it fit";
+        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context "
+               "or expert degrees, offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         const char *quote = memchr(line, '{', (size_t)(end - line)) ? "'" : "";
@@ -325,6 +327,16 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
     scenario_release(&changed);
     arena_release(&arena);
     return err->count + err->dropped > before ? -1 : 0;
+}
+
+void memory_advise(const struct scenario *scenario, struct error *err)
+{
+    struct arena arena = {0};
+    const struct message *last = err->count ? &err->messages[err->count - 1] : NULL;
+
+    if (last && last->code == EXIT_INFEASIBLE && scenario_by_layers(scenario))
+        error_add(err, EXIT_INFEASIBLE, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
+    arena_release(&arena);
 }
 
 int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err)

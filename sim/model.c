@@ -18,6 +18,8 @@ static const struct field model_fields[] = {
     {"preset", FIELD_STRING, AT(preset), .brief = "a file of scenarios/models/, or a path"},
     {"transformer", FIELD_OPTIONAL, AT(transformer), .brief = "a transformer's shape", .table = &transformer_table},
     {"hf_config", FIELD_STRING, AT(hf_config), .brief = "the path of a Hugging Face config.json"},
+    {"with", FIELD_OPTIONAL, AT(with), .brief = "keys of 'transformer' that differ from the preset's, or from "
+     "config.json's: {flash_attention: true}", .table = &transformer_change_table},
     {"layers", FIELD_LIST, AT(layers), .brief = "layers by their times or FLOPs", .table = &given_layer_table},
     {"stages", FIELD_LIST, AT(stages), .brief = "times a pipeline stage: a mapping (all alike) or a list",
      .table = &given_stage_table, .single = true},
@@ -49,7 +51,8 @@ static void become(struct arena *arena, struct model *model, const char *key, co
 
     mapping->loc = model->node->loc;
     for (size_t i = 0; i < model->node->count; i++)
-        if (strcmp(model->node->keys[i], "preset") && strcmp(model->node->keys[i], "hf_config"))
+        if (strcmp(model->node->keys[i], "preset") && strcmp(model->node->keys[i], "hf_config") &&
+            strcmp(model->node->keys[i], "with"))
             node_put(arena, mapping, model->node->keys[i], model->node->items[i]);
     node_put(arena, mapping, key, (struct node *)(uintptr_t)value);
     model->node = mapping;
@@ -104,6 +107,39 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
     return 0;
 }
 
+/* The named transformer with the keys that are given otherwise in the place of its own. */
+static int change(struct arena *arena, struct model *model, struct error *err)
+{
+    const struct node *named = model->transformer ? model->transformer->node : NULL, *with;
+    struct node *merged;
+
+    if (!model->with)
+        return 0;
+    if (!named)
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: this model is no transformer; expected "
+                         "its own keys changed where they stand");
+    with = model->with->node;
+    if (model->sequence > 0 && node_get(with, "sequence"))
+        return error_add(err, EXIT_INPUT, node_loc(with, "sequence"), "model: with: sequence stands beside 'with' as "
+                         "well; expected one of them");
+    if (!field_given(&model_table, model, "published_parameters"))
+        model->published_parameters = 0;         /* those of another model */
+    merged = node_mapping(arena);
+    merged->loc = with->loc;
+    for (size_t i = 0; i < named->count; i++)
+        if (!node_get(with, named->keys[i]))
+            node_put(arena, merged, named->keys[i], named->items[i]);
+    for (size_t i = 0; i < with->count; i++)
+        node_put(arena, merged, with->keys[i], with->items[i]);
+    model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
+    model->with = NULL;
+    if (field_parse(arena, &transformer_table, merged, model->transformer, err) ||
+        transformer_finish(model->transformer, err))
+        return -1;
+    become(arena, model, "transformer", model->transformer->node);
+    return 0;
+}
+
 /* `sequence:` beside the model. Positions that were not given follow it: they were set from the sequence. */
 static int set_sequence(struct model *model, struct error *err)
 {
@@ -138,6 +174,9 @@ static int load(struct arena *arena, const struct node *value, struct model *mod
                          model_table.exactly_one);
     if (field_parse(arena, &model_table, value, model, err) < 0)
         return -1;
+    if (model->with && !model->preset && !model->hf_config)
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes with a preset or a hf_config; "
+                         "expected the key in the model itself");
     if (model->preset) {
         result = load_preset(arena, model, depth, err);
     } else if (model->hf_config) {
@@ -149,7 +188,7 @@ static int load(struct arena *arena, const struct node *value, struct model *mod
     } else {
         result = given_finish(&given_stage_table, &model->stages, err);
     }
-    return result < 0 ? -1 : set_sequence(model, err);
+    return result < 0 || change(arena, model, err) ? -1 : set_sequence(model, err);
 }
 
 int model_load(struct arena *arena, const struct node *value, struct model *model, struct error *err)

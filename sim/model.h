@@ -51,6 +51,7 @@ enum norm { NORM_LAYERNORM, NORM_RMSNORM };
 enum mlp { MLP_GELU, MLP_SWIGLU };
 enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };
 extern const struct table transformer_table;
+extern const struct table transformer_change_table;      /* any of its keys */
 extern const char *const norm_names[], *const mlp_names[], *const head_names[];
 
 /* A layer whose times or FLOPs are given. With times, every number is per micro-batch; with `flops`, per sample and,
@@ -76,6 +77,7 @@ struct model {
     const char *preset;                      /* scenarios/models/NAME.yaml */
     struct transformer *transformer;
     const char *hf_config;                   /* path, beside the scenario */
+    struct transformer *with;                /* what of preset or hf_config is otherwise; NULL after model_load */
     struct list layers;                      /* of struct given_layer */
     struct list stages;                      /* of struct given_layer; one: every stage alike */
     int sequence;                            /* overrides the transformer's, and is it after model_load; 0: none */

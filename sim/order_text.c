@@ -208,8 +208,7 @@ int order_read(struct arena *arena, const char *text, size_t length, struct orde
     size_t lines = 2;
     int rc;
 
-    if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
-        reader.line_start += 3;
+    reader.line_start += text_mark(text, length);
     for (const char *at = text; at < reader.end && lines < MOST_RANKS + 2; at++)
         lines += *at == '\n';
     order->first = ARENA_ARRAY(arena, size_t, lines);

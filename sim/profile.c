@@ -137,12 +137,52 @@ static const struct field profile_fields[] = {
 #undef MEMBER
 const struct table profile_table = {TABLE("profile", "kernel times of one type of GPU", profile)};
 
+static int check_range(const struct covered_range *range, struct error *err)
+{
+    if (range->from <= range->to)
+        return 0;
+    return error_add(err, EXIT_INPUT, range->node->loc, "range: from %g to %g; expected the smaller size first",
+                     range->from, range->to);
+}
+
+static int check_dtypes(const struct list *dtypes, const struct table *table, const void *record, struct error *err)
+{
+    if (dtypes->count)
+        return 0;
+    return error_add(err, EXIT_INPUT, field_loc(table, record, "dtypes"), "%s: dtypes: none; expected the formats that "
+                     "this holds for", table->name);
+}
+
+/* What the tables cannot say of a profile. */
+static int check_records(const struct profile *profile, struct error *err)
+{
+    const struct matmul_record *matmul = profile->matmul.items;
+    const struct attention_record *attention = profile->attention.items;
+    const struct memory_record *memory = profile->memory.items;
+    int rc = 0;
+
+    if (!profile->matmul.count && !profile->attention.count && !profile->memory.count)
+        return error_add(err, EXIT_INPUT, profile->node->loc, "profile: no kernels; expected matmul, attention or "
+                         "memory, as 'dtsim calibrate fit' writes them");
+    for (size_t i = 0; i < profile->matmul.count; i++)
+        rc |= check_dtypes(&matmul[i].dtypes, &matmul_table, &matmul[i], err) | check_range(&matmul[i].batch, err) |
+              check_range(&matmul[i].m, err) | check_range(&matmul[i].n, err) | check_range(&matmul[i].k, err);
+    for (size_t i = 0; i < profile->attention.count; i++)
+        rc |= check_dtypes(&attention[i].dtypes, &attention_table, &attention[i], err) |
+              check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
+              check_range(&attention[i].head, err);
+    for (size_t i = 0; i < profile->memory.count; i++)
+        rc |= check_range(&memory[i].bytes, err);
+    return rc;
+}
+
 int profile_load(struct arena *arena, const char *name, struct loc loc, struct profile *profile, struct error *err)
 {
     const char *path = data_resolve(arena, "calibration/data", "profile", name, loc, err);
     struct node *root;
 
-    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &profile_table, root, profile, err))
+    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &profile_table, root, profile, err) ||
+        check_records(profile, err))
         return -1;
     profile->name = data_stem(arena, path);
     return 0;

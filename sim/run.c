@@ -28,7 +28,10 @@ int run_simulate(struct run *run, struct scenario *scenario, struct error *err)
 
 int run_init(struct run *run, struct scenario *scenario, struct error *err)
 {
-    return run_simulate(run, scenario, err) || memory_check(&run->metrics, scenario, err) ? -1 : 0;
+    if (!run_simulate(run, scenario, err))
+        return memory_check(&run->metrics, scenario, err);
+    memory_advise(scenario, err);
+    return -1;
 }
 
 void run_release(struct run *run)

@@ -1,6 +1,7 @@
 #include "samples.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,7 @@ static const char *kernel_candidate(size_t i, const void *context)
 static int comment_read(struct reader *reader, struct loc loc, char *text)
 {
     struct samples *samples = reader->samples;
-    char *colon = strchr(text, ':'), *value, *end;
+    char *colon = strchr(text, ':'), *value, *end, clip[CLIP_SIZE];
     const struct { const char *key, **to; } texts[] = {
         {"gpu", &reader->gpu}, {"source", &samples->source}, {"date", &samples->date},
         {"driver", &samples->driver}, {"cuda", &samples->cuda},
@@ -106,8 +107,14 @@ static int comment_read(struct reader *reader, struct loc loc, char *text)
         if (end == value || *end || sms < 1 || sms > 100000)
             return error_add(reader->err, EXIT_INPUT, loc, "sms: found '%.40s'; expected how many multiprocessors the "
                              "GPU has, such as 108", value);
+        if (reader->sms && reader->sms != sms)
+            return error_add(reader->err, EXIT_INPUT, loc, "sms: found %ld, and %d above; expected one GPU a file",
+                             sms, reader->sms);
         reader->sms = (int)sms;
     }
+    if (!strcmp(text, "gpu") && reader->gpu && strcmp(reader->gpu, value) != 0)
+        return error_add(reader->err, EXIT_INPUT, loc, "gpu: found '%s', and '%s' above; expected one GPU a file",
+                         text_clip(value, clip, sizeof clip), reader->gpu);
     if (!strcmp(text, "attention") && (reader->attention = name_index(attention_generation_names, value)) <= 0)
         return error_add(reader->err, EXIT_INPUT, loc, "attention: found '%.40s'; expected a generation of fused "
                          "attention: flash-1, flash-2 or flash-3", value);
@@ -142,12 +149,6 @@ static int check_head(struct reader *reader, struct loc loc)
     return 0;
 }
 
-static const char *column_candidate(size_t i, const void *context)
-{
-    (void)context;
-    return i < COLUMN_COUNT ? column_names[i] : NULL;
-}
-
 static int columns_read(struct reader *reader, const struct cells *cells)
 {
     int rc = check_head(reader, cells->loc);
@@ -156,12 +157,17 @@ static int columns_read(struct reader *reader, const struct cells *cells)
         reader->at[c] = -1;
     for (int i = 0; i < cells->count; i++)
         for (int c = 0; c < COLUMN_COUNT; c++)
-            if (!strcmp(cells->texts[i], column_names[c]))
+            if (strcmp(cells->texts[i], column_names[c]) != 0)
+                continue;
+            else if (reader->at[c] < 0)
                 reader->at[c] = i;
+            else
+                rc = error_add(reader->err, EXIT_INPUT, cells->loc, "column '%s' twice; expected one",
+                               column_names[c]);
     for (int c = 0; c < COLUMN_COUNT; c++)
         if (reader->at[c] < 0)
             rc = error_add(reader->err, EXIT_INPUT, cells->loc, "missing column '%s'; expected "
-                           "kernel,dtype,batch,m,n,k,layout,bytes,median_us", column_candidate((size_t)c, NULL));
+                           "kernel,dtype,batch,m,n,k,layout,bytes,median_us", column_names[c]);
     reader->ncolumns = cells->count;
     return rc;
 }
@@ -191,6 +197,9 @@ static int number_read(struct reader *reader, const struct cells *cells, enum co
         return error_add(reader->err, EXIT_INPUT, loc, "%s: %s", name, why);
     if (*value <= 0 || *value > 1e15)
         return error_add(reader->err, EXIT_INPUT, loc, "%s: found %s; expected a positive number up to 1e15", name,
+                         text_clip(text, clip, sizeof clip));
+    if (column != COLUMN_MEDIAN && *value != floor(*value))
+        return error_add(reader->err, EXIT_INPUT, loc, "%s: found %s; expected a whole number", name,
                          text_clip(text, clip, sizeof clip));
     return 0;
 }
@@ -238,24 +247,6 @@ static int kernel_read(struct reader *reader, const struct cells *cells, struct 
     return 0;
 }
 
-/* How often kernels of m x n values (adam: of m parameters) read or write each, in values and in bytes beside. */
-static double class_bytes(enum memory_class class, double m, double n, double value)
-{
-    static const struct { double values, more; } each[CLASS_COUNT] = {
-        [CLASS_SOFTMAX_FORWARD] = {2, 0}, [CLASS_SOFTMAX_BACKWARD] = {3, 0},
-        [CLASS_LAYERNORM_FORWARD] = {2, 0}, [CLASS_LAYERNORM_BACKWARD] = {3, 0},
-        [CLASS_RMSNORM_FORWARD] = {2, 0}, [CLASS_RMSNORM_BACKWARD] = {3, 0},
-        [CLASS_GELU_FORWARD] = {2, 0}, [CLASS_GELU_BACKWARD] = {3, 0},
-        [CLASS_SWIGLU_FORWARD] = {3, 0}, [CLASS_SWIGLU_BACKWARD] = {5, 0},
-        [CLASS_DROPOUT_RESIDUAL_FORWARD] = {3, 1}, [CLASS_DROPOUT_RESIDUAL_BACKWARD] = {2, 1},
-        [CLASS_EMBEDDING_FORWARD] = {2, 0}, [CLASS_EMBEDDING_BACKWARD] = {3, 0},
-        [CLASS_CROSS_ENTROPY_FORWARD] = {1, 4}, [CLASS_CROSS_ENTROPY_BACKWARD] = {1, 4},
-        [CLASS_ADAM] = {2, 24}, [CLASS_REDUCTION] = {1, 0}, [CLASS_COPY] = {2, 0},
-    };
-
-    return m * n * (each[class].values * value + each[class].more);
-}
-
 static int memory_read(struct reader *reader, const struct cells *cells, struct sample *sample)
 {
     double m, n = 1;
@@ -265,7 +256,7 @@ static int memory_read(struct reader *reader, const struct cells *cells, struct 
     if (number_read(reader, cells, COLUMN_M, &m) ||
         (*cell_text(reader, cells, COLUMN_N) && number_read(reader, cells, COLUMN_N, &n)))
         return -1;
-    sample->bytes = class_bytes((enum memory_class)sample->which, m, n, dtype_bytes(sample->dtype));
+    sample->bytes = sample_class_bytes((enum memory_class)sample->which, m, n, dtype_bytes(sample->dtype));
     return 0;
 }
 
@@ -306,7 +297,7 @@ static int sample_read(struct reader *reader, const struct cells *cells)
         rc |= memory_read(reader, cells, &sample);
     else if (sample.kind != SAMPLE_UNUSED)
         rc |= sizes_read(reader, cells, &sample);
-    if (!rc)
+    if (!rc && !(rc = sample_check(&sample, reader->sms, cell_loc(reader, cells, COLUMN_MEDIAN), reader->err)))
         *GROW(reader->samples) = sample;
     return rc;
 }
@@ -328,7 +319,7 @@ int samples_parse(struct samples *samples, const char *name, const char *text, s
 {
     struct reader reader = {.samples = samples, .err = err, .attention = ATTENTION_FLASH_2};
     struct loc loc = {arena_strdup(samples->arena, name), 1, 1};
-    char *copy = arena_strndup(samples->arena, text, length), *line = copy;
+    char *copy = arena_strndup(samples->arena, text, length), *line = copy + text_mark(text, length);
     size_t before = samples->count;
     int rc = 0;
 
@@ -344,7 +335,8 @@ int samples_parse(struct samples *samples, const char *name, const char *text, s
             return rc;
     }
     if (line < copy + length)
-        return error_add(err, EXIT_INPUT, loc, "the file is truncated: its last line does not end");
+        return error_add(err, EXIT_INPUT, loc, "the last line does not end: the file is cut off; "
+                         "where it is not, add a newline");
     if (!rc && samples->count == before)
         return error_add(err, EXIT_INPUT, (struct loc){.file = loc.file}, "no samples; expected a line of column names "
                          "and a line a sample");

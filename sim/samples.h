@@ -33,12 +33,18 @@ struct samples {
     size_t count, capacity;
 };
 
-/* Appends the file's samples; samples of another GPU, unknown kernels, columns that are missing, numbers that are none,
- * are not positive or not finite, and a last line that does not end are errors. Zero-initialise, give an arena;
- * samples_release when done. A kernel's bytes, where that cell is empty, are what it reads and writes of m x n
- * values. */
+/* Appends the file's samples; samples of another GPU, unknown kernels, columns that are missing or there twice,
+ * numbers that are none, are not positive or not finite, sizes that are not whole, times that no GPU reaches, and a
+ * last line that does not end are errors. Zero-initialise, give an arena; samples_release when done. A kernel's bytes,
+ * where that cell is empty, are what it reads and writes of m x n values. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
+/* samples_amount.c: floating-point operations; bytes read and written at least; the same of m x n values (adam: of m
+ * parameters) where a file does not say. An error: a time in which no GPU of that many multiprocessors did it. */
+double sample_flop(const struct sample *sample);
+double sample_bytes(const struct sample *sample);
+double sample_class_bytes(enum memory_class class, double m, double n, double value);
+int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err);
 /* What the files' comments say of where they come from, in one line. */
 const char *samples_source(const struct samples *samples);
 void samples_release(struct samples *samples);

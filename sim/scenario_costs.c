@@ -61,6 +61,31 @@ static int report_missing(struct scenario *scenario, struct error *err)
                      "one of %s", scenario->cluster.gpu.name, list);
 }
 
+/* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
+ * a chip may boost to above the one of the data sheet. */
+static int check_rates(const struct scenario *scenario, const struct profile *profile, struct error *err)
+{
+    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct matmul_record *records = profile->matmul.items;
+    const double most[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16, gpu->peak.fp8};
+    const double tolerance = 1.1;
+
+    for (size_t i = 0; i < profile->matmul.count; i++)
+        for (size_t k = 0; k < records[i].dtypes.count; k++) {
+            int dtype = ((const int *)records[i].dtypes.items)[k];
+            double rate = records[i].fit.rate * records[i].fit.speed;
+            char has[48], may[48];
+
+            if (most[dtype] > 0 && rate > tolerance * most[dtype])
+                return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
+                                 "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
+                                 "expected a profile of that GPU", profile->name,
+                                 unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
+                                 gpu->title, unit_format_short(UNIT_FLOP_RATE, most[dtype], may, sizeof may));
+        }
+    return 0;
+}
+
 static int load(struct scenario *scenario, struct error *err)
 {
     struct costs_spec *costs = &scenario->costs;
@@ -73,7 +98,7 @@ static int load(struct scenario *scenario, struct error *err)
         costs->profile =
             data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile));
     costs->loaded = profile;
-    return 0;
+    return check_rates(scenario, profile, err);
 }
 
 int scenario_resolve_costs(struct scenario *scenario, struct error *err)

@@ -180,14 +180,20 @@ static double held_together(const struct scenario *scenario, int rank, const str
     return fmin(held, most * flying) + working + moving;
 }
 
+/* Of what is left when a rank holds all but activations; where that is nothing, no plan is looked for. */
 static int infeasible(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
                       struct chain_plan *plans, struct error *err)
 {
     enum { HALVINGS = 10 };
     double low = fmax(memory, 0), high = fmax(2 * low, 1e6);
     bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    struct loc loc = node_loc(scenario->memory.node, optimal ? "recompute" : "offload");
     char have[48], need[48];
 
+    unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
+    if (memory < 0)
+        return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s too little for what it always holds, "
+                         "without activations", rank, have);
     while (high < 1e18 && plan_chunks_for(scenario, stages, rank, high, flying, plans))
         low = high, high *= 2;
     for (int i = 0; i < HALVINGS; i++) {
@@ -195,11 +201,9 @@ static int infeasible(struct scenario *scenario, struct stage *stages, int rank,
 
         *(plan_chunks_for(scenario, stages, rank, middle, flying, plans) ? &low : &high) = middle;
     }
-    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, optimal ? "recompute" : "offload"),
-                     "memory: rank %d has %s for the activations of %d micro-batches in flight, beside all else that "
-                     "it holds; the least that a plan was found for is about %s", rank,
-                     memory < 0 ? "nothing" : unit_format_short(UNIT_BYTES, memory, have, sizeof have), flying,
-                     unit_format_short(UNIT_BYTES, high, need, sizeof need));
+    return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s for the activations in flight (micro-batches: "
+                     "%d), beside all else that it holds; the least that a plan was found for is about %s", rank, have,
+                     flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
 /* All chunks plan for the same bytes a micro-batch; where unlike ones exceed the budget together, for less. */
@@ -211,7 +215,7 @@ static int plan_rank_chunks(struct scenario *scenario, struct stage *stages, int
     int *each = ARENA_ARRAY(&scenario->arena, int, scenario->plan.chunks);
     int flying = in_flight(&scenario->plan, row, rank, each);
 
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && budget >= 0; i++) {
         double together;
 
         if (plan_chunks_for(scenario, stages, rank, memory, flying, plans))

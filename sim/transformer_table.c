@@ -87,6 +87,12 @@ const struct table transformer_table = {
     .node_offset = offsetof(struct transformer, node),
 };
 
+const struct table transformer_change_table = {
+    .name = "with", .brief = "what differs from a named transformer",
+    .fields = transformer_fields, .count = COUNT(transformer_fields), .size = sizeof(struct transformer),
+    .node_offset = offsetof(struct transformer, node), .partial = true,
+};
+
 static struct loc loc_of(const struct transformer *shape, const char *key)
 {
     return field_loc(&transformer_table, shape, key);

@@ -47,6 +47,7 @@ const struct collective collective_broadcast_ring = {
         " 2             b => 2   a => 3\n"
         " 3                      b => 3\n",
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
+    .chain = true,
     .library = true,
     .chunks = chunks,
     .draw = draw,

@@ -48,6 +48,7 @@ const struct collective collective_reduce_ring = {
         " 2             a +> 0   b +> 1\n"
         " 3             b +> 0\n",
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
+    .chain = true,
     .library = true,
     .chunks = chunks,
     .draw = draw,

@@ -144,7 +144,8 @@ static void mistakes(void **state)
         {"{platform: dgx-a100, network: {nics: 3}}",
          "test.yaml:1:38: network: the 8 GPUs of a node cannot share 3 NICs evenly"},
         {"{platform: dgx-a100, network: {nics: 16}}",
-         "test.yaml:1:38: network: 16 NICs are more than the 8 GPUs of a node"},
+         "test.yaml:1:38: network: 16 NICs are more than the GPUs of a node (8); expected at most as many, such as "
+         "'network: {nics: 8}'"},
         {"{platform: dgx-a100, network: {topology: leaf-spine}}",
          "test.yaml:1:42: topology: a leaf-spine needs 'leaf_nodes', at least 1"},
         {"{platform: dgx-a100, network: {topology: {oversubscription: 2}}}",

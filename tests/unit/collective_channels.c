@@ -98,6 +98,35 @@ static void every_nic_belongs_to_one_channel(void **state)
                 check_nics("ring", nodes, gpus_per_node, nics);
 }
 
+/* A chain from a root, or to it, likewise: what two channels sent through one NIC would take twice as long there. */
+static void chains_share_no_nic(void **state)
+{
+    static const enum collective_op ops[] = {COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE};
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(ops); k++)
+        for (int gpus_per_node = 2; gpus_per_node <= 10; gpus_per_node++)
+            for (int nics = 2; nics <= MAX_CHANNELS && nics <= gpus_per_node; nics++) {
+                struct cluster cluster = make_cluster(3, gpus_per_node, nics);
+                struct crossings crossings;
+                struct run run;
+
+                run_init(&run, collective_find(ops[k], "ring"), &cluster, 3 * gpus_per_node, identity(), 1e9, nics,
+                         NULL);
+                count_crossings(&run, &cluster, &crossings);
+                for (int nic = 0; nic < 3 * nics; nic++) {
+                    int leaving = 0, entering = 0;
+
+                    for (int c = 0; c < nics; c++) {
+                        leaving += crossings.leaves[c][nic] > 0;
+                        entering += crossings.enters[c][nic] > 0;
+                    }
+                    assert_true(leaving <= 1 && entering <= 1);
+                }
+                run_release(&run);
+            }
+}
+
 /* The classic eight-GPU node: channel c of a ring comes in at GPU c and goes out at GPU c - 1. */
 static void rings_turn_by_one_gpu_a_channel(void **state)
 {
@@ -183,6 +212,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(channels_share_the_bytes),
         cmocka_unit_test(every_nic_belongs_to_one_channel),
+        cmocka_unit_test(chains_share_no_nic),
         cmocka_unit_test(rings_turn_by_one_gpu_a_channel),
         cmocka_unit_test(channels_are_the_nics_of_a_node),
         cmocka_unit_test(relabelling_changes_no_time),

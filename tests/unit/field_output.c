@@ -156,6 +156,29 @@ static void test_help(void **state)
     free(text);
 }
 
+static const struct field test_nested_fields[] = {
+    {.key = "link", .kind = FIELD_RECORD, .table = &sample_link_table, .brief = "to the next"},
+};
+static const struct table test_nested_table = {.name = "nested", .fields = test_nested_fields, .count = 1};
+
+static void test_help_of_a_key(void **state)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    assert_true(field_help_at(&sample_strategy_table, "flush", out));
+    assert_true(field_help_at(&test_nested_table, "link.latency", out));
+    assert_false(field_help_at(&sample_strategy_table, "flus", out));
+    assert_false(field_help_at(&sample_strategy_table, "flush.x", out));
+    assert_false(field_help_at(&test_nested_table, "link.", out));
+    fclose(out);
+    assert_string_equal(text, "  flush                wait at the end (true or false; default true)\n"
+                              "  latency              one way (a time such as '1.5 us' or '2 h'; default 1 us)\n");
+    free(text);
+}
+
 static void test_schema(void **state)
 {
     static const char *const expected[] = {
@@ -190,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_what_the_program_settles_is_dumped),
         cmocka_unit_test(test_dumps_read_back),
         cmocka_unit_test(test_help),
+        cmocka_unit_test(test_help_of_a_key),
         cmocka_unit_test(test_schema),
     };
 

@@ -131,6 +131,47 @@ static void preset_messages(void **state)
     expect_message(EXIT_INPUT, "0:0: model: missing; expected one of preset transformer hf_config layers stages");
 }
 
+/* A named model with some keys of its own is the model that says all of them. */
+static void with_changes(void **state)
+{
+    static const char *const same[] = {
+        "{preset: llama2-7b, with: {flash_attention: false, layers: 8}}",
+        "{transformer: {layers: 8, hidden: 4096, heads: 32, ffn: 11008, sequence: 4096, vocabulary: 32000, positions: 0,"
+        " norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false, tied: false, dropout: 0}}",
+    };
+    struct model models[2], model;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(same); i++)
+        models[i] = load_good(same[i]);
+    models[0].transformer->node = models[1].transformer->node = NULL;
+    assert_memory_equal(models[0].transformer, models[1].transformer, sizeof *models[0].transformer);
+    assert_true(models[0].published_parameters == 0 && !models[0].with);
+    assert_true(preset("llama2-7b").transformer->layers == 32 && preset("llama2-7b").transformer->flash_attention);
+
+    model = load_good("{hf_config: " MODELS "llama3-8b/config.json, sequence: 2048, with: {flash_attention: false}}");
+    assert_true(!model.transformer->flash_attention && model.transformer->sequence == 2048);
+    write_config("{preset: gpt2-124m, with: {dropout: 0, flash_attention: true}}");
+    assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
+    model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {dropout: 0.2}}", config_path));
+    assert_true(model.transformer->flash_attention && model.transformer->dropout == 0.2);
+    assert_int_equal(rename(arena_printf(&arena, "%s.yaml", config_path), config_path), 0);
+}
+
+static void with_messages(void **state)
+{
+    (void)state;
+    refused("{preset: llama2-7b, with: {flash_atention: true}}",
+            "1:28: with: unknown key 'flash_atention'; did you mean 'flash_attention'?");
+    refused("{preset: llama2-7b, with: {layers: 0}}", "1:36: with: layers: 0 is out of range; expected 1 to 100000");
+    refused("{preset: llama2-7b, sequence: 8, with: {sequence: 4}}",
+            "1:51: model: with: sequence stands beside 'with' as well; expected one of them");
+    refused("{preset: resnet50, with: {layers: 3}}",
+            "1:26: model: with: this model is no transformer; expected its own keys changed where they stand");
+    refused("{stages: {forward: 1 s}, with: {layers: 3}}",
+            "1:32: model: with: goes with a preset or a hf_config; expected the key in the model itself");
+}
+
 static int make_config(void **state)
 {
     int descriptor = mkstemp(config_path);
@@ -148,7 +189,8 @@ static int drop_config(void **state)
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, forget)
-    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults), TEST(preset_messages)};
+    const struct CMUnitTest tests[] = {TEST(hf_configs), TEST(hf_messages), TEST(hf_defaults), TEST(with_changes),
+                                       TEST(with_messages), TEST(preset_messages)};
 
     return cmocka_run_group_tests(tests, make_config, drop_config);
 }
