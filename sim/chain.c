@@ -9,45 +9,47 @@ struct draft {
     double duration;             /* s */
 };
 
-static void forward_step(const struct planner *planner, struct draft *draft, int layer)
-{
-    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){.layer = (size_t)layer};
-    draft->plan.recompute += planner->layers[layer].forward;
-}
-
-static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool lean)
-{
-    draft->plan.steps[draft->plan.nsteps++] =
-        (struct chain_step){.backward = true, .layer = (size_t)layer, .lean = lean};
-    draft->plan.recompute += lean ? planner->layers[layer].again : 0;
-}
-
 static void use(struct draft *draft, double bytes)
 {
     draft->peak = fmax(draft->peak, bytes);
 }
 
+/* `held` is what there is without the layer's workspace, likewise below. */
+static void forward_step(const struct planner *planner, struct draft *draft, int layer, double held)
+{
+    use(draft, held + planner->layers[layer].space.forward);
+    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){.layer = (size_t)layer};
+    draft->plan.recompute += planner->layers[layer].forward;
+}
+
+static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool lean, double held)
+{
+    const struct chain_layer *here = &planner->layers[layer];
+
+    use(draft, held + (lean ? lean_of(here) + here->space.lean : rest_of(here) + here->space.backward));
+    draft->plan.steps[draft->plan.nsteps++] =
+        (struct chain_step){.backward = true, .layer = (size_t)layer, .lean = lean};
+    draft->plan.recompute += lean ? planner->layers[layer].again : 0;
+}
+
 /* Computes a segment again, and its backward; `used` is what is held already, its input included. */
 static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
 {
-    const struct chain_layer *layer = &planner->layers[s];
     int how = planner->how[chain_at(planner, s, t, m)], next = how < 0 ? s + 1 : how;
     struct way way = {.next = next, .saves = how < 0, .lean = how == SAVE_LEAN};
     double held = used, input = next < t ? planner->layers[next].input : 0;
     int left = m - (next < t ? planner->input[next] : 0) - way_slots(planner, s, way);
 
     used += way_rest(planner, s, way);
-    use(draft, used + input);
     for (int l = s; l < next; l++)
-        forward_step(planner, draft, l);
+        forward_step(planner, draft, l, used + (l + 1 == next ? input : 0));
     if (next < t)
         write_segment(planner, next, t, left, used + input, draft);
     if (!way.saves) {
         write_segment(planner, s, next, m, used, draft);
         return;
     }
-    use(draft, held + rest_of(layer));
-    backward_step(planner, draft, s, way.lean);
+    backward_step(planner, draft, s, way.lean, held);
 }
 
 static void leave(struct draft *draft, double bytes, bool offloaded)
@@ -67,6 +69,8 @@ static void write_first(const struct planner *planner, int s, int budget, double
     int left = budget - (way.offloads_rest ? 0 : way_slots(planner, s, way)) -
                (way.next < planner->n && !way.offloads_input ? planner->input[way.next] : 0);
 
+    for (int l = s; l < way.next; l++)
+        use(draft, used + rest + planner->layers[l].space.forward);
     draft->plan.kept[s].rest = way.saves;
     draft->plan.kept[s].lean = way.lean;
     draft->plan.kept[s].rest_offloaded = way.offloads_rest;
@@ -78,20 +82,36 @@ static void write_first(const struct planner *planner, int s, int budget, double
         write_first(planner, way.next, left,
                     used + (way.offloads_rest ? 0 : rest) + (way.offloads_input ? 0 : input), draft);
     }
-    use(draft, used + (way.saves ? rest_of(&planner->layers[s]) : 0));
     if (way.saves)
-        backward_step(planner, draft, s, way.lean);
+        backward_step(planner, draft, s, way.lean, used);
     else
         write_segment(planner, s, way.next, budget + planner->spare, used, draft);
 }
 
-/* Seconds of a micro-batch, transfers to the host and back beside the kernels. */
+/* Seconds of the steps after the first forward. */
+static double steps_seconds(const struct planner *planner, const struct chain_plan *plan)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < plan->nsteps; i++) {
+        const struct chain_step *step = &plan->steps[i], *next = i + 1 < plan->nsteps ? step + 1 : NULL;
+        const struct chain_layer *layer = &planner->layers[step->layer];
+
+        if (step->backward)
+            seconds += step_backward(layer, step->lean);
+        else if (next && next->layer == step->layer)
+            seconds += step_both(layer, next->lean), i++;
+        else
+            seconds += step_forward(layer);
+    }
+    return seconds;
+}
+
+/* Seconds of a micro-batch, transfers to the host and back beside all else. */
 static double duration(const struct planner *planner, const struct chain_plan *plan)
 {
-    double backward = plan->recompute, moving = 0;
+    double backward = steps_seconds(planner, plan), moving = 0;
 
-    for (int l = 0; l < planner->n; l++)
-        backward += planner->layers[l].backward;
     if (plan->offloaded > 0)
         moving = plan->offloaded / planner->host_bandwidth;
     return fmax(planner->sum[planner->n], moving) + fmax(backward, moving);
@@ -122,7 +142,7 @@ static void write_plan(const struct planner *planner, double memory, int in_flig
     write_first(planner, 0, left, input, draft);
     plan->working = fmax(draft->peak - plan->held, 0) + draft->largest;
     if (in_flight * plan->held + plan->working <= memory)
-        draft->duration = duration(planner, plan);
+        draft->duration = plan->seconds = duration(planner, plan);
 }
 
 static void consider(struct draft *best, struct draft *trial)
@@ -160,40 +180,50 @@ static void plan_alone(struct planner *planner, double memory, struct draft *bes
     }
 }
 
-static void try_budget(struct planner *planner, double memory, int in_flight, int budget, struct draft *best,
-                       struct draft *trial)
+/* Rounded sizes may seem to exceed what there is by some `more` slots. */
+static void try_budget(struct planner *planner, double memory, int in_flight, int budget, int more,
+                       struct draft *best, struct draft *trial)
 {
-    int slots = (int)floor(memory / planner->slot + 0.5);
+    int spare = (int)floor(memory / planner->slot + 0.5) - in_flight * budget;
 
     if (budget < 0 || budget > planner->slots)
         return;
-    chain_first(planner, slots > in_flight * budget ? slots - in_flight * budget : 0, budget);
-    write_plan(planner, memory, in_flight, budget, trial);
+    for (; more >= 0; more--) {
+        chain_first(planner, spare + more > 0 ? spare + more : 0, budget);
+        write_plan(planner, memory, in_flight, budget, trial);
+        if (isfinite(trial->duration))
+            break;
+    }
     consider(best, trial);
 }
 
-/* Several share it: what each may keep, against what one needs at work. That is often nothing, the part that a lean
- * layer computes again, or a layer; sizes were rounded, so the neighbours are tried too, and then all between. */
+/* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that
+ * kept all, of one that is lean, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
+ * others between. */
 static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
 {
     enum { TRIES = 12 };
-    double part = 0, rest = 0, input = 0;
+    double space = 0, lean = 0, least = INFINITY, rest = 0, input = 0;
     int most = (int)floor(memory / planner->slot + 0.5) / in_flight + 2;
 
     for (int l = 0; l < planner->n; l++) {
         const struct chain_layer *layer = &planner->layers[l];
 
-        part = fmax(part, planner->lean[l] >= 0 ? rest_of(layer) - lean_of(layer) : 0);
-        rest = fmax(rest, rest_of(layer));
+        space = fmax(space, fmax(layer->space.forward, layer->keep ? layer->space.backward : 0));
+        lean = fmax(lean, layer->space.lean);
+        rest = fmax(rest, layer->keep ? 0 : rest_of(layer) + layer->space.backward);
+        least = fmin(least, layer->keep ? INFINITY : rest_of(layer) + layer->space.backward);
         input = fmax(input, layer->input);
     }
-    const double needs[] = {0, part, rest, rest + input};
+    lean = fmax(space, lean);
+    rest = fmax(lean, rest);
+    const double needs[] = {space, lean, fmin(fmax(lean, least), rest), rest, rest + input};
     for (size_t i = 0; i < COUNT(needs); i++)
         for (int more = 1; more >= -1 && (i == 0 || needs[i] > needs[i - 1]); more--)
             try_budget(planner, memory, in_flight,
-                       (int)floor((memory - needs[i]) / planner->slot / in_flight + 0.5) + more, best, trial);
+                       (int)floor((memory - needs[i]) / planner->slot / in_flight + 0.5) + more, 1, best, trial);
     for (int i = 1; i < TRIES; i++)
-        try_budget(planner, memory, in_flight, most - most * i / TRIES, best, trial);
+        try_budget(planner, memory, in_flight, most - most * i / TRIES, 0, best, trial);
 }
 
 static void plan_memory(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
@@ -232,25 +262,22 @@ static void plan_offloads(struct planner *planner, const struct chain_limit *lim
         }
 }
 
-static bool all_fits(const struct chain_layer *layers, size_t count, const struct chain_limit *limit)
-{
-    double saved = 0;
-
-    for (size_t l = 0; l < count; l++)
-        saved += layers[l].input + rest_of(&layers[l]);
-    return saved * limit->in_flight <= limit->memory;
-}
-
 static void keep_all(struct arena *arena, const struct chain_layer *layers, size_t count, struct chain_plan *plan)
 {
+    double most = 0;
+
     *plan = (struct chain_plan){
         .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, count),
     };
-    for (size_t l = count; l-- > 0;) {
+    for (size_t l = 0; l < count; l++) {
         plan->kept[l] = (struct chain_kept){.input = true, .rest = true};
-        plan->steps[plan->nsteps++] = (struct chain_step){.backward = true, .layer = l};
+        plan->steps[count - 1 - l] = (struct chain_step){.backward = true, .layer = l};
         plan->held += layers[l].input + rest_of(&layers[l]);
+        plan->seconds += step_forward(&layers[l]) + step_backward(&layers[l], false);
+        most = fmax(most, plan->held + fmax(layers[l].space.forward, layers[l].space.backward));
     }
+    plan->nsteps = count;
+    plan->working = fmax(most - plan->held, 0);
 }
 
 int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
@@ -264,10 +291,9 @@ int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t cou
     struct draft best, trial;
     int rc;
 
-    if (all_fits(layers, count, limit)) {
-        keep_all(arena, layers, count, plan);
+    keep_all(arena, layers, count, plan);
+    if (plan->held * limit->in_flight + plan->working <= limit->memory)
         return 0;
-    }
     if (limit->memory <= 0)
         return -1;
     chain_tables(&planner, &scratch, limit->memory);

@@ -9,7 +9,9 @@
  * micro-batches in flight, each of which keeps what its forward left while another one's backward takes working memory:
  * the first pass has a budget of its own. And what the first pass keeps may go to the host at a price for each byte
  * (Beaumont, Eyraud-Dubois, Shilova 2021, Efficient combination of rematerialization and offloading): the price that
- * gives the shortest time, with transfers running beside kernels, is looked for.
+ * gives the shortest time, with transfers running beside kernels, is looked for. Where weights are gathered for
+ * each use (ZeRO 3), a step takes as long as the slower of its kernels and of what travels beside them; a layer that is
+ * computed again right before its backward is gathered once for both.
  */
 #ifndef DTSIM_CHAIN_H
 #define DTSIM_CHAIN_H
@@ -17,11 +19,16 @@
 #include "base.h"
 
 struct chain_layer {
-    double forward, backward;    /* s */
+    double forward, backward;    /* s of kernels */
+    double exchange;             /* s that its GPUs exchange within a forward, whenever it is computed */
+    double gather, scatter;      /* s that its weights take to arrive before they are used, and their gradients to leave
+                                    after the backward, both beside kernels (ZeRO 3) */
     double input;                /* B of its input, which alone suffices to compute it again */
     double saved;                /* B of all that its backward needs, the input included */
     double lean, again;          /* it may keep so many B instead, the input included, and compute the rest of them in
                                     its backward, for so many s; again 0: it may not */
+    struct { double forward, backward, lean; } space;    /* B on top while that runs; of the lean backward with what it
+                                    computes again */
     bool keep;                   /* it is never computed again */
 };
 
@@ -46,9 +53,10 @@ struct chain_plan {
     struct chain_kept *kept;     /* a layer */
     struct chain_step *steps;    /* from the end of the first forward to the end of the last backward */
     size_t nsteps;
-    double recompute;            /* s computed again, a micro-batch */
+    double recompute;            /* s of kernels computed again, a micro-batch */
     double held;                 /* B on the GPU from a micro-batch's forward to its backward */
-    double working;              /* B on top of that, at most, while its backward runs */
+    double working;              /* B on top of that, at most, while its forward or its backward runs */
+    double seconds;              /* about, a micro-batch */
     double offloaded;            /* B to the host and back, a micro-batch */
     double moving;               /* B of what is on its way to the host or back, at most */
 };

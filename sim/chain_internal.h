@@ -24,7 +24,8 @@ struct planner {
     double host_bandwidth;
     bool recompute;
     int *input, *rest, *lean;    /* slots of a layer's input, of what else its backward needs, and of most of that */
-    double *sum;                 /* [s]: s of the forwards before layer s */
+    struct { int forward, backward, lean; } *space;      /* and on top while that runs */
+    double *sum;                 /* [s]: s of the steps forward before layer s */
     double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
     int *how;                    /* [segment][m] */
     double *first;               /* [s][budget]: least s from the first forward of layer s to its backward */
@@ -47,6 +48,23 @@ size_t chain_at(const struct planner *planner, int s, int t, int m);
 static inline double rest_of(const struct chain_layer *layer)
 {
     return fmax(layer->saved - layer->input, 0);
+}
+
+/* s of a step forward, of a step backward, and of one right after the other. */
+static inline double step_forward(const struct chain_layer *layer)
+{
+    return fmax(layer->forward + layer->exchange, layer->gather);
+}
+
+static inline double step_backward(const struct chain_layer *layer, bool lean)
+{
+    return fmax(layer->backward + (lean ? layer->again : 0), layer->gather + layer->scatter);
+}
+
+static inline double step_both(const struct chain_layer *layer, bool lean)
+{
+    return fmax(layer->forward + layer->exchange + layer->backward + (lean ? layer->again : 0),
+                layer->gather + layer->scatter);
 }
 
 static inline double lean_of(const struct chain_layer *layer)

@@ -32,19 +32,26 @@ static double forward_between(const struct planner *planner, int s, int t)
     return planner->sum[t] - planner->sum[s];
 }
 
-/* Saves all of layer s, or most of it, and goes on with s + 1; all of it is there while its backward runs. */
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Saves all of layer s, or most of it, and goes on with s + 1. */
 static void save_layer(struct planner *planner, int s, int t, bool lean)
 {
     const struct chain_layer *layer = &planner->layers[s];
     double *time = &planner->time[chain_at(planner, s, t, 0)];
     int *how = &planner->how[chain_at(planner, s, t, 0)];
-    int saved = (lean ? planner->lean[s] : planner->rest[s]) + (t > s + 1 ? planner->input[s + 1] : 0);
-    int least = saved > planner->rest[s] ? saved : planner->rest[s];
+    bool alone = t == s + 1;
+    int rest = lean ? planner->lean[s] : planner->rest[s], saved = rest + (alone ? 0 : planner->input[s + 1]);
+    int least = larger(saved + planner->space[s].forward,
+                       rest + (lean ? planner->space[s].lean : planner->space[s].backward));
 
     for (int m = least; m <= planner->slots; m++) {
-        double all = layer->forward + layer->backward + (lean ? layer->again : 0);
+        double all = alone ? step_both(layer, lean) : step_forward(layer) + step_backward(layer, lean);
 
-        if (t > s + 1)
+        if (!alone)
             all += planner->time[chain_at(planner, s + 1, t, m - saved)];
         how[m] = all < time[m] ? (lean ? SAVE_LEAN : SAVE_ALL) : how[m];
         time[m] = all < time[m] ? all : time[m];
@@ -55,7 +62,7 @@ static void save_layer(struct planner *planner, int s, int t, bool lean)
 static void fill_segment(struct planner *planner, int s, int t)
 {
     double *time = &planner->time[chain_at(planner, s, t, 0)];
-    int *how = &planner->how[chain_at(planner, s, t, 0)];
+    int *how = &planner->how[chain_at(planner, s, t, 0)], space = 0;
 
     for (int m = 0; m <= planner->slots; m++)
         time[m] = INFINITY, how[m] = SAVE_ALL;
@@ -66,14 +73,15 @@ static void fill_segment(struct planner *planner, int s, int t)
         const double *left = &planner->time[chain_at(planner, s, j, 0)];
         const double *right = &planner->time[chain_at(planner, j, t, 0)];
         double forward = forward_between(planner, s, j);
-        int input = planner->input[j];
+        int input = planner->input[j], last = input + planner->space[j - 1].forward;
 
-        for (int m = input; m <= planner->slots; m++) {
+        for (int m = larger(space, last); m <= planner->slots; m++) {
             double all = forward + left[m] + right[m - input];
 
             how[m] = all < time[m] ? j : how[m];
             time[m] = all < time[m] ? all : time[m];
         }
+        space = larger(space, planner->space[j - 1].forward);
     }
 }
 
@@ -115,21 +123,29 @@ static void try_way(const struct planner *planner, int s, int budget, double tim
     }
 }
 
+/* Whether all that a way takes of layer s, offloaded or not, fits into so many slots while its forward runs, and while
+ * its backward does. */
+static bool way_fits(const struct planner *planner, int s, struct way way, int slots)
+{
+    int backward = way.lean ? planner->space[s].lean : planner->space[s].backward;
+
+    return way_slots(planner, s, way) + larger(planner->space[s].forward, backward) <= slots;
+}
+
 /* The first pass from layer s with so many slots left to keep things in. */
 static void fill_first(struct planner *planner, int s, int budget)
 {
     const struct chain_layer *layer = &planner->layers[s];
     struct best best = {.time = INFINITY};
+    const struct way all = {.next = s + 1, .saves = true}, lean = {.next = s + 1, .saves = true, .lean = true};
     int working = budget + planner->spare;
     size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
 
-    if (planner->rest[s] <= working)
-        try_way(planner, s, budget, layer->forward + layer->backward, (struct way){.next = s + 1, .saves = true},
-                &best);
-    if (planner->rest[s] <= working && planner->lean[s] >= 0)
-        try_way(planner, s, budget, layer->forward + layer->backward + layer->again,
-                (struct way){.next = s + 1, .saves = true, .lean = true}, &best);
-    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j); j++)
+    if (way_fits(planner, s, all, working))
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, false), all, &best);
+    if (planner->lean[s] >= 0 && way_fits(planner, s, lean, working))
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true), lean, &best);
+    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j) && planner->space[j - 1].forward <= working; j++)
         try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
                 (struct way){.next = j}, &best);
     planner->first[here] = best.time;
@@ -171,13 +187,17 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->input = ARENA_ARRAY(arena, int, n);
     planner->rest = ARENA_ARRAY(arena, int, n);
     planner->lean = ARENA_ARRAY(arena, int, n);
+    planner->space = arena_alloc(arena, n * sizeof *planner->space);
     planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
     planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
     planner->first = ARENA_ARRAY(arena, double, n * each);
     planner->ways = ARENA_ARRAY(arena, struct way, n * each);
     for (size_t l = 0; l < n; l++) {
-        planner->sum[l + 1] = planner->sum[l] + planner->layers[l].forward;
+        planner->sum[l + 1] = planner->sum[l] + step_forward(&planner->layers[l]);
         planner->input[l] = slots_of(planner, planner->layers[l].input);
+        planner->space[l].forward = slots_of(planner, planner->layers[l].space.forward);
+        planner->space[l].backward = slots_of(planner, planner->layers[l].space.backward);
+        planner->space[l].lean = slots_of(planner, planner->layers[l].space.lean);
         planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
         planner->lean[l] = may_be_lean(planner, (int)l) ? slots_of(planner, lean_of(&planner->layers[l])) : -1;
     }

@@ -50,6 +50,7 @@ struct kernel {
     bool causal;                 /* ATTENTION: each query sees the keys up to its own */
     bool loss;                   /* of the loss, not of the model's output */
     bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
+    bool tail;                   /* FORWARD: neither its result nor what comes behind it is needed by the backward */
 };
 
 enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO: until it is resolved */

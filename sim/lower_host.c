@@ -70,9 +70,13 @@ void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
         (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !scenario_hands_out_weights(scenario)))
         return;
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-        bytes += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].parameters *
-                 scenario_parameter_bytes(scenario).weights;
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, chunk)];
+        double held = scenario->strategy.zero < 3 ?
+                          stage->parameters : stage_share(scenario, stage->parameters, stage->expert_parameters);
+
+        bytes += held * scenario_parameter_bytes(scenario).weights;
+    }
     if (bytes == 0)
         return;
     after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, &after, 1);

@@ -1,8 +1,10 @@
 /* A stage computed layer by layer (stage_plan.h), with copies to the host and back beside the kernels: activations that
  * leave after their layer's forward and come back before its backward, weights that come before each layer (L2L:
- * Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. A copy keeps its lane for its
- * latency and its bytes at the bandwidth that every GPU of a node gets while all of them copy, so copies of different
- * GPUs do not contend. */
+ * Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. Under ZeRO 3 weights are
+ * gathered from the replicas for each layer, from a share that comes from the host where it waits there (ZeRO-Infinity,
+ * section 5.1), once where a layer is computed again right before its backward. A copy keeps its lane for its latency
+ * and its bytes at the bandwidth that every GPU of a node gets while all of them copy, so copies of different GPUs do
+ * not contend. */
 #include "lower_internal.h"
 #include "stage_plan.h"
 
@@ -50,6 +52,9 @@ struct walk {
     struct op op;            /* what the first operation has beside its kernels */
     struct waits waits;      /* of the next operation */
     uint32_t id;             /* the last operation */
+    bool gathers;            /* ZeRO 3 */
+    const struct slice *whole;   /* the layer whose weights were gathered last for a step, by `gathered`; */
+    uint32_t gathered, next;     /* and the gather for the next one */
 };
 
 /* Some of what an operation waits for; nothing is waited for once. */
@@ -64,17 +69,59 @@ static struct op copied(const struct walk *walk, double takes, double frees)
     return (struct op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
 }
 
+/* A layer's weights, or under ZeRO 3 the rank's share of them, from the host where they wait there; else `after`. */
+static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t after)
+{
+    const struct scenario *scenario = walk->lowering->scenario;
+    double bytes = (layer->parameters + layer->frozen) * scenario_parameter_bytes(scenario).weights;
+
+    if (walk->gathers)
+        bytes = stage_share(scenario, bytes,
+                            layer->expert_parameters * scenario_parameter_bytes(scenario).weights);
+    if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
+        return after;
+    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &after, 1);
+}
+
+static uint32_t gather(struct walk *walk, const struct slice *layer, uint32_t after)
+{
+    uint32_t fetched = fetch(walk, layer, after), id = zero_gather(walk->lowering, walk->here, layer, fetched);
+
+    return id != NO_OP ? id : fetched;
+}
+
+/* While a layer is computed the weights of the next one are gathered, once those of the layer before are not needed any
+ * more. The first layer's wait for all that was computed before, as in lower_zero.c. */
+static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
+{
+    struct contention *beside = &walk->lowering->beside[walk->prank];
+    uint32_t before = walk->lowering->latest[walk->prank];
+
+    if (walk->whole != layer) {
+        if (!walk->whole) {
+            walk->next = gather(walk, layer, before);
+            *beside = (struct contention){0};    /* its kernels wait for all of that */
+        }
+        walk->gathered = walk->next;
+        walk->next = next ? gather(walk, next, walk->whole ? before : NO_OP) : NO_OP;
+        walk->whole = layer;
+    }
+    also_wait(walk, walk->gathered);
+}
+
 /* The next layer's weights come while the operation before it runs: then the one before that needs its own no more. */
-static void fetch_weights(struct walk *walk, const struct slice *layer)
+static void weights_for(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct rank_host *host = walk->host;
-    double bytes = (layer->parameters + layer->frozen) * scenario_parameter_bytes(walk->lowering->scenario).weights;
 
-    if (!scenario_offloads(walk->lowering->scenario, OFFLOAD_WEIGHTS) || bytes == 0)
+    if (walk->gathers) {
+        gather_weights(walk, layer, next);
+        return;
+    }
+    if (!scenario_offloads(walk->lowering->scenario, OFFLOAD_WEIGHTS) || layer->parameters + layer->frozen == 0)
         return;
     if (host->loaded != layer)
-        host->fetched =
-            host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &host->before, 1);
+        host->fetched = fetch(walk, layer, host->before);
     host->loaded = layer;
     also_wait(walk, host->fetched);
 }
@@ -97,6 +144,13 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     walk->waits.count = 0;
 }
 
+/* The next layer waits until its weights have arrived. */
+static void leave_layer(struct walk *walk)
+{
+    if (walk->gathers)
+        walk->lowering->beside[walk->prank] = (struct contention){0};
+}
+
 /* A forward that makes something for the host waits until all but one of the copies before have left. */
 static void forward_layers(struct walk *walk)
 {
@@ -108,10 +162,11 @@ static void forward_layers(struct walk *walk)
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
 
-        fetch_weights(walk, layer);
+        weights_for(walk, layer, l + 1 < plan->count ? stage_layer(walk->stage, l + 1) : NULL);
         if (plan->moved[l] > 0)
             also_wait(walk, walk->host->out[0]);
         compute_layer(walk, FORWARD, layer, false, plan->forward[l], 0);
+        leave_layer(walk);
         if (plan->moved[l] == 0)
             continue;
         cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
@@ -137,16 +192,33 @@ static uint32_t load_next(struct walk *walk, size_t layer, uint32_t after)
     return NO_OP;
 }
 
-static void complete_layer(struct walk *walk, size_t slice)
+/* A layer's gradients are there. */
+static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
     const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
     struct holder *holder = walk->here.holder;
+    uint32_t id = walk->id;
 
+    if (walk->gathers)
+        id = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, id);
+    if (!completes)
+        return;
     if (holder->layers)
-        holder->layers[slice] = walk->id;
+        holder->layers[slice] = id;
     for (size_t b = 0; b < buckets->count; b++)
         if (buckets->items[b].slice == slice)
             bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
+}
+
+/* The layer of the next step that is of another one; NULL: there is none. */
+static const struct slice *other_layer(const struct walk *walk, size_t step)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+
+    for (size_t i = step + 1; i < plan->chain.nsteps; i++)
+        if (plan->steps[i].layer != plan->steps[step].layer)
+            return stage_layer(walk->stage, plan->steps[i].layer);
+    return NULL;
 }
 
 static void backward_layers(struct walk *walk, bool completes)
@@ -160,7 +232,7 @@ static void backward_layers(struct walk *walk, bool completes)
         const struct slice *layer = stage_layer(walk->stage, step->layer);
         enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
 
-        fetch_weights(walk, layer);
+        weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
         if (step->layer < below && plan->moved[step->layer] > 0) {
             also_wait(walk, loaded);
             loaded = load_next(walk, step->layer, walk->lowering->latest[walk->prank]);
@@ -168,8 +240,10 @@ static void backward_layers(struct walk *walk, bool completes)
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
         compute_layer(walk, kind, layer, step->lean, step->takes, step->frees);
-        if (step->backward && completes)
-            complete_layer(walk, walk->stage->nslices - 1 - step->layer);
+        if (i + 1 == plan->chain.nsteps || plan->steps[i + 1].layer != step->layer)
+            leave_layer(walk);
+        if (step->backward)
+            finish_layer(walk, walk->stage->nslices - 1 - step->layer, completes);
     }
 }
 
@@ -181,6 +255,7 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
     struct walk walk = {
         .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
         .host = &lowering->hosts[prank], .prank = prank, .op = op, .waits = {ids, waits->count}, .id = NO_OP,
+        .gathers = zero_applies(lowering),
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)

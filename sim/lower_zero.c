@@ -49,11 +49,6 @@ static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t 
     return k;
 }
 
-static double weights_of(const struct slice *layer)
-{
-    return layer->parameters + layer->frozen;
-}
-
 /* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
  * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
  * for each. */
@@ -86,13 +81,14 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     return id;
 }
 
-static uint32_t gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
+uint32_t zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
 {
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     uint32_t last = NO_OP;
 
     for (int experts = 0; experts < 2; experts++) {
-        double weights = circle_parameters(lowering->scenario, experts, weights_of(layer), layer->expert_parameters);
+        double weights = circle_parameters(lowering->scenario, experts, layer->parameters + layer->frozen,
+                                           layer->expert_parameters);
         uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
                              collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
 
@@ -101,11 +97,12 @@ static uint32_t gather(struct lowering *lowering, struct place here, const struc
     return last;
 }
 
-/* A layer's gradients; with the iteration's last ones each share of their sum is summed on over those that hold it. */
-static void scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last, uint32_t after)
+uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                      uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
     double each = scenario_parameter_bytes(scenario).sent;
+    uint32_t end = after;
 
     for (int experts = 0; experts < 2; experts++) {
         double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
@@ -117,7 +114,9 @@ static void scatter(struct lowering *lowering, struct place here, const struct s
                         bytes / scenario->strategy.shard, id);
         for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
             here.holder->synced[t] = id;
+        end = id != NO_OP ? id : end;
     }
+    return end;
 }
 
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
@@ -135,7 +134,7 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
     op.frees = 0;
     if (gathers) {
-        next = gather(lowering, here, layer_of(stage, work.kind, begin), id);
+        next = zero_gather(lowering, here, layer_of(stage, work.kind, begin), id);
         lowering->beside[prank] = (struct contention){0};    /* its kernels wait for all of that */
     }
     for (size_t k = begin, after; k < stage->nslices; k = after) {
@@ -144,7 +143,7 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
 
         after = next_layer(stage, work.kind, k + 1);
         if (gathers && after < stage->nslices)
-            next = gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
+            next = zero_gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
         op.frees = after == stage->nslices ? frees : 0;
@@ -153,7 +152,7 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         if (gathers)
             lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
-            scatter(lowering, here, layer, completes, id);
+            zero_scatter(lowering, here, layer, completes, id);
     }
     return id;
 }

@@ -36,13 +36,16 @@ static double stage_states(const struct scenario *scenario, const struct stage *
     return bytes + trained * scenario_parameter_bytes(scenario).master;
 }
 
-/* Parameters of the two largest layers: one is computed while the other's weights come from the host. */
-static double two_largest(const struct stage *stage)
+/* Parameters of the two largest layers, or under ZeRO 3 of a replica's shares of these: one is computed while the
+ * other's weights come from the host. */
+static double two_largest(const struct scenario *scenario, const struct stage *stage)
 {
     double most = 0, second = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
-        double here = stage->slices[i].parameters + stage->slices[i].frozen;
+        const struct slice *slice = &stage->slices[i];
+        double all = slice->parameters + slice->frozen;
+        double here = scenario->strategy.zero < 3 ? all : stage_share(scenario, all, slice->expert_parameters);
 
         second = fmax(second, fmin(most, here));
         most = fmax(most, here);
@@ -78,7 +81,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         for (size_t i = 0; i < stage->nslices; i++)
             sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
         sum.scattered = fmax(sum.scattered, stage->scattered);
-        sum.fetched = fmax(sum.fetched, two_largest(stage));
+        sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
         if (at + 1 < plan_global_stages(plan))
@@ -146,10 +149,11 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;
-        memory.bytes[MEMORY_GATHERED] = holding.fetched * each.weights;
+        memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
     }
     if (scenario->memory.precision == PRECISION_MIXED_FP8)
-        memory.bytes[MEMORY_PARAMETERS] += 2 * holding.blocks;
+        memory.bytes[MEMORY_PARAMETERS] +=
+            (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
@@ -179,7 +183,7 @@ double memory_offloaded_states(const struct scenario *scenario, const struct sta
     double bytes = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
-        bytes += holding.weights * each.weights;
+        bytes += (scenario->strategy.zero == 3 ? holding.weights_share : holding.weights) * each.weights;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         bytes += holding.states_share + holding.trained_share * each.gradients;
     return bytes;

@@ -28,8 +28,10 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks and two neighbouring
  *   blocks are gathered at a time (FSDP).
  * - In fp8 the blocks' weights once more as they are and transposed, a byte each, which ZeRO does not divide
- *   (Transformer Engine keeps them in its modules).
- * - Optimizer states, bytes a parameter: master weights 4 where precision is mixed. Adam 8. Adam in 8 bits 2, with an
+ *   (Transformer Engine keeps them in its modules); or these alone, where they are the primary ones (its
+ *   fp8_model_init: Float8Tensor, which keeps its transpose too).
+ * - Optimizer states, bytes a parameter: master weights 4 where precision is mixed, remainders 2 (Apex,
+ *   distributed_fused_adam.py: store_param_remainders). Adam 8, in half precision 4. Adam in 8 bits 2, with an
  *   fp32 scale for each 2048 of both moments, but 8 in tensors of fewer than 4096 elements (Dettmers et al. 2022,
  *   section 2.1; bitsandbytes' min_8bit_size). Momentum 4. Adafactor 4 for each row and column of a matrix and for each
  *   element of a vector (Shazeer, Stern 2018, algorithm 4); a stage whose tensors are not known counts as one

@@ -24,6 +24,8 @@ static const struct metric metrics[] = {
     METRIC("backward_s", backward, 1, METRIC_TIME),
     METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES),
     METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES),
+    METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES),
+    METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES),
 };
 
 const struct metric *metric_at(size_t index)

@@ -207,6 +207,8 @@ static void read_memory(struct metrics *metrics, const struct scenario *scenario
             continue;
         metrics->memory = rank->memory;
         metrics->peak_memory = rank->peak_memory;
+        metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
+        metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
         metrics->peak_rank = r;
     }
     free(peaks);

@@ -56,6 +56,9 @@ struct metrics {
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
     double peak_memory;              /* B on one GPU, the largest of all ranks */
+    double peak_reserved;            /* of these, without the context: what the framework's allocator took of the
+                                      * device (PyTorch's max_memory_reserved) */
+    double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double compute[WHAT_COUNT];      /* s, mean, by kind */
     double bubble;                   /* s, mean */

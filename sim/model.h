@@ -104,8 +104,9 @@ enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_
 enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
 /* fp32: logits are converted and the softmax kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section 4.3);
  * plain: PyTorch's cross_entropy on logits as they are, which keeps their log-probabilities in the same format;
- * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's and others'). */
-enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_PLAIN, CROSS_ENTROPY_FUSED };
+ * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's, Transformer Engine's);
+ * compiled: as fp32, by torch.compile in fewer passes (Megatron-LM, fusions/fused_cross_entropy.py). */
+enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_PLAIN, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COMPILED };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen; beside each targeted product X W stands
  * X A B, with A of in x rank and B of rank x out. Kept in the model's format; no dropout. */
@@ -122,6 +123,7 @@ struct shard {
     int micro;                   /* samples a micro-batch */
     int tensor;                  /* GPUs of the tensor-parallel group */
     bool sequence_parallel;
+    bool gathers_apart;          /* what it gathers is a tensor that products read, not pieces beside products */
     enum dtype dtype;            /* of products and activations */
     bool fp8;                    /* but the products of weights in blocks */
     bool fp8_kept;               /* whose weights are cast with the update, not with every forward */

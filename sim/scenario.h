@@ -13,9 +13,10 @@ enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION
                  PRECISION_MIXED_FP8 };
 enum optimizer {
     OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
-    OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_LAMB
+    OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_LAMB, OPTIMIZER_ADAM_HALF
 };
-enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT };
+enum master { MASTER_FP32, MASTER_REMAINDERS, MASTER_HALF, MASTER_NONE };
+enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT, FP8_WEIGHTS_PRIMARY };
 enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED, GRADIENTS_WIDENED };
 enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
@@ -88,6 +89,7 @@ struct scenario {
     struct memory_spec {
         const struct node *node;
         int precision, optimizer;
+        int master;                      /* enum master */
         int fp8_weights;                 /* enum fp8_weights */
         int gradients;                   /* enum gradients */
         struct recompute_spec {
@@ -96,6 +98,7 @@ struct scenario {
             int every;                   /* blocks a checkpoint, under full; 0: one */
             int blocks;                  /* recomputed under full, the first of each chunk; where given */
             double share;                /* or this share of them; NaN: all */
+            bool early_stop;             /* a block's ends when its backward has what it needs */
         } recompute;
         struct list offload;             /* of int, enum offload: what waits in host memory */
         struct lora *lora;               /* NULL: every weight is trained */

@@ -55,6 +55,8 @@ static int check_memory(const struct scenario *scenario, struct error *err)
     const struct idle options[] = {
         {memory->node, "memory", "gradients", memory->gradients != GRADIENTS_HALF, mixed,
          "without mixed precision all gradients are fp32; expected 'precision: mixed-bf16' or the like beside it"},
+        {memory->node, "memory", "master", memory->master != MASTER_FP32, mixed,
+         "without mixed precision weights are fp32 themselves; expected 'precision: mixed-bf16' or the like beside it"},
         {memory->node, "memory", "recompute", memory->recompute.mode == RECOMPUTE_SELECTIVE, shape,
          "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or "
          "'recompute: full'"},

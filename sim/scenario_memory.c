@@ -12,6 +12,7 @@ struct optimizer_states scenario_optimizer(const struct scenario *scenario)
         [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
         [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
         [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
+        [OPTIMIZER_ADAM_HALF] = {.full = 4},
     };
     return states[scenario->memory.optimizer];
 }
@@ -61,13 +62,18 @@ static double preparation(const struct scenario *scenario, double gradients)
     return copy + unscale + clip;
 }
 
-/* An update reads the fp32 gradient, reads and writes master weights and states; half-precision weights are copied from
- * the master's. A factored second moment takes a first look at the gradient for its rows and columns. */
+/* An update reads the fp32 gradient, reads and writes weights (of half precision and what goes with it, or the
+ * master's) and states; half-precision weights are copied from a whole master's. A factored second moment takes a first
+ * look at the gradient for its rows and columns. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
+    static const double masters[] = {[MASTER_FP32] = 4, [MASTER_REMAINDERS] = 2, [MASTER_HALF] = 2,
+                                     [MASTER_NONE] = 0};
     bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
+    bool whole = scenario->memory.master == MASTER_FP32;
     struct optimizer_states optimizer = scenario_optimizer(scenario);
-    double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4, master = mixed ? 4 : 0;
+    double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4;
+    double master = mixed ? masters[scenario->memory.master] : 0;
     int form = scenario->memory.gradients;
     double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
     double sent = form == GRADIENTS_HALF ? weights : 4;
@@ -76,8 +82,8 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(scenario, weights, gradients),
-        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * 4 + 2 * states +
-                          optimizer.norms + (mixed ? 4 + weights : 0),
+        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * states +
+                          optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
     };
 }
 
@@ -159,6 +165,30 @@ static int check_every(const struct scenario *scenario, struct error *err)
     return 0;
 }
 
+/* PyTorch's non-reentrant checkpoint raises an exception when the last tensor that was saved is there again
+ * (torch/utils/checkpoint.py; the default since pytorch/pytorch#96866, 2.1). Where blocks share a checkpoint, the next
+ * one needs what comes behind. */
+static int check_early_stop(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const struct transformer *shape = scenario->model.transformer;
+    struct loc loc = node_loc(recompute->node, "early_stop");
+
+    if (!recompute->early_stop)
+        return 0;
+    if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
+        scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
+                         "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
+                         "varuna");
+    if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
+        scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
+                         "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
+                         "backward needs; leave it out");
+    return 0;
+}
+
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
 {
     const struct list *list = &scenario->memory.offload;
@@ -222,16 +252,15 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct strategy *strategy = scenario_strategy(scenario);
     const struct memory_spec *memory = &scenario->memory;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
+    bool offloads = memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with zero 3, whose layers are gathered from the "
-                       "replicas one by one as well; expected zero 0 to 2", what);
-    if (scenario->strategy.context * scenario->strategy.expert > 1)
-        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with context or expert degrees, whose GPUs meet "
-                       "in every layer and would wait for one another's copies; expected both 1", what);
+    if (scenario->strategy.context * scenario->strategy.expert > 1 && offloads)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
+                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
+                       "and would wait for one another's copies; expected both 1");
     if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
@@ -245,7 +274,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
         (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
                        "sums of gradients; expected no compression, and local_steps: 1");
-    if (strategy->asynchronous && memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE) &&
+    if (strategy->asynchronous && offloads &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
                        "leave the GPU; expected activations alone", strategy->name);
@@ -271,6 +300,23 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
     if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
                          scenario->cluster.gpu.name);
+    if (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
+                         "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
+                         "kept or cast");
+    return 0;
+}
+
+/* A remainder is what weights in bf16 lack of fp32, bit by bit. */
+static int check_master(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    bool fp8 = memory->precision == PRECISION_MIXED_FP8 && memory->fp8_weights == FP8_WEIGHTS_PRIMARY;
+
+    if (memory->master == MASTER_REMAINDERS && (memory->precision == PRECISION_MIXED_FP16 || fp8))
+        return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
+                         "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
+                         "expected fp32 or half", fp8 ? "fp8" : "fp16");
     return 0;
 }
 
@@ -279,13 +325,15 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    int rc = check_blocks(scenario, err) | check_every(scenario, err);
+    int rc = check_blocks(scenario, err) | check_every(scenario, err) | check_early_stop(scenario, err);
 
     if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
     if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+        rc = -1;
+    if (check_master(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;

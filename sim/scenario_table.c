@@ -258,6 +258,9 @@ static const struct field recompute_spec_fields[] = {
     {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .max = 1,
      .brief = "under full: of this share of each chunk's blocks, evenly spread, the others keep all (every second "
               "one: 0.5); left out: of all"},
+    {.key = "early_stop", .kind = FIELD_BOOL, MEMBER(early_stop),
+     .brief = "under full: of a dense block without dropout, its last product and all behind it are not (PyTorch's "
+              "checkpoint with use_reentrant=False, since 2.1); left out: false"},
 };
 #undef MEMBER
 static const struct table recompute_table = {
@@ -272,13 +275,17 @@ static const struct field memory_spec_fields[] = {
      .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
               "products"},
     {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
-     .choices = NAMES("cast", "kept"),
-     .brief = "under mixed-fp8: cast in every forward; or once an iteration, with the update, and kept (Megatron-LM's "
-              "is_first_microbatch, NeMo's fp8_params)"},
+     .choices = NAMES("cast", "kept", "primary"),
+     .brief = "under mixed-fp8: cast in every forward; once an iteration, with the update, and kept beside those in "
+              "bf16 (Megatron-LM's is_first_microbatch); or kept alone (NeMo's fp8_params)"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb"),
+     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb", "adam-half"),
      .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; lamb "
-              "keeps Adam's and takes norms of every tensor (Apex's FusedLAMB)"},
+              "keeps Adam's and takes norms of every tensor (Apex's FusedLAMB); two in half precision"},
+    {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
+     .choices = NAMES("fp32", "remainders", "half", "none"),
+     .brief = "weights that the update adds to, under mixed precision: whole; the 16 bits that weights in bf16 lack "
+              "(Apex's store_param_remainders); in half precision; or those that compute themselves"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted", "widened"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
@@ -300,8 +307,9 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("korthikanti", "rajbhandari"),
      .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "plain", "fused"),
-     .brief = "logits in fp32 for the loss (Megatron-LM's, 'fused' too); as they are, PyTorch's passes; or one kernel"},
+     .choices = NAMES("fp32", "plain", "fused", "compiled"),
+     .brief = "logits converted and kept in fp32 for the loss; PyTorch's log_softmax of logits as they are; one kernel "
+              "that reads them as they are; or fp32 compiled (Megatron-LM's cross_entropy_loss_fusion)"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
               "computes two metrics from them afterwards (Composer)"},
@@ -326,11 +334,7 @@ static const struct table memory_table = {TABLE("memory", "what is stored, and i
 
 #define MEMBER(member) .offset = offsetof(struct simulation_spec, member)
 static const struct field simulation_spec_fields[] = {
-    {.key = "engine",
-     .kind = FIELD_CHOICE,
-     MEMBER(engine),
-     .choices = engine_names,
-     .fallback = "simgrid",
+    {.key = "engine", .kind = FIELD_CHOICE, MEMBER(engine), .choices = engine_names, .fallback = "simgrid",
      .brief = "simgrid: flows share links; ideal: nothing contends"},
     {.key = "collectives",
      .kind = FIELD_CHOICE,
@@ -341,25 +345,11 @@ static const struct field simulation_spec_fields[] = {
          "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
           "auto: messages while they are few, or where collectives meet others on their links; ZeRO 3's are always "
           "measured"},
-    {.key = "fold",
-     .kind = FIELD_CHOICE,
-     MEMBER(fold),
-     .fallback = "auto",
-     .choices = NAMES("auto", "off"),
+    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
      .brief = "simulate one replica where all are identical and collectives are measured"},
-    {.key = "jitter",
-     .kind = FIELD_QUANTITY,
-     MEMBER(jitter),
-     .unit = UNIT_NUMBER,
-     .max = 1,
-     .fallback = "0",
+    {.key = "jitter", .kind = FIELD_QUANTITY, MEMBER(jitter), .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, as a share of it (log-normal, mean 1); no folding then"},
-    {.key = "seed",
-     .kind = FIELD_INT,
-     MEMBER(seed),
-     .min = 0,
-     .max = 2147483647,
-     .fallback = "1",
+    {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "of everything random"},
 };
 #undef MEMBER

@@ -92,6 +92,26 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
         stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(scenario, layer, (enum phase)phase));
 }
 
+/* A recomputation that ends when the backward has all it needs of a block; what sums the last product's results over a
+ * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
+static struct stage_work stopped(const struct scenario *scenario, const struct layer *layer, struct stage_work forward)
+{
+    struct stage_work work = {0};
+    bool tail = false;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        tail |= layer->kernels[i].tail;
+    if (!tail)
+        return forward;
+    stage_add_needed(&work, scenario, layer);
+    forward.seconds = work.seconds;
+    forward.flop = work.flop;
+    forward.extrapolated = work.extrapolated;
+    if (scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel)
+        forward.exchanges[EXCHANGE_TENSOR]--;
+    return forward;
+}
+
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
                       struct stage_peaks *peaks)
 {
@@ -101,7 +121,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct stage_work both = stage_work_sum(input, weight), again;
 
     exchanges_cut(&forward, stage, scenario, layer);
-    again = forward;
+    again = scenario->memory.recompute.early_stop ? stopped(scenario, layer, forward) : forward;
     exchanges_overlap(&both, stage, scenario, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;
@@ -122,6 +142,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         slice->lean.activation = layer->selective_activation;
         slice->lean.workspace = layer->selective_workspace;
         stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
+        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
@@ -164,7 +185,7 @@ static struct cost kept_casts(const struct scenario *scenario, const struct stag
 {
     double parameters = 0;
 
-    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights != FP8_WEIGHTS_KEPT)
+    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights == FP8_WEIGHTS_CAST)
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
@@ -233,8 +254,9 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .gathers_apart = !spec->overlap_products,
         .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
-        .fp8_kept = scenario->memory.fp8_weights == FP8_WEIGHTS_KEPT,
+        .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,

@@ -90,10 +90,11 @@ struct stage {
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
-    const struct stage_plan *plan;   /* where it is computed layer by layer (stage_plan.h), or NULL */
+    const struct chain_layer *chain; /* its layers to plan, and the plan, where it is computed layer by layer */
+    const struct stage_plan *plan;   /* (stage_plan.h); or NULL */
     struct stage_work recomputed;    /* what the plan computes again in a backward */
     double gathered;         /* B of full weights that ZeRO 3 holds at once: all outside of blocks, and the largest two
-                                neighbouring blocks */
+                                neighbouring blocks, or where recomputation is planned any two */
     double scattered;        /* and elements of gradients */
 };
 

@@ -7,8 +7,15 @@
 /* What the kernels of one phase of a layer take of the GPU, and how often someone launches one. */
 struct launched { double seconds, launches; };
 
+enum part { PART_ALL, PART_CORE, PART_NEEDED };
+
+static bool in_part(const struct kernel *kernel, enum part part)
+{
+    return part == PART_ALL || (part == PART_CORE ? kernel->attention_core : !kernel->tail);
+}
+
 static struct launched phase_kernels(struct stage_work *work, const struct scenario *scenario,
-                                     const struct layer *layer, enum phase phase, bool attention_core_only)
+                                     const struct layer *layer, enum phase phase, enum part part)
 {
     struct launched sum = {0};
 
@@ -16,7 +23,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct scena
         const struct kernel *kernel = &layer->kernels[i];
         struct cost cost;
 
-        if (kernel->phase != phase || (attention_core_only && !kernel->attention_core))
+        if (kernel->phase != phase || !in_part(kernel, part))
             continue;
         cost = scenario_cost(scenario, kernel);
         sum.seconds += cost.seconds;
@@ -38,7 +45,12 @@ static double launched_seconds(const struct scenario *scenario, struct launched 
 void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                     enum phase phase)
 {
-    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, true));
+    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, PART_CORE));
+}
+
+void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+{
+    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
 double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
@@ -83,7 +95,7 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase)
 {
-    struct launched sum = phase_kernels(work, scenario, layer, phase, false);
+    struct launched sum = phase_kernels(work, scenario, layer, phase, PART_ALL);
 
     if (phase == PHASE_BACKWARD_WEIGHT) {
         add_flattening(work, &sum, scenario, layer);

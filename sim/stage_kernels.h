@@ -11,7 +11,9 @@ void stage_add_phase(struct stage_work *work, const struct scenario *scenario, c
 /* Adds the phase of the core of attention alone. */
 void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                     enum phase phase);
-/* s of that. */
+/* Adds the forward up to the last kernel whose inputs or results the backward needs. */
+void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer);
+/* s of the core of attention. */
 double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase);
 
 #endif

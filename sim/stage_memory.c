@@ -82,9 +82,10 @@ static double shared_weights(const struct scenario *scenario, const struct slice
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
- * embedding's. */
+ * embedding's. A plan may turn from any block to any other to compute it again. */
 static double whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
+    bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
     double most = 0, before = 0, outside = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
@@ -96,7 +97,7 @@ static double whole_at_once(const struct scenario *scenario, const struct stage 
             continue;
         }
         most = fmax(most, before + here);
-        before = here;
+        before = jumps ? fmax(before, here) : here;
     }
     return outside + most;
 }

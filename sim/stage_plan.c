@@ -4,32 +4,7 @@
 #include <stdlib.h>
 
 #include "memory.h"
-
-static double largest_workspace(const struct stage *stage)
-{
-    double most = 0;
-
-    for (size_t i = 0; i < stage->nslices; i++)
-        most = fmax(most, fmax(stage->slices[i].workspace.forward, stage->slices[i].workspace.backward));
-    return most;
-}
-
-static struct chain_layer *chain_of(struct arena *arena, const struct stage *stage)
-{
-    struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
-
-    for (size_t l = 0; l < stage->nslices; l++) {
-        const struct slice *slice = stage_layer(stage, l);
-
-        layers[l] = (struct chain_layer){
-            .forward = slice->work[slice->again ? RECOMPUTE : FORWARD].seconds,
-            .backward = slice->work[BACKWARD].seconds, .input = slice->input,
-            .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
-            .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
-        };
-    }
-    return layers;
-}
+#include "rank_plan.h"
 
 /* Every block's input is kept or offloaded, and it is computed again right before its backward. */
 static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
@@ -53,11 +28,11 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
     return plan;
 }
 
-/* What comes and goes, step by step: the last forward of a layer before its backward leaves what that needs, and the
- * last one of the layer before it this layer's input. */
-static void settle_steps(struct arena *arena, struct stage *stage, const struct chain_layer *layers,
-                         struct stage_plan *plan)
+/* The last forward of a layer before its backward leaves what that needs, and the last one of the layer before it this
+ * layer's input. */
+static void settle_steps(struct arena *arena, const struct stage *stage, struct stage_plan *plan)
 {
+    const struct chain_layer *layers = stage->chain;
     size_t n = plan->count, steps = plan->chain.nsteps;
     size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
     double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
@@ -101,131 +76,25 @@ static void settle_steps(struct arena *arena, struct stage *stage, const struct 
             step->takes += saved[l] - layers[l].input;
         if (!step->backward && l + 1 < n && last[l + 1] == i)
             step->takes += layers[l + 1].input;
-        if (!step->backward)
-            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->work[RECOMPUTE]);
-        else if (step->lean)
-            stage->recomputed = stage_work_sum(stage->recomputed, stage_layer(stage, l)->lean.core);
     }
 }
 
-/* Forwards without their backward, at most: of each chunk, and of all chunks of the rank together. */
-static int in_flight(const struct plan *plan, const struct row *row, int rank, int *each)
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *chain)
 {
-    int *now = xcalloc((size_t)plan->chunks, sizeof *now), all = 0, most = 0;
+    struct stage_plan *plan = ARENA_ARRAY(arena, struct stage_plan, 1);
 
-    for (int c = 0; c < plan_chunks(plan, rank); c++)
-        each[c] = 0;
-    for (size_t i = 0; i < row->count; i++) {
-        struct work work = row->items[i];
-        int change = work.kind == FORWARD ? 1 : work.kind == BACKWARD ? -1 : 0;
+    *plan = (struct stage_plan){.chain = *chain, .count = stage->nslices};
+    settle_steps(arena, stage, plan);
+    stage->plan = plan;
+    stage->recomputed = (struct stage_work){0};
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
 
-        now[work.chunk] += change;
-        all += change;
-        most = all > most ? all : most;
-        each[work.chunk] = now[work.chunk] > each[work.chunk] ? now[work.chunk] : each[work.chunk];
+        if (!chain->steps[i].backward)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->work[RECOMPUTE]);
+        else if (chain->steps[i].lean)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->lean.core);
     }
-    free(now);
-    return most;
-}
-
-/* B that a rank has for activations: its limit without what it holds all the time, workspace and fragmentation. */
-static double budget_of(const struct scenario *scenario, const struct stage *stages, int rank)
-{
-    const struct plan *plan = &scenario->plan;
-    double least = INFINITY, workspace = 0;
-
-    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-        workspace = fmax(workspace, largest_workspace(&stages[plan_global_stage(plan, rank, chunk)]));
-    for (int d = 0; d < scenario_replicas(scenario) && d < 2; d++) {     /* a parameter server is replica 0 */
-        struct memory states = memory_states(scenario, stages, d * plan->stages + rank);
-        double context = states.bytes[MEMORY_CONTEXT];
-
-        least = fmin(least, (scenario_room(scenario) - context) * (1 - memory_fragmentation(scenario)) -
-                            (memory_total(&states) - context));
-    }
-    return least - workspace;
-}
-
-/* The plans of a rank's chunks for so many bytes; -1 where one does not fit. */
-static int plan_chunks_for(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
-                           struct chain_plan *plans)
-{
-    bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
-    struct chain_limit limit = {
-        .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,
-        .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0,
-    };
-    int rc = 0;
-
-    for (int c = 0; !rc && c < plan_chunks(&scenario->plan, rank); c++) {
-        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
-
-        rc = chain_plan(&scenario->arena, chain_of(&scenario->arena, stage), stage->nslices, &limit, &plans[c]);
-    }
-    return rc;
-}
-
-/* The most that the chunks may hold together. */
-static double held_together(const struct scenario *scenario, int rank, const struct chain_plan *plans, int flying,
-                            const int *each)
-{
-    double held = 0, most = 0, working = 0, moving = 0;
-
-    for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-        held += plans[c].held * each[c];
-        most = fmax(most, plans[c].held);
-        working = fmax(working, plans[c].working);
-        moving = fmax(moving, plans[c].moving);
-    }
-    return fmin(held, most * flying) + working + moving;
-}
-
-/* Of what is left when a rank holds all but activations; where that is nothing, no plan is looked for. */
-static int infeasible(struct scenario *scenario, struct stage *stages, int rank, double memory, int flying,
-                      struct chain_plan *plans, struct error *err)
-{
-    enum { HALVINGS = 10 };
-    double low = fmax(memory, 0), high = fmax(2 * low, 1e6);
-    bool optimal = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    struct loc loc = node_loc(scenario->memory.node, optimal ? "recompute" : "offload");
-    char have[48], need[48];
-
-    unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
-    if (memory < 0)
-        return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s too little for what it always holds, "
-                         "without activations", rank, have);
-    while (high < 1e18 && plan_chunks_for(scenario, stages, rank, high, flying, plans))
-        low = high, high *= 2;
-    for (int i = 0; i < HALVINGS; i++) {
-        double middle = (low + high) / 2;
-
-        *(plan_chunks_for(scenario, stages, rank, middle, flying, plans) ? &low : &high) = middle;
-    }
-    return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s for the activations in flight (micro-batches: "
-                     "%d), beside all else that it holds; the least that a plan was found for is about %s", rank, have,
-                     flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
-}
-
-/* All chunks plan for the same bytes a micro-batch; where unlike ones exceed the budget together, for less. */
-static int plan_rank_chunks(struct scenario *scenario, struct stage *stages, int rank, const struct row *row,
-                            struct chain_plan *plans, struct error *err)
-{
-    enum { TRIES = 8 };
-    double budget = budget_of(scenario, stages, rank), memory = budget;
-    int *each = ARENA_ARRAY(&scenario->arena, int, scenario->plan.chunks);
-    int flying = in_flight(&scenario->plan, row, rank, each);
-
-    for (int i = 0; i < TRIES && budget >= 0; i++) {
-        double together;
-
-        if (plan_chunks_for(scenario, stages, rank, memory, flying, plans))
-            return infeasible(scenario, stages, rank, budget, flying, plans, err);
-        together = held_together(scenario, rank, plans, flying, each);
-        if (together <= budget)
-            return 0;
-        memory -= together - budget;
-    }
-    return infeasible(scenario, stages, rank, budget, flying, plans, err);
 }
 
 static bool splits(const struct row *row)
@@ -243,12 +112,11 @@ static void keep_everything(struct scenario *scenario, struct stage *stages, int
 
     for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
-        struct chain_layer *layers = chain_of(&scenario->arena, stage);
 
         if (full)
-            plans[c] = full_plan(&scenario->arena, layers, stage->nslices,
+            plans[c] = full_plan(&scenario->arena, stage->chain, stage->nslices,
                                  scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
-        else if (chain_plan(&scenario->arena, layers, stage->nslices, &limit, &plans[c]))
+        else if (chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]))
             BUG("nothing fits into infinite memory");
     }
 }
@@ -257,13 +125,10 @@ static void keep_everything(struct scenario *scenario, struct stage *stages, int
 static double host_bytes(const struct scenario *scenario, const struct stage *stages, int rank, const struct row *row)
 {
     const struct plan *plan = &scenario->plan;
-    int *each = xcalloc((size_t)plan->chunks, sizeof *each);
     double bytes = 0;
 
-    in_flight(plan, row, rank, each);
     for (int c = 0; c < plan_chunks(plan, rank); c++)
-        bytes += each[c] * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
-    free(each);
+        bytes += row_in_flight(row, c) * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
     return bytes + memory_offloaded_states(scenario, stages, rank);
 }
 
@@ -292,11 +157,23 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
                      unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
+static void make_chains(struct scenario *scenario, struct stage *stages)
+{
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
+            struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+
+            if (!stage->chain)
+                stage->chain = stage_chain(scenario, stage, rank);
+        }
+}
+
 static int plan_rows(struct scenario *scenario, struct stage *stages, const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
     struct chain_plan *plans = ARENA_ARRAY(&scenario->arena, struct chain_plan, plan->chunks);
 
+    make_chains(scenario, stages);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
@@ -307,18 +184,13 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
                              "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
             keep_everything(scenario, stages, rank, plans);
-        else if (plan_rank_chunks(scenario, stages, rank, &rows[rank], plans, err))
+        else if (rank_plan(scenario, stages, rank, &rows[rank], plans, err))
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
-            struct stage_plan *made = ARENA_ARRAY(&scenario->arena, struct stage_plan, 1);
 
-            if (stage->plan && stage->plan->chain.held <= plans[c].held)     /* of the other direction */
-                continue;
-            stage->recomputed = (struct stage_work){0};
-            *made = (struct stage_plan){.chain = plans[c], .count = stage->nslices};
-            settle_steps(&scenario->arena, stage, chain_of(&scenario->arena, stage), made);
-            stage->plan = made;
+            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
+                stage_plan_set(&scenario->arena, stage, &plans[c]);
         }
     }
     return check_host_memory(scenario, stages, rows, err);

@@ -60,6 +60,8 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .blocks = shard->ring ? fmax(1, shard->context) : 1,
         .tokens = tokens,
         .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
+        .input_tokens =
+            shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
         .ffn = shape->ffn / t,
         /* Megatron pads the vocabulary to a multiple of 128 t for speed. A scenario that wants that writes the padded
          * vocabulary, as the published tables do; otherwise the last GPU's share is filled up to the others' size. */

@@ -24,6 +24,8 @@ struct cut {
     double blocks;           /* of keys and values that come one after another: ring attention; else 1 */
     double tokens;           /* batch x queries: rows of the products */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
+    double input_tokens;     /* rows that are kept of the input of products split by columns: own_tokens, where they are
+                                gathered again for the backward (Megatron-LM), or what plain autograd keeps: tokens */
     double heads;            /* on this GPU */
     double query, key, values;   /* widths of Q, K and V on this GPU */
     double attended;         /* width of the attention's output on this GPU */

@@ -301,6 +301,18 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
+/* A dense block's backward needs the inputs of its last product, but nothing from there on, unless a mask is made
+ * behind it. Autograd saves a product's inputs before it runs; modules of fp8 (Transformer Engine) once it ran. */
+static void mark_tail(struct kernels *list, const struct cut *cut)
+{
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
+
+    for (size_t i = 0; ends && i < list->count; i++)
+        list->items[i].tail =
+            list->items[i].phase == PHASE_FORWARD &&
+            (!strcmp(list->items[i].name, "mlp-down") || !strcmp(list->items[i].name, "mlp-residual"));
+}
+
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
@@ -324,6 +336,7 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     else
         mlp(list, cut);
     residual(list, cut, "mlp-residual");
+    mark_tail(list, cut);
 }
 
 /* Rows of a table added to the hidden states: the first table's reads a row and writes it for every token, further ones

@@ -6,19 +6,19 @@
  * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
  * converted. PyTorch's own, of logits as they are: log_softmax reads a row three times (maximum, sum, difference) and
  * writes it; nll_loss's backward clears a gradient, log_softmax's reads it twice and the output, and writes (ATen's
- * SoftMax.cu). Fused: reads the logits; backward reads them again and writes their gradient. The all-reduces (maximum,
- * sum and the target's logit: 12 bytes a token) are not modelled.
- * Megatron-LM's fused form (fused_cross_entropy.py of 2024) is compiled piece by piece and passes fp32 logits on, 30
- * bytes forward and 20 backward for these 38 and 14. Composer computes two metrics from the logits of a micro-batch,
- * after its backward (trainer.py: update_metric), each by PyTorch's log_softmax of them in fp32 (autocast): they count
- * beside the loss. */
+ * SoftMax.cu). Compiled: the conversion, exponentials and their sums with a copy back, and the quotients; backward a
+ * copy for the target's place, the multiplication with the conversion, and a copy back (Megatron-LM,
+ * fusions/fused_cross_entropy.py). Fused: reads the logits; backward reads them again and writes their gradient. The
+ * all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled.
+ * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each by
+ * PyTorch's log_softmax of them in fp32 (autocast): they count beside the loss. */
 void loss_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary, value = cut->value;
     double forward[] = {[CROSS_ENTROPY_FP32] = value + 9 * 4, [CROSS_ENTROPY_PLAIN] = 4 * value,
-                        [CROSS_ENTROPY_FUSED] = value};
+                        [CROSS_ENTROPY_FUSED] = value, [CROSS_ENTROPY_COMPILED] = value + 7 * 4};
     double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value, [CROSS_ENTROPY_PLAIN] = 5 * value,
-                         [CROSS_ENTROPY_FUSED] = 2 * value};
+                         [CROSS_ENTROPY_FUSED] = 2 * value, [CROSS_ENTROPY_COMPILED] = value + 4 * 4};
 
     memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
                   logits * forward[cut->cross_entropy]);

@@ -65,7 +65,8 @@ double block_activation(const struct cut *cut)
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return rajbhandari(cut);
     bytes += 2 * own * cut->value + plain_activation(cut);               /* the inputs of both norms */
-    bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * own * cut->saved;   /* of QKV, of the MLP */
+    bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * cut->input_tokens * cut->hidden *
+             cut->saved;                                                 /* of QKV, of the MLP */
     if (shape->dropout > 0)
         bytes += 2 * own;                                                /* masks before both residuals */
     bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
@@ -100,7 +101,8 @@ double loss_activation(const struct cut *cut)
 {
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
         return 0;
-    return (cut->cross_entropy == CROSS_ENTROPY_FP32 ? 4 : cut->value) * cut->tokens * cut->vocabulary;
+    return cut->tokens * cut->vocabulary *
+           (cut->cross_entropy == CROSS_ENTROPY_FP32 || cut->cross_entropy == CROSS_ENTROPY_COMPILED ? 4 : cut->value);
 }
 
 /* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
@@ -108,6 +110,7 @@ double loss_activation(const struct cut *cut)
 double output_activation(const struct cut *cut)
 {
     double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
+    double input = cut->input_tokens * cut->hidden * cut->value;
 
     if (cut->formula == ACTIVATIONS_RAJBHANDARI)
         return 0;
@@ -115,7 +118,7 @@ double output_activation(const struct cut *cut)
         return bytes;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bytes += 3 * own;
-    return bytes + (cut->lora ? 0 : own) + loss_activation(cut);
+    return bytes + (cut->lora ? 0 : input) + loss_activation(cut);
 }
 
 /* The gradient that came in, until it is the one that goes out. */
@@ -164,20 +167,38 @@ struct workspace block_workspace(const struct cut *cut)
     };
 }
 
-/* fp32: half-precision logits and their conversion beside the softmax; the softmax becomes the gradient, which is
- * converted back. plain: the logits beside the log-probabilities; two gradients beside these. fused: the gradient
- * beside the logits. */
+/* Bytes a logit on top of what is kept for the loss; while it is computed, and while its gradient is.
+ * fp32 in Megatron-LM: half-precision logits beside their conversion, which becomes the softmax in place, and that the
+ * gradient, which is converted back. Plain PyTorch does nothing in place: logits and their conversion beside the
+ * softmax; gradients of the softmax's logarithm and of what went into it; over a tensor group one tensor more each
+ * (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and the
+ * exponentials). plain: the logits beside their log-probabilities; two gradients beside these. compiled: torch.compile
+ * puts into a buffer of its own what it also reduces, or scatters into (Megatron-LM, fusions/fused_cross_entropy.py, at
+ * 0cb4a9c8). fused: the gradient beside the logits. */
+static struct workspace loss_workspace(const struct cut *cut)
+{
+    int more = cut->tensor > 1;
+
+    if (cut->cross_entropy == CROSS_ENTROPY_FUSED)
+        return (struct workspace){.backward = cut->value};
+    if (cut->cross_entropy == CROSS_ENTROPY_PLAIN)
+        return (struct workspace){.forward = cut->value, .backward = 2 * cut->value};
+    if (cut->cross_entropy == CROSS_ENTROPY_COMPILED)
+        return (struct workspace){.forward = cut->value + 4, .backward = cut->value + 4};
+    if (cut->shape->fused_kernels)
+        return (struct workspace){.forward = cut->value, .backward = cut->value};
+    return (struct workspace){.forward = cut->value + (1 + more) * 4, .backward = (2 + more) * 4};
+}
+
 struct workspace output_workspace(const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary;
-    double forward[] = {[CROSS_ENTROPY_FP32] = cut->value + 4, [CROSS_ENTROPY_PLAIN] = cut->value,
-                        [CROSS_ENTROPY_FUSED] = 0};
-    int gradients = cut->cross_entropy == CROSS_ENTROPY_PLAIN ? 2 : 1;
+    struct workspace loss = loss_workspace(cut);
 
     if (cut->shape->head == HEAD_NONE)
         return (struct workspace){0};
     return (struct workspace){
-        .forward = logits * forward[cut->cross_entropy],
-        .backward = gradients * logits * cut->value + cut->own_tokens * cut->hidden * cut->value,
+        .forward = logits * loss.forward,
+        .backward = logits * loss.backward + cut->own_tokens * cut->hidden * cut->value,
     };
 }

@@ -32,6 +32,7 @@ static size_t random_chain(uint64_t *seed, struct chain_layer *layers, size_t mo
         layers[l].saved = layers[l].input + floor(6 * uniform(seed));
         layers[l].lean = layers[l].input + floor((layers[l].saved - layers[l].input) * uniform(seed));
         layers[l].again = layers[l].lean < layers[l].saved ? 0.25 * (1 + floor(4 * uniform(seed))) : 0;
+        layers[l].space.lean = layers[l].saved - layers[l].lean;
     }
     return n;
 }
@@ -198,6 +199,7 @@ static void test_lean(void **state)
         plain[l] = layers[l] = (struct chain_layer){.forward = 1, .backward = 2, .input = 1, .saved = 10};
         layers[l].lean = 6;
         layers[l].again = 0.1;
+        layers[l].space.lean = 4;
     }
     /* all lean, and one whole for a while: 6 each and 4 */
     assert_true(fabs(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, true}) - 3.1 * MOST) < 1e-9);

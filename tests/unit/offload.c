@@ -49,6 +49,33 @@ static void test_weights(void **state)
         }
 }
 
+/* Under ZeRO 3 a GPU fetches its share of each layer before every use, and stores it once; gradients' and weights' shares
+ * are all that an update by the host moves. */
+static void test_shares(void **state)
+{
+    enum { LAYERS = 5, DATA = 4, BATCHES = 3 };
+    static const char layer[] = "{forward: 1 ms, backward: 2 ms, activation: 10 MB, boundary: 4 MB, parameters: 1 M}";
+    static const struct { const char *what; double times; } cases[] = {
+        {"weights", 2 * BATCHES + 1}, {"optimizer", 2}, {"[weights, optimizer]", 2 * BATCHES + 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {layers: [%s, %s, %s, %s, %s]}\n"
+                 "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 10 GB/s, latency: 1 us}, "
+                 "host: {bandwidth: 10 GB/s, latency: 1 us, update: 1 B}}\n"
+                 "batch: {micro_batches: %d}\nstrategy: {data: %d, zero: 3}\nmemory: {offload: %s}\n"
+                 "simulation: {engine: ideal}\n", layer, layer, layer, layer, layer, DATA, BATCHES, DATA,
+                 cases[i].what);
+        expect_near("bytes", simulated.run.metrics.offload_bytes_per_gpu, cases[i].times * LAYERS * 2e6 / DATA,
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 /* Gradients to the host at g, updates there at c = 1 s a layer, weights back at g: three streams. */
 static void test_optimizer(void **state)
 {
@@ -144,7 +171,7 @@ static char *random_scenario(unsigned number, const char *engine)
     fprintf(out, "]}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
             "host: {bandwidth: %d GB/s, latency: 10 us, update: 1 B}}\n", pipeline * data, 1 + random_below(&seed, 30));
     fprintf(out, "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d, data: %d, zero: %d%s}\n", micro,
-            schedules[schedule], pipeline, data, random_below(&seed, 3), chunks > 1 ? ", chunks: 2" : "");
+            schedules[schedule], pipeline, data, random_below(&seed, 4), chunks > 1 ? ", chunks: 2" : "");
     fprintf(out, "memory: {recompute: %s, ",
             recompute[random_below(&seed, strcmp(schedules[schedule], "gpipe") ? 4 : 3)]);
     fprintf(out, "offload: %s, ", offload[random_below(&seed, (int)COUNT(offload))]);
@@ -199,7 +226,7 @@ static void check_counts(const struct run *run, const char *text)
 /* Whatever is planned fits, as the timeline has it: memory_check refuses what does not. */
 static void test_random(void **state)
 {
-    enum { SCENARIOS = 3000 };
+    enum { SCENARIOS = 1500 };
     int planned = 0, refused = 0;
 
     (void)state;
@@ -310,7 +337,8 @@ static void test_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights), cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_engines), cmocka_unit_test(test_selective),
     };

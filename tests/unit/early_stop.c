@@ -1,0 +1,81 @@
+/* Recomputation that stops early: what it leaves out, and where it leaves out nothing. */
+#include "simulated.h"
+
+enum { LAYERS = 4, HIDDEN = 512, FFN = 2048, SEQUENCE = 256, MICRO_BATCHES = 3 };
+
+struct figures { double flop, recompute, sent, seconds; };
+
+static struct figures figures_of(const char *model, const char *strategy, const char *recompute)
+{
+    struct simulated simulated;
+    struct figures figures = {0};
+
+    simulate(&simulated,
+             "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, ffn: %d, vocabulary: 1000, %s}}\n"
+             "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: %d}\nstrategy: {%s}\n"
+             "memory: {recompute: %s}\ncosts: {gpu: roofline, host_launch: 0 s}\n"
+             "simulation: {engine: ideal, collectives: measured}\n", LAYERS, HIDDEN, SEQUENCE, FFN, model,
+             MICRO_BATCHES, strategy, recompute);
+    figures.flop = simulated.run.metrics.hardware_flop;
+    figures.seconds = simulated.run.metrics.iteration_time;
+    figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
+    for (int s = 0; s < plan_global_stages(&simulated.scenario.plan); s++)
+        figures.recompute += simulated.run.stages[s].work[RECOMPUTE].seconds;
+    simulated_release(&simulated);
+    return figures;
+}
+
+/* The last product of a block, 2 s h f, and the sum behind it; of a tensor group's GPUs their share. */
+static void test_tail(void **state)
+{
+    static const char *const strategies[] = {"data: 1", "data: 8, zero: 3", "pipeline: 2, data: 1",
+                                             "tensor: 2, data: 1", "tensor: 2, data: 1, sequence_parallel: true"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(strategies); i++) {
+        double replicas = strstr(strategies[i], "data: 8") ? 8 : 1;
+        double product = 2.0 * SEQUENCE * HIDDEN * FFN * LAYERS * MICRO_BATCHES * replicas;
+        struct figures whole = figures_of("dropout: 0", strategies[i], "full");
+        struct figures stops = figures_of("dropout: 0", strategies[i], "{mode: full, early_stop: true}");
+        bool sums = strstr(strategies[i], "tensor: 2, data: 1") && !strstr(strategies[i], "sequence");
+
+        expect_near("flop", whole.flop - stops.flop, product, strategies[i]);
+        assert_true(stops.recompute < 0.9 * whole.recompute && stops.recompute > 0.5 * whole.recompute);
+        assert_true(stops.seconds < whole.seconds);
+        /* a ring over two sends what is summed once, from each */
+        expect_near("bytes", whole.sent - stops.sent, sums ? 2.0 * SEQUENCE * HIDDEN * LAYERS * MICRO_BATCHES : 0,
+                    strategies[i]);
+    }
+}
+
+/* A share of the blocks leaves out as much of theirs. */
+static void test_share(void **state)
+{
+    double all = figures_of("dropout: 0", "data: 1", "full").flop -
+                 figures_of("dropout: 0", "data: 1", "{mode: full, early_stop: true}").flop;
+    double half = figures_of("dropout: 0", "data: 1", "{mode: full, share: 0.5}").flop -
+                  figures_of("dropout: 0", "data: 1", "{mode: full, share: 0.5, early_stop: true}").flop;
+
+    (void)state;
+    expect_near("half", 2 * half, all, "share");
+}
+
+/* Blocks of experts are computed again whole; dense ones between them are not. */
+static void test_experts(void **state)
+{
+    static const char experts[] = "dropout: 0, experts: 4, experts_per_token: 1, moe_every: 2";
+    double left = figures_of(experts, "data: 1", "full").flop -
+                  figures_of(experts, "data: 1", "{mode: full, early_stop: true}").flop;
+
+    (void)state;
+    expect_near("every second block", left, 2.0 * SEQUENCE * HIDDEN * FFN * LAYERS / 2 * MICRO_BATCHES, experts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tail), cmocka_unit_test(test_share), cmocka_unit_test(test_experts),
+    };
+
+    return cmocka_run_group_tests_name("early_stop", tests, NULL, NULL);
+}

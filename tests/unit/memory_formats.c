@@ -1,0 +1,157 @@
+/* memory by format: what weights, master weights, moments and losses of every format hold, by hand. */
+#include "simulated.h"
+
+enum { HIDDEN = 64, SEQUENCE = 32, VOCABULARY = 1000, LAYERS = 12, MICRO = 2, HEADS = 8 };
+
+/* The same model everywhere, with what the case says of its kernels, its tensor group and its memory. */
+static void simulate_case(struct simulated *simulated, const char *shape, int tensor, const char *memory)
+{
+    simulate(simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+             "dropout: 0.1, %s}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+             "batch: {micro: 2, micro_batches: 4}\nsimulation: {engine: ideal}\ncosts: {host_launch: 0}\n"
+             "strategy: {data: 1, tensor: %d, sequence_parallel: %s}\nmemory: {%s}\n", shape, tensor,
+             tensor > 1 ? "true" : "false", memory);
+}
+
+/* 12 h^2 + 13 h a block, the embeddings, the last norm. */
+static double parameters(bool blocks_alone)
+{
+    const double h = HIDDEN;
+
+    return LAYERS * (12 * h * h + 13 * h) + (blocks_alone ? 0 : (VOCABULARY + SEQUENCE) * h + 2 * h);
+}
+
+/* Bytes a parameter of optimizer states: master weights and both moments. */
+static void test_states(void **state)
+{
+    static const struct { const char *memory; double bytes; } cases[] = {
+        {"precision: mixed-bf16", 12},
+        {"precision: mixed-bf16, master: remainders", 10},
+        {"precision: mixed-bf16, master: half", 10},
+        {"precision: mixed-bf16, master: none", 8},
+        {"precision: mixed-bf16, optimizer: adam-half", 8},
+        {"precision: mixed-fp16, optimizer: adam-half, master: none", 4},
+        {"precision: fp32, optimizer: adam-half", 4},
+        {"precision: mixed-fp8, fp8_weights: kept, master: remainders", 10},
+        {"precision: mixed-fp8, fp8_weights: primary, master: half, optimizer: adam-half", 6},
+    };
+    double seconds[COUNT(cases)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate_case(&simulated, "fused_kernels: true", 1, cases[i].memory);
+        expect_near("states", simulated.run.metrics.memory.bytes[MEMORY_OPTIMIZER],
+                    cases[i].bytes * parameters(false), simulated.text);
+        seconds[i] = simulated.run.metrics.compute[WHAT_UPDATE];
+        simulated_release(&simulated);
+    }
+    /* what has fewer bytes to read and write is updated faster */
+    assert_true(seconds[1] < seconds[0] && seconds[3] < seconds[1] && seconds[4] < seconds[0]);
+}
+
+/* In fp8 the blocks' weights stand twice, a byte each, beside those in bf16 or alone. */
+static void test_fp8_weights(void **state)
+{
+    static const struct { const char *memory; double beside; } cases[] = {
+        {"precision: mixed-fp8, fp8_weights: cast", 2},
+        {"precision: mixed-fp8, fp8_weights: kept", 2},
+        {"precision: mixed-fp8, fp8_weights: primary", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate_case(&simulated, "fused_kernels: true", 1, cases[i].memory);
+        expect_near("weights", simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS],
+                    2 * parameters(false) + cases[i].beside * parameters(true), simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* The output layer at the end of a single stage's forward, where most is held: on top of all activations, which count
+ * what the loss keeps, what is there for a moment, with the gradient of the layer's input. Bytes a logit. Of a tensor
+ * group each has a share of both. */
+static void test_loss(void **state)
+{
+    static const struct { const char *shape, *memory; int tensor; double kept, moment; } cases[] = {
+        {"fused_kernels: true", "cross_entropy: fp32", 1, 4, 2},
+        {"fused_kernels: true", "cross_entropy: fp32", 2, 4, 2},
+        {"fused_kernels: true", "cross_entropy: compiled", 1, 4, 6},
+        {"fused_kernels: true", "cross_entropy: fused", 1, 2, 2},
+        {"fused_kernels: true", "cross_entropy: plain", 1, 2, 4},
+        {"fused_kernels: false", "cross_entropy: fp32", 1, 4, 8},
+        {"fused_kernels: false", "cross_entropy: fp32", 2, 4, 12},
+        {"fused_kernels: false", "cross_entropy: fused", 2, 2, 2},
+    };
+    const double sbh = SEQUENCE * MICRO * HIDDEN, logits = SEQUENCE * MICRO * VOCABULARY;
+    const double kept = LAYERS * sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 5 * sbh;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int tensor = cases[i].tensor;
+        struct simulated simulated;
+        const double *bytes = simulated.run.metrics.memory.bytes;
+
+        simulate_case(&simulated, cases[i].shape, tensor, cases[i].memory);
+        expect_near("workspace", bytes[MEMORY_WORKSPACE], (cases[i].moment * logits + 2 * sbh) / tensor,
+                    simulated.text);
+        if (strstr(cases[i].shape, "true"))
+            expect_near("activations", bytes[MEMORY_ACTIVATIONS], (kept + cases[i].kept * logits) / tensor,
+                        simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* Sequence parallelism in plain PyTorch: what was gathered for the products of QKV, of the MLP and of the output layer
+ * stays whole for their gradients, unless it is gathered beside the products, in pieces. Megatron-LM gathers it again.
+ */
+static void test_gathered_inputs(void **state)
+{
+    const double sbh = SEQUENCE * MICRO * HIDDEN;
+    double held[2][2];
+
+    (void)state;
+    for (int fused = 0; fused < 2; fused++)
+        for (int overlap = 0; overlap < 2; overlap++) {
+            struct simulated simulated;
+
+            simulate(&simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: "
+                     "1000, fused_kernels: %s}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, "
+                     "inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+                     "batch: {micro: 2, micro_batches: 1}\nsimulation: {engine: ideal}\n"
+                     "strategy: {data: 1, tensor: 4, sequence_parallel: true, overlap_products: %s}\n",
+                     fused ? "true" : "false", overlap ? "true" : "false");
+            held[fused][overlap] = simulated.run.metrics.ranks[0].peak_activation;
+            simulated_release(&simulated);
+        }
+    expect_near("plain", held[0][0] - held[0][1], (2 * LAYERS + 1) * 2 * sbh * 3 / 4, "four GPUs");
+    expect_near("Megatron-LM", held[1][0], held[1][1], "four GPUs");
+}
+
+/* What PyTorch counts is the peak without what is outside of its allocator, and without what it cannot use. */
+static void test_allocator(void **state)
+{
+    struct simulated simulated;
+    const struct metrics *metrics = &simulated.run.metrics;
+
+    (void)state;
+    simulate_case(&simulated, "fused_kernels: true", 2, "fragmentation: 0.25, context: 1 GiB");
+    expect_near("reserved", metrics->peak_reserved, metrics->peak_memory - 1073741824.0, simulated.text);
+    expect_near("allocated", metrics->peak_allocated, 0.75 * metrics->peak_reserved, simulated.text);
+    simulated_release(&simulated);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_states), cmocka_unit_test(test_fp8_weights),     cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_allocator), cmocka_unit_test(test_gathered_inputs),
+    };
+
+    return cmocka_run_group_tests_name("memory_formats", tests, NULL, NULL);
+}
