@@ -10,8 +10,8 @@
  * copy for the target's place, the multiplication with the conversion, and a copy back (Megatron-LM,
  * fusions/fused_cross_entropy.py). Fused: reads the logits; backward reads them again and writes their gradient. The
  * all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled.
- * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each by
- * PyTorch's log_softmax of them in fp32 (autocast): they count beside the loss. */
+ * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
+ * by PyTorch's log_softmax of them in fp32 (autocast): they count beside the loss. */
 void loss_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary, value = cut->value;
