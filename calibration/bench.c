@@ -43,7 +43,7 @@ static struct bench_limits limits_of(const struct device *device, const struct b
 }
 
 /* The kernel module's own version where it can be read; the runtime knows only which CUDA it is made for. */
-static void write_driver(FILE *out)
+static const char *driver_version(char *text, size_t size)
 {
     char line[256] = "", version[64] = "";
     FILE *in = fopen("/proc/driver/nvidia/version", "r");
@@ -57,7 +57,8 @@ static void write_driver(FILE *out)
     if (in)
         fclose(in);
     (void)cudaDriverGetVersion(&cuda);
-    sample_comment(out, "driver", "%s%sfor CUDA %d.%d", version, *version ? ", " : "", cuda / 1000, cuda % 1000 / 10);
+    snprintf(text, size, "%s%sfor CUDA %d.%d", version, *version ? ", " : "", cuda / 1000, cuda % 1000 / 10);
+    return text;
 }
 
 static double hertz(const struct device *device, enum cudaDeviceAttr which)
@@ -78,32 +79,27 @@ static const char *utc_now(char *date, size_t size)
 
 static void write_header(FILE *out, struct device *device, const struct bench_options *options)
 {
-    char text[256];
+    char driver[256], cuda[32], date[64], libraries[256], source[320];
     int runtime = 0;
 
     (void)cudaRuntimeGetVersion(&runtime);
-    sample_comment(out, "gpu", "%s", device->name);
-    write_driver(out);
-    sample_comment(out, "cuda", "%d.%d", runtime / 1000, runtime % 1000 / 10);
-    sample_comment(out, "date", "%s", utc_now(text, sizeof text));
-    sample_comment(out, "sms", "%d", device->sms);
-    sample_comment(out, "clock_mhz", "%.0f", hertz(device, cudaDevAttrClockRate) / 1e6);
-    sample_comment(out, "memory_clock_mhz", "%.0f", hertz(device, cudaDevAttrMemoryClockRate) / 1e6);
-    sample_comment(out, "source", "dtsim-bench %s, seed %llu, %s", DTSIM_VERSION, (unsigned long long)options->seed,
-                   built(text, sizeof text));
-    sample_comment(out, "clock_under_load_mhz", "%.0f", device_clock(device) / 1e6);
-    sample_comment(out, "attention", "%s", flash_is_built() ? "fused, and as products and softmax"
-                                                           : "as products and softmax");
-    sample_comment(out, "data", "%s", "normally distributed; operands are not in the cache");
-    fprintf(out, "%s\n", SAMPLE_COLUMNS);
-    fflush(out);
+    snprintf(cuda, sizeof cuda, "%d.%d", runtime / 1000, runtime % 1000 / 10);
+    snprintf(source, sizeof source, "dtsim-bench %s, seed %llu, %s", DTSIM_VERSION, (unsigned long long)options->seed,
+             built(libraries, sizeof libraries));
+    sample_header(out, &(struct sample_machine){
+        .gpu = device->name, .driver = driver_version(driver, sizeof driver), .cuda = cuda,
+        .date = utc_now(date, sizeof date), .source = source, .sms = device->sms, .major = device->major,
+        .clock = hertz(device, cudaDevAttrClockRate), .memory_clock = hertz(device, cudaDevAttrMemoryClockRate),
+        .clock_under_load = device_clock(device),
+    });
 }
 
 /* Progress on stderr: on a terminal a line that is written over, else one every half minute. */
 struct progress {
     double begin, last;
     size_t measured, failed;
-    char why[320];               /* the first that failed */
+    bool marks;                  /* the file is named and can be cut: it says what is at work, and what failed */
+    char why[320];               /* the first that failed, or what the GPU failed in */
 };
 
 static void show(struct progress *progress, size_t all)
@@ -118,25 +114,36 @@ static void show(struct progress *progress, size_t all)
             time - progress->begin, terminal ? "   " : "\n");
 }
 
-/* Measures one case and writes its row. -1: the GPU itself failed, nothing more can be measured. */
+/* Measures one case and writes its row. -1: the GPU itself failed, nothing more can be measured; the file names the
+ * case. */
 static int measure(struct device *device, const struct bench_case *one, double seconds, FILE *out,
                    struct progress *progress)
 {
+    long mark = progress->marks ? sample_mark(out, one) : -1;
     struct series times = {0};
     struct job job;
+    bool measured = !job_open(&job, device, one) && !job_measure(&job, seconds, &times);
 
-    if (!job_open(&job, device, one) && !job_measure(&job, seconds, &times)) {
+    job_close(&job);
+    if (cudaStreamSynchronize(device->stream) != cudaSuccess) {
+        snprintf(progress->why, sizeof progress->why, "%.250s", job.why);
+        free(times.items);
+        return -1;
+    }
+    if (mark >= 0 && sample_unmark(out, mark))
+        progress->marks = false;
+    if (measured)
         sample_row(out, one, series_summary(&times));
-        fflush(out);
-        progress->measured++;
-    } else if (progress->failed++ == 0) {
+    else if (progress->marks)
+        sample_failure(out, one, job.why);
+    if (!measured && progress->failed == 0)
         snprintf(progress->why, sizeof progress->why, "%s %s: %s", bench_kernel_names[one->kernel],
                  bench_dtype_names[one->dtype], job.why);
-    }
-    job_close(&job);
+    fflush(out);
+    progress->measured += measured;
+    progress->failed += !measured;
     free(times.items);
-    (void)cudaGetLastError();            /* what a case could not do is no fault of the next one */
-    return cudaStreamSynchronize(device->stream) == cudaSuccess ? 0 : -1;
+    return 0;
 }
 
 static int measure_all(struct device *device, const struct bench_options *options, const struct sample_rows *held,
@@ -144,7 +151,7 @@ static int measure_all(struct device *device, const struct bench_options *option
 {
     struct bench_limits limits = limits_of(device, options);
     struct bench_cases cases = {0};
-    struct progress progress = {.begin = now()};
+    struct progress progress = {.begin = now(), .marks = options->output != NULL};
     size_t kept = 0;
     int rc = 0;
 
@@ -166,23 +173,24 @@ static int measure_all(struct device *device, const struct bench_options *option
     fprintf(stderr, "%s%zu of %zu shapes measured in %.0f s", isatty(STDERR_FILENO) ? "\r" : "", progress.measured,
             cases.count, now() - progress.begin);
     if (progress.failed)
-        fprintf(stderr, "; %zu could not be, the first: %s", progress.failed, progress.why);
+        fprintf(stderr, "; %zu could not be%s%s", progress.failed, rc ? "" : ", the first: ", rc ? "" : progress.why);
     fputc('\n', stderr);
     free(cases.items);
     if (rc)
-        fputs("dtsim-bench: the GPU failed; what was measured before is kept\n", stderr);
+        fprintf(stderr, "dtsim-bench: the GPU failed: %s; what was measured before is kept, and --resume goes on "
+                "behind what failed\n", progress.why);
     return rc ? EXIT_UNEXPECTED : EXIT_OK;
 }
 
 /* A new file, or behind what `held` read of one; NULL after a line that says why not. */
 static FILE *open_output(struct device *device, const struct bench_options *options, const struct sample_rows *held)
 {
-    FILE *out = options->output ? fopen(options->output, held->count ? "a" : "w") : stdout;
+    FILE *out = options->output ? fopen(options->output, held->count ? "r+" : "w") : stdout;
     char date[64];
 
     if (!out)
         fprintf(stderr, "dtsim-bench: cannot write '%s'\n", options->output);
-    else if (held->count)
+    else if (held->count && !fseek(out, 0, SEEK_END))
         sample_comment(out, "resumed", "%s, at %.0f MHz under load", utc_now(date, sizeof date),
                        device_clock(device) / 1e6);
     else

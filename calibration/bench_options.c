@@ -11,6 +11,7 @@
 
 static const struct option table[] = {
     {"seconds", required_argument, NULL, 's'}, {"only", required_argument, NULL, 'O'},
+    {"without", required_argument, NULL, 'W'},
     {"seed", required_argument, NULL, 'S'}, {"output", required_argument, NULL, 'o'},
     {"device", required_argument, NULL, 'd'}, {"quick", no_argument, NULL, 'q'}, {"resume", no_argument, NULL, 'r'},
     {"check", no_argument, NULL, 'c'}, {"list", no_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'},
@@ -46,26 +47,60 @@ static bool is_meant(const char *name, const char *word, size_t length)
     return !strncmp(name, word, length) && (name[length] == '\0' || name[length] == '-');
 }
 
-static int parse_only(struct bench_options *options, const char *list)
+typedef bool kernel_set[BENCH_KERNELS][BENCH_DTYPES];
+
+/* The format that is named; BENCH_DTYPES: unknown. */
+static int find_dtype(const char *name)
+{
+    int dtype = BENCH_NONE + 1;
+
+    while (dtype < BENCH_DTYPES && strcmp(bench_dtype_names[dtype], name))
+        dtype++;
+    return dtype;
+}
+
+static int unknown_kernel(const char *option, const char *name)
+{
+    const char *meant = nearest(name, kernel_candidate, NULL);
+    char message[256];
+
+    snprintf(message, sizeof message, meant ? "%s: unknown kernel '%s'; did you mean '%s'?"
+                                            : "%s: unknown kernel '%s'; the help lists them", option, name, meant);
+    return usage("%s", message);
+}
+
+/* "softmax" or "matmul:fp8": puts into the set what that stands for. */
+static int parse_kernel(const char *option, char *word, kernel_set set)
+{
+    char *format = strchr(word, ':'), message[256];
+    int dtype = BENCH_DTYPES;
+    bool found = false;
+
+    if (format) {
+        *format++ = '\0';
+        dtype = find_dtype(format);
+        snprintf(message, sizeof message, "%s: unknown format '%.60s'; expected fp32, tf32, fp16, bf16 or fp8", option,
+                 format);
+        if (dtype == BENCH_DTYPES)
+            return usage("%s", message);
+    }
+    for (int i = 0; i < BENCH_KERNELS; i++)
+        for (int j = 0; j < BENCH_DTYPES; j++)
+            if (is_meant(bench_kernel_names[i], word, strlen(word)) && (dtype == BENCH_DTYPES || dtype == j))
+                set[i][j] = found = true;
+    return found ? 0 : unknown_kernel(option, word);
+}
+
+static int parse_kernels(const char *option, const char *list, kernel_set set)
 {
     for (const char *word = list; *word; word += strcspn(word, ",") + (word[strcspn(word, ",")] == ',')) {
-        size_t length = strcspn(word, ",");
-        char name[CLIP_SIZE], message[256];
-        const char *meant;
-        bool found = false;
+        char name[CLIP_SIZE];
 
-        for (int i = 0; i < BENCH_KERNELS; i++)
-            if (is_meant(bench_kernel_names[i], word, length))
-                options->wanted[i] = found = true;
-        if (found)
-            continue;
-        snprintf(name, sizeof name, "%.*s", (int)length, word);
-        meant = nearest(name, kernel_candidate, NULL);
-        snprintf(message, sizeof message, meant ? "--only: unknown kernel '%s'; did you mean '%s'?"
-                                                : "--only: unknown kernel '%s'; the help lists them", name, meant);
-        return usage("%s", message);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word, ","), word);
+        if (parse_kernel(option, name, set))
+            return EXIT_USAGE;
     }
-    return *list ? 0 : usage("--only%s: expected names with commas between", "");
+    return *list ? 0 : usage("%s: expected names with commas between", option);
 }
 
 static int parse_number(const char *option, const char *text, double low, double high, double *value)
@@ -80,7 +115,7 @@ static int parse_number(const char *option, const char *text, double low, double
     return usage("%s", message);
 }
 
-static int take(struct bench_options *options, int letter, const char *value)
+static int take(struct bench_options *options, kernel_set unwanted, int letter, const char *value)
 {
     double number = 0;
     int rc = 0;
@@ -95,7 +130,8 @@ static int take(struct bench_options *options, int letter, const char *value)
         rc = parse_number("--device", value, 0, 255, &number);
         options->device = (int)number;
         break;
-    case 'O': rc = parse_only(options, value); break;
+    case 'O': rc = parse_kernels("--only", value, options->wanted); break;
+    case 'W': rc = parse_kernels("--without", value, unwanted); break;
     case 'o': options->output = value; break;
     case 'q': options->quick = true; break;
     case 'r': options->resume = true; break;
@@ -108,15 +144,28 @@ static int take(struct bench_options *options, int letter, const char *value)
     return rc;
 }
 
+/* All where --only names nothing, and then without what --without names. */
+static int settle_wanted(struct bench_options *options, kernel_set unwanted)
+{
+    bool *wanted = &options->wanted[0][0], named = false, any = false;
+    const bool *left_out = &unwanted[0][0];
+
+    for (int i = 0; i < BENCH_KERNELS * BENCH_DTYPES; i++)
+        named = named || wanted[i];
+    for (int i = 0; i < BENCH_KERNELS * BENCH_DTYPES; i++)
+        any = (wanted[i] = (wanted[i] || !named) && !left_out[i]) || any;
+    return any ? 0 : usage("--without: nothing is left to measure%s", "");
+}
+
 int bench_options_parse(struct bench_options *options, int argc, char **argv)
 {
-    bool any = false;
+    kernel_set unwanted = {{false}};
     int letter;
 
     *options = (struct bench_options){.seed = 1};
     optind = 1;
     while ((letter = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
-        int rc = take(options, letter, optarg);
+        int rc = take(options, unwanted, letter, optarg);
 
         if (rc)
             return rc;
@@ -125,13 +174,9 @@ int bench_options_parse(struct bench_options *options, int argc, char **argv)
         return usage("unexpected '%s'", argv[optind]);
     if (options->resume && !options->output)
         return usage("--resume: go on with which file? name it with -o%s", "");
-    for (int i = 0; i < BENCH_KERNELS; i++)
-        any = any || options->wanted[i];
-    for (int i = 0; i < BENCH_KERNELS && !any; i++)
-        options->wanted[i] = true;
     if (options->seconds == 0)
         options->seconds = options->quick ? SECONDS_QUICK : SECONDS;
-    return 0;
+    return settle_wanted(options, unwanted);
 }
 
 void bench_options_help(FILE *out, const char *built)
@@ -146,7 +191,9 @@ void bench_options_help(FILE *out, const char *built)
           "  --resume           go on with FILE, which an earlier run wrote: what it holds is not measured again\n"
           "  --seconds N        stop after about N seconds (default 300, with --quick 60)\n"
           "  --quick            a tenth of the shapes\n"
-          "  --only LIST        these kernels alone, by name or by how names begin (softmax, copy), commas between\n"
+          "  --only LIST        these kernels alone, by name or by how names begin (softmax, copy), commas between;\n"
+          "                     behind a colon of one format: matmul:fp8\n"
+          "  --without LIST     not these: what --check found wrong\n"
           "  --seed N           another order, other random data (default 1)\n"
           "  --device N         which GPU (default 0)\n"
           "  --check            compare every kernel's result with one that the CPU computed, measure nothing\n"

@@ -11,7 +11,7 @@ struct bench_options {
     const char *output;          /* a path; NULL: standard output */
     int device;                  /* the GPU, numbered as CUDA does */
     bool quick, resume, check, list, help, version;
-    bool wanted[BENCH_KERNELS];  /* what --only names; all without it */
+    bool wanted[BENCH_KERNELS][BENCH_DTYPES];    /* what --only names, or all; without what --without names */
 };
 
 /* Prints what is wrong to stderr and returns EXIT_USAGE, or 0. */

@@ -14,8 +14,8 @@ extern const char *const bench_dtype_names[BENCH_DTYPES];        /* "" for BENCH
 int bench_dtype_bytes(enum bench_dtype dtype);                   /* of a value in memory */
 
 /* How the operands of C = A B lie in memory, row by row: n as in the formula, t transposed. A first. */
-enum bench_layout { LAYOUT_NONE, LAYOUT_NN, LAYOUT_NT, LAYOUT_TN, BENCH_LAYOUTS };
-extern const char *const bench_layout_names[BENCH_LAYOUTS];      /* "" for LAYOUT_NONE */
+enum bench_layout { BENCH_LAYOUT_NONE, BENCH_LAYOUT_NN, BENCH_LAYOUT_NT, BENCH_LAYOUT_TN, BENCH_LAYOUTS };
+extern const char *const bench_layout_names[BENCH_LAYOUTS];      /* "" for BENCH_LAYOUT_NONE */
 
 enum bench_kernel {
 #define KERNEL(id, name, text) id,
@@ -87,7 +87,7 @@ struct bench_limits {
     int ranks;                   /* GPUs; 1: no peers */
     bool collectives;            /* NCCL is there */
     bool quick;                  /* a tenth of the cases */
-    const bool *wanted;          /* by kernel, or NULL: all */
+    const bool (*wanted)[BENCH_DTYPES];  /* by kernel and format, or NULL: all */
 };
 
 /* Appends all cases in the order to measure them: shuffled within their kind (the same for the same seed), the kinds in

@@ -15,7 +15,7 @@ static bool is_possible(const struct bench_limits *limits, const struct bench_ca
 {
     bool fused = one->kernel >= BENCH_ATTENTION_FORWARD && one->kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL;
 
-    if (limits->wanted && !limits->wanted[one->kernel])
+    if (limits->wanted && !limits->wanted[one->kernel][one->dtype])
         return false;
     if ((one->dtype == BENCH_FP8 && !limits->fp8) || (one->dtype == BENCH_TF32 && !limits->tf32))
         return false;
@@ -51,7 +51,7 @@ static void add_matmul(struct kind *kind, enum bench_dtype dtype, enum bench_lay
     if (dtype == BENCH_FP8) {
         if (m % 16 || n % 16 || k % 16)
             return;
-        one.layout = LAYOUT_NT;
+        one.layout = BENCH_LAYOUT_NT;
     }
     if (bench_case_flop(&one) <= most_flop(dtype))
         add(kind, one);
@@ -60,9 +60,9 @@ static void add_matmul(struct kind *kind, enum bench_dtype dtype, enum bench_lay
 /* Y = X W^T with the weight as frameworks keep it (out x in), dX = dY W, dW = dY^T X. */
 static void add_linear(struct kind *kind, enum bench_dtype dtype, int64_t rows, int64_t in, int64_t out)
 {
-    add_matmul(kind, dtype, LAYOUT_NT, 1, rows, out, in);
-    add_matmul(kind, dtype, LAYOUT_NN, 1, rows, in, out);
-    add_matmul(kind, dtype, LAYOUT_TN, 1, out, in, rows);
+    add_matmul(kind, dtype, BENCH_LAYOUT_NT, 1, rows, out, in);
+    add_matmul(kind, dtype, BENCH_LAYOUT_NN, 1, rows, in, out);
+    add_matmul(kind, dtype, BENCH_LAYOUT_TN, 1, out, in, rows);
 }
 
 /* Hidden sizes of published models, from GPT-2 medium to the 1T parameters of Narayanan et al. 2021 (table 1); the
@@ -117,7 +117,7 @@ static int64_t spread(double share, double low, double high, int64_t step)
  * evenly. */
 static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step, uint64_t count)
 {
-    static const enum bench_layout layouts[] = {LAYOUT_NT, LAYOUT_NN, LAYOUT_TN};
+    static const enum bench_layout layouts[] = {BENCH_LAYOUT_NT, BENCH_LAYOUT_NN, BENCH_LAYOUT_TN};
 
     for (uint64_t i = 1; i <= count; i++) {
         add_matmul(kind, dtype, layouts[i % COUNT(layouts)], 1, spread(halton(i, 2), 16, 32768, step),
@@ -129,12 +129,12 @@ static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step
 static void list_sustained(struct kind *kind, enum bench_dtype dtype)
 {
     static const struct { enum bench_layout layout; int64_t m, n, k; } products[] = {
-        {LAYOUT_NT, 8192, 28672, 8192}, {LAYOUT_NT, 8192, 8192, 28672}, {LAYOUT_NN, 8192, 8192, 28672},
-        {LAYOUT_TN, 28672, 8192, 8192},
+        {BENCH_LAYOUT_NT, 8192, 28672, 8192}, {BENCH_LAYOUT_NT, 8192, 8192, 28672},
+        {BENCH_LAYOUT_NN, 8192, 8192, 28672}, {BENCH_LAYOUT_TN, 28672, 8192, 8192},
     };
 
     for (size_t i = 0; i < COUNT(products); i++)
-        if (dtype != BENCH_FP8 || products[i].layout == LAYOUT_NT)
+        if (dtype != BENCH_FP8 || products[i].layout == BENCH_LAYOUT_NT)
             add(kind, (struct bench_case){BENCH_MATMUL_SUSTAINED, dtype, products[i].layout, 1, products[i].m,
                                           products[i].n, products[i].k, 0});
 }
@@ -150,24 +150,25 @@ static void list_heads(struct kind *kind, enum bench_dtype dtype)
     for (size_t h = 0; h < COUNT(head_counts); h++)
         for (size_t s = 0; s < COUNT(sequences) && sequences[s] <= 4096; s++)
             for (size_t d = 0; d < COUNT(sizes); d++) {
-                add_matmul(kind, dtype, LAYOUT_NT, head_counts[h], sequences[s], sequences[s], sizes[d]);
-                add_matmul(kind, dtype, LAYOUT_NN, head_counts[h], sequences[s], sizes[d], sequences[s]);
-                add_matmul(kind, dtype, LAYOUT_TN, head_counts[h], sequences[s], sizes[d], sequences[s]);
+                add_matmul(kind, dtype, BENCH_LAYOUT_NT, head_counts[h], sequences[s], sequences[s], sizes[d]);
+                add_matmul(kind, dtype, BENCH_LAYOUT_NN, head_counts[h], sequences[s], sizes[d], sequences[s]);
+                add_matmul(kind, dtype, BENCH_LAYOUT_TN, head_counts[h], sequences[s], sizes[d], sequences[s]);
             }
 }
 
+/* Head sizes in turn, like the fields of a chessboard: half of the shapes tell as much as all, and each takes cuDNN
+ * half a second to plan. */
 static void list_fused(struct kind *kind, enum bench_dtype dtype)
 {
     for (int kernel = BENCH_ATTENTION_FORWARD; kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL; kernel++)
         for (size_t h = 0; h < COUNT(head_counts); h++)
-            for (size_t s = 0; s < COUNT(sequences); s++)
-                for (int64_t size = 64; size <= 128; size += 64) {
-                    struct bench_case one = {(enum bench_kernel)kernel, dtype, LAYOUT_NONE, head_counts[h],
-                                             sequences[s], sequences[s], size, 0};
+            for (size_t s = 0; s < COUNT(sequences); s++) {
+                struct bench_case one = {(enum bench_kernel)kernel, dtype, BENCH_LAYOUT_NONE, head_counts[h],
+                                         sequences[s], sequences[s], (h + s) % 2 ? 64 : 128, 0};
 
-                    if (bench_case_flop(&one) <= most_flop(dtype))
-                        add(kind, one);
-                }
+                if (bench_case_flop(&one) <= most_flop(dtype))
+                    add(kind, one);
+            }
 }
 
 /* Bytes that must come from and go to memory for each element: `values` of the format, and `fixed`. */

@@ -101,23 +101,30 @@ struct checks {
     const struct bench_limits *limits;
     FILE *out;
     int wrong;
+    bool over;                   /* the GPU failed: nothing more can be checked */
 };
+
+static bool is_possible(const struct bench_limits *limits, const struct bench_case *one)
+{
+    return (one->dtype != BENCH_BF16 || limits->bf16) && (one->dtype != BENCH_FP8 || limits->fp8) &&
+           (one->dtype != BENCH_TF32 || limits->tf32) && limits->wanted[one->kernel][one->dtype];
+}
 
 static void check(struct checks *checks, struct bench_case one)
 {
     struct job job;
     double worst = -1;
 
-    if ((one.dtype == BENCH_BF16 && !checks->limits->bf16) || (one.dtype == BENCH_FP8 && !checks->limits->fp8) ||
-        (one.dtype == BENCH_TF32 && !checks->limits->tf32) || !checks->limits->wanted[one.kernel])
+    if (checks->over || !is_possible(checks->limits, &one))
         return;
     if (!job_open(&job, checks->device, &one))
         worst = run(&job);
     fprintf(checks->out, "%-30s %-4s %-2s %4lld x %4lld x %3lld  ", bench_kernel_names[one.kernel],
             bench_dtype_names[one.dtype], bench_layout_names[one.layout], (long long)one.m, (long long)one.n,
             (long long)one.k);
+    checks->over = cudaStreamSynchronize(checks->device->stream) != cudaSuccess;
     if (worst < 0)
-        fprintf(checks->out, "cannot be run: %s\n", job.why);
+        fprintf(checks->out, "%s: %s\n", checks->over ? "the GPU failed" : "cannot be run", job.why);
     else
         fprintf(checks->out, "%s (differs by %.1e, may by %.0e)\n", worst <= tolerance(one.dtype) ? "right" : "WRONG",
                 worst, tolerance(one.dtype));
@@ -129,9 +136,9 @@ static void check(struct checks *checks, struct bench_case one)
 static void check_products(struct checks *checks)
 {
     for (int dtype = BENCH_FP32; dtype <= BENCH_FP8; dtype++)
-        for (int layout = LAYOUT_NN; layout <= LAYOUT_TN; layout++)
+        for (int layout = BENCH_LAYOUT_NN; layout <= BENCH_LAYOUT_TN; layout++)
             for (int64_t batch = 1; batch <= 3; batch += 2)
-                if (dtype != BENCH_FP8 || layout == LAYOUT_NT)
+                if (dtype != BENCH_FP8 || (layout == BENCH_LAYOUT_NT && batch == 1))        /* as they are listed */
                     check(checks, (struct bench_case){.kernel = BENCH_MATMUL, .dtype = (enum bench_dtype)dtype,
                                                       .layout = (enum bench_layout)layout, .batch = batch, .m = 48,
                                                       .n = 80, .k = 112});
@@ -160,7 +167,7 @@ static void check_attention(struct checks *checks, enum bench_dtype dtype)
 
 int check_all(struct device *device, const struct bench_limits *limits, FILE *out)
 {
-    struct checks checks = {device, limits, out, 0};
+    struct checks checks = {device, limits, out, 0, false};
 
     check_products(&checks);
     for (int dtype = BENCH_FP32; dtype <= BENCH_BF16; dtype++) {

@@ -67,9 +67,11 @@ int device_open(struct device *device, int index, double memory, uint64_t seed, 
         error = cudaEventCreate(&device->start);
     if (!error)
         error = cudaEventCreate(&device->stop);
-    if (error)
-        return snprintf(why, size, "the GPU cannot be prepared: %s", cudaGetErrorString(error)), -1;
-    return 0;
+    if (!error)
+        return 0;
+    snprintf(why, size, "the GPU cannot be prepared: %s", cudaGetErrorString(error));
+    device_close(device);
+    return -1;
 }
 
 /* What is freed after an error of the device fails too; the program ends then. */
@@ -78,19 +80,23 @@ void device_close(struct device *device)
     matmul_free(device->matmul);
     flash_free(device->flash);
     peers_free(device->peers);
-    cudaEventDestroy(device->start);
-    cudaEventDestroy(device->stop);
-    cudaStreamDestroy(device->stream);
-    cudaStreamDestroy(device->beside);
+    if (device->start)
+        cudaEventDestroy(device->start);
+    if (device->stop)
+        cudaEventDestroy(device->stop);
+    if (device->stream)
+        cudaStreamDestroy(device->stream);
+    if (device->beside)
+        cudaStreamDestroy(device->beside);
     cudaFree(device->arena);
     cudaFree(device->workspace);
     memset(device, 0, sizeof *device);
 }
 
-enum { ALIGNMENT = 256, SETS_MAX = 64 };
+enum { ALIGNMENT = 256, SETS_MAX = 512 };
 
 /* Where the operands of a set lie, and how many sets there are: enough that what lies between two uses of one is twice
- * the cache. */
+ * the cache. Operands of less than a few hundred kB may be found there. */
 static int lay_out(struct job *job)
 {
     const struct device *device = job->device;
@@ -158,11 +164,12 @@ void job_close(struct job *job)
     if (job->close)
         job->close(job);
     job->close = NULL;
+    (void)cudaGetLastError();            /* what a job could not do is no fault of the next one */
 }
 
 /* A product that keeps the multiprocessors as busy as training does. */
 static const struct bench_case load = {
-    .kernel = BENCH_MATMUL, .dtype = BENCH_FP16, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096,
+    .kernel = BENCH_MATMUL, .dtype = BENCH_FP16, .layout = BENCH_LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096,
 };
 enum { LOADS = 20 };             /* series of measurements, together about a second */
 

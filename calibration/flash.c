@@ -12,7 +12,7 @@
 
 struct flash {
     cudnnHandle_t handle;
-    cudnnBackendDescriptor_t device;
+    bool ready;                  /* making it is tried once, for all jobs */
 };
 
 /* Of one job. */
@@ -49,32 +49,23 @@ static int check(struct job *job, cudnnStatus_t status, const char *what)
 static int get_state(struct job *job)
 {
     struct flash *flash = job->device->flash;
-    int32_t id = job->device->index;
 
-    if (flash && flash->device)
+    if (flash && flash->ready)
         return 0;
     if (flash)
         return check(job, CUDNN_STATUS_NOT_INITIALIZED, "the library");
     job->device->flash = flash = xcalloc(1, sizeof *flash);
     if (check(job, cudnnCreate(&flash->handle), "the library") ||
-        check(job, cudnnSetStream(flash->handle, job->device->stream), "the stream") ||
-        check(job, cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &flash->device), "the device"))
+        check(job, cudnnSetStream(flash->handle, job->device->stream), "the stream"))
         return -1;
-    if (!check(job, cudnnBackendSetAttribute(flash->device, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, &id),
-               "the device") &&
-        !check(job, cudnnBackendFinalize(flash->device), "the device"))
-        return 0;
-    cudnnBackendDestroyDescriptor(flash->device);
-    flash->device = NULL;
-    return -1;
+    flash->ready = true;
+    return 0;
 }
 
 void flash_free(struct flash *flash)
 {
     if (!flash)
         return;
-    if (flash->device)
-        cudnnBackendDestroyDescriptor(flash->device);
     if (flash->handle)
         cudnnDestroy(flash->handle);
     free(flash);
@@ -141,7 +132,7 @@ int flash_open(struct job *job)
     job->close = release;
     if (get_state(job))
         return -1;
-    if (flash_plan_init(&planned->plan, job->device->flash->device, job->one))
+    if (flash_plan_init(&planned->plan, &(struct flash_target){.handle = job->device->flash->handle}, job->one))
         return check(job, planned->plan.status, planned->plan.failed);
     if ((size_t)planned->plan.workspace > job->device->workspace_size) {
         planned->workspace = NULL;

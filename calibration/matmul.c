@@ -11,6 +11,7 @@
 struct matmul {
     cublasLtHandle_t handle;
     float *one;                  /* on the device: the scale of fp8 operands */
+    bool ready;
 };
 
 /* Of one job. */
@@ -39,12 +40,14 @@ static int get_state(struct job *job)
     struct matmul *matmul = job->device->matmul;
     const float one = 1;
 
-    if (matmul)
+    if (matmul && matmul->ready)
         return 0;
+    matmul_free(matmul);
     job->device->matmul = matmul = xcalloc(1, sizeof *matmul);
-    return check(job, cublasLtCreate(&matmul->handle), "the library") ||
-           job_check(job, cudaMalloc((void **)&matmul->one, sizeof one), "memory of a scale") ||
-           job_check(job, cudaMemcpy(matmul->one, &one, sizeof one, cudaMemcpyHostToDevice), "a scale") ? -1 : 0;
+    matmul->ready = !check(job, cublasLtCreate(&matmul->handle), "the library") &&
+                    !job_check(job, cudaMalloc((void **)&matmul->one, sizeof one), "memory of a scale") &&
+                    !job_check(job, cudaMemcpy(matmul->one, &one, sizeof one, cudaMemcpyHostToDevice), "a scale");
+    return matmul->ready ? 0 : -1;
 }
 
 void matmul_free(struct matmul *matmul)
@@ -100,7 +103,7 @@ static int describe_fp8(struct job *job, struct product *product)
 static int describe(struct job *job, struct product *product)
 {
     const struct bench_case *one = job->one;
-    bool left = one->layout == LAYOUT_TN, right = one->layout == LAYOUT_NT;      /* which one lies transposed */
+    bool left = one->layout == BENCH_LAYOUT_TN, right = one->layout == BENCH_LAYOUT_NT;      /* which lies transposed */
     cublasOperation_t first = right ? CUBLAS_OP_T : CUBLAS_OP_N, second = left ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t compute = one->dtype == BENCH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 

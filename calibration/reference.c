@@ -14,7 +14,7 @@ static double element(const double *at, bool transposed, int64_t rows, int64_t c
 
 static void matmul(const struct bench_case *one, double *const *operands)
 {
-    bool ta = one->layout == LAYOUT_TN, tb = one->layout == LAYOUT_NT;
+    bool ta = one->layout == BENCH_LAYOUT_TN, tb = one->layout == BENCH_LAYOUT_NT;
 
     for (int64_t b = 0; b < one->batch; b++) {
         const double *left = operands[0] + b * one->m * one->k, *right = operands[1] + b * one->k * one->n;

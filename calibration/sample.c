@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void sample_comment(FILE *out, const char *key, const char *format, ...)
@@ -19,6 +20,31 @@ void sample_comment(FILE *out, const char *key, const char *format, ...)
         if (*at == '\n' || *at == '\r')
             *at = ' ';
     fprintf(out, "# %s: %s\n", key, value);
+}
+
+/* What of fused attention's published generations the library's kernels are like: cuDNN 9 is as fast on Hopper as
+ * FlashAttention-3 (Shah et al. 2024, figure 5), whose instructions it uses; what it has for older chips has those of
+ * FlashAttention-2. */
+static const char *generation(int major)
+{
+    return major >= 9 ? "flash-3" : "flash-2";
+}
+
+void sample_header(FILE *out, const struct sample_machine *machine)
+{
+    sample_comment(out, "gpu", "%s", machine->gpu);
+    sample_comment(out, "driver", "%s", machine->driver);
+    sample_comment(out, "cuda", "%s", machine->cuda);
+    sample_comment(out, "date", "%s", machine->date);
+    sample_comment(out, "sms", "%d", machine->sms);
+    sample_comment(out, "clock_mhz", "%.0f", machine->clock / 1e6);
+    sample_comment(out, "memory_clock_mhz", "%.0f", machine->memory_clock / 1e6);
+    sample_comment(out, "source", "%s", machine->source);
+    sample_comment(out, "clock_under_load_mhz", "%.0f", machine->clock_under_load / 1e6);
+    sample_comment(out, "attention", "%s", generation(machine->major));
+    sample_comment(out, "data", "%s", "normally distributed; operands are not in the cache");
+    fprintf(out, "%s\n", SAMPLE_COLUMNS);
+    fflush(out);
 }
 
 /* What tells a sample from others: the cells before its time. */
@@ -57,6 +83,34 @@ void sample_row(FILE *out, const struct bench_case *one, struct summary summary)
 
 /* ---- going on with a file ---- */
 
+static const char marked[] = "# measuring: ", failed[] = "# failed: ";
+
+long sample_mark(FILE *out, const struct bench_case *one)
+{
+    struct stat status;
+    char key[KEY_SIZE];
+    long mark;
+
+    if (fflush(out) || fstat(fileno(out), &status) || !S_ISREG(status.st_mode) || (mark = ftell(out)) < 0)
+        return -1;
+    fprintf(out, "%s%s\n", marked, key_of(one, key));
+    fflush(out);
+    return mark;
+}
+
+int sample_unmark(FILE *out, long mark)
+{
+    return fflush(out) || ftruncate(fileno(out), mark) || fseek(out, mark, SEEK_SET) ? -1 : 0;
+}
+
+void sample_failure(FILE *out, const struct bench_case *one, const char *why)
+{
+    char key[KEY_SIZE];
+
+    fprintf(out, "%s%s %s\n", failed, key_of(one, key), why);
+    fflush(out);
+}
+
 static int compare(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -75,18 +129,25 @@ static char *row_key(const char *line)
     return memcpy(key, line, (size_t)(end - line));
 }
 
-/* One line of the file: what it says of the GPU, or the names of the columns, or a row. */
+/* A comment line's text behind this beginning, or NULL. */
+static const char *behind(const char *line, const char *begin)
+{
+    return strncmp(line, begin, strlen(begin)) ? NULL : line + strlen(begin);
+}
+
+/* One line of the file: what it says of the GPU, or the names of the columns, or a case. */
 static int line_read(struct sample_rows *rows, struct loc loc, const char *line, const char *gpu, struct error *err)
 {
-    static const char name[] = "# gpu: ";
+    const char *other = behind(line, "# gpu: "), *given_up = behind(line, marked);
     char *key;
 
-    if (!strncmp(line, name, strlen(name)) && strcmp(line + strlen(name), gpu))
-        return error_add(err, EXIT_INPUT, loc, "samples of '%s'; expected this GPU, '%s': take another file",
-                         line + strlen(name), gpu);
-    if (line[0] == '#' || !strcmp(line, SAMPLE_COLUMNS))
+    if (other && strcmp(other, gpu))
+        return error_add(err, EXIT_INPUT, loc, "samples of '%s'; expected this GPU, '%s': take another file", other,
+                         gpu);
+    given_up = given_up ? given_up : behind(line, failed);
+    if (!given_up && (line[0] == '#' || !strcmp(line, SAMPLE_COLUMNS)))
         return 0;
-    if (!(key = row_key(line)))
+    if (!(key = row_key(given_up ? given_up : line)))
         return error_add(err, EXIT_INPUT, loc, "this is no sample; expected a file that dtsim-bench wrote");
     *GROW(rows) = key;
     return 0;

@@ -259,8 +259,10 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
     else if (*length > most)
         rc = error_add(err, EXIT_INPUT, loc, "the %s '%s' is larger than %zu MiB", what, path, most >> 20);
     fclose(file);
-    if (!rc)
-        return text;
-    free(text);
-    return NULL;
+    if (rc) {
+        free(text);
+        return NULL;
+    }
+    text[*length] = '\0';        /* the last read found nothing to fill its room with */
+    return text;
 }

@@ -40,10 +40,11 @@ static int forget(void **state)
 
 static void check(void *device, enum bench_kernel kernel, int64_t size)
 {
-    struct bench_case one = {kernel, BENCH_BF16, LAYOUT_NONE, 16, 1024, 1024, size, 0};
+    struct flash_target target = {.device = device};
+    struct bench_case one = {kernel, BENCH_BF16, BENCH_LAYOUT_NONE, 16, 1024, 1024, size, 0};
     struct flash_plan plan = {0};
 
-    if (flash_plan_init(&plan, device, &one) &&
+    if (flash_plan_init(&plan, &target, &one) &&
         (strcmp(plan.failed, "the execution plan") || plan.status != CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER))
         fail_msg("%s, head size %d: %s: %s", bench_kernel_names[kernel], (int)size, plan.failed,
                  cudnnGetErrorString(plan.status));
@@ -59,10 +60,11 @@ static void test_graphs_are_recognised(void **state)
 /* A head of seven values is no whole number of 16 bytes: what is refused must be seen to be refused. */
 static void test_impossible_shapes_fail_earlier(void **state)
 {
-    struct bench_case one = {BENCH_ATTENTION_FORWARD, BENCH_BF16, LAYOUT_NONE, 16, 1024, 1024, 7, 0};
+    struct bench_case one = {BENCH_ATTENTION_FORWARD, BENCH_BF16, BENCH_LAYOUT_NONE, 16, 1024, 1024, 7, 0};
+    struct flash_target target = {.device = *state};
     struct flash_plan plan = {0};
 
-    assert_int_equal(flash_plan_init(&plan, *state, &one), -1);
+    assert_int_equal(flash_plan_init(&plan, &target, &one), -1);
     assert_string_not_equal(plan.failed, "the execution plan");
     flash_plan_release(&plan);
 }
@@ -72,7 +74,7 @@ static void test_tensors_are_the_operands(void **state)
 {
     (void)state;
     for (int kernel = BENCH_ATTENTION_FORWARD; kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL; kernel++) {
-        struct bench_case one = {(enum bench_kernel)kernel, BENCH_FP16, LAYOUT_NONE, 3, 128, 256, 64, 0};
+        struct bench_case one = {(enum bench_kernel)kernel, BENCH_FP16, BENCH_LAYOUT_NONE, 3, 128, 256, 64, 0};
         struct operand operands[OPERANDS_MAX];
         int count = bench_operands(&one, operands), seen = 0;
 

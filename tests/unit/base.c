@@ -1,10 +1,12 @@
 /* base: arena, growable arrays, errors in order, the nearest word. */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base.h"
@@ -201,6 +203,31 @@ static void test_nearest(void **state)
     assert_null(nearest(long_word, word, keys));
 }
 
+/* Memory holds anything before it is written to; text that was read ends all the same. */
+static void test_a_text_that_was_read_ends(void **state)
+{
+    static const size_t sizes[] = {0, 1, 100, (1 << 16) - 1, 1 << 16, (1 << 16) + 1, 1 << 17};
+    static char written[1 << 17];
+    struct error err = {0};
+
+    (void)state;
+    memset(written, 'x', sizeof written);
+    mallopt(M_PERTURB, 0x55);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        char path[] = "/tmp/dtsim-base-XXXXXX", *text;
+        int file = mkstemp(path);
+        size_t length;
+
+        assert_true(file >= 0 && write(file, written, sizes[i]) == (ssize_t)sizes[i] && !close(file));
+        text = file_read(path, "text", 1 << 20, (struct loc){0}, &length, &err);
+        unlink(path);
+        assert_non_null(text);
+        assert_true(length == sizes[i] && strlen(text) == sizes[i]);
+        free(text);
+    }
+    mallopt(M_PERTURB, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +241,7 @@ int main(void)
         cmocka_unit_test(test_grow),
         cmocka_unit_test(test_clip),
         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_a_text_that_was_read_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

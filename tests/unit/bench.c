@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "bench_options.h"
-#include "sample.h"
+#include "statistics.h"
 #include "../text.h"
 
 static const struct bench_limits large = {
@@ -79,8 +79,8 @@ static void check_product(const struct bench_case *one)
 {
     int step = one->dtype == BENCH_FP8 ? 16 : one->dtype == BENCH_BF16 ? 1 : 8;
 
-    assert_true(one->batch > 0 && one->layout != LAYOUT_NONE && one->bytes == 0);
-    assert_true(one->dtype != BENCH_FP8 || one->layout == LAYOUT_NT);
+    assert_true(one->batch > 0 && one->layout != BENCH_LAYOUT_NONE && one->bytes == 0);
+    assert_true(one->dtype != BENCH_FP8 || one->layout == BENCH_LAYOUT_NT);
     assert_int_equal(one->m % step, 0);
     assert_int_equal(one->n % step, 0);
     assert_int_equal(one->k % step, 0);
@@ -121,7 +121,7 @@ static void test_unaligned_products(void **state)
     bench_cases_list(&cases, &large, 1);
     for (size_t i = 0; i < cases.count; i++) {
         const struct bench_case *one = &cases.items[i];
-        int64_t rows = one->n | (one->layout == LAYOUT_TN ? one->m : one->k);
+        int64_t rows = one->n | (one->layout == BENCH_LAYOUT_TN ? one->m : one->k);
 
         if (one->kernel == BENCH_MATMUL && one->dtype == BENCH_BF16)
             counts[one->batch > 1][rows % 2 ? 0 : rows % 4 ? 1 : rows % 8 ? 2 : 3]++;
@@ -149,7 +149,7 @@ static void test_limits(void **state)
 {
     struct bench_limits old = {.memory = 8e9, .ranks = 1};       /* a V100 */
     struct bench_limits quick = large, one_kernel = large;
-    bool wanted[BENCH_KERNELS] = {[BENCH_ADAM] = true};
+    const bool wanted[BENCH_KERNELS][BENCH_DTYPES] = {[BENCH_ADAM] = {[BENCH_BF16] = true}};
     size_t all = count_of(&large, BENCH_KERNELS, -1);
 
     (void)state;
@@ -162,8 +162,8 @@ static void test_limits(void **state)
     quick.quick = true;
     assert_in_range(count_of(&quick, BENCH_KERNELS, -1), all / 10, all / 10 + 14);
     one_kernel.wanted = wanted;
-    assert_int_equal(count_of(&one_kernel, BENCH_ADAM, -1), count_of(&one_kernel, BENCH_KERNELS, -1));
-    assert_true(count_of(&one_kernel, BENCH_ADAM, -1) > 0);
+    assert_int_equal(count_of(&one_kernel, BENCH_ADAM, BENCH_BF16), count_of(&one_kernel, BENCH_KERNELS, -1));
+    assert_true(count_of(&one_kernel, BENCH_ADAM, BENCH_BF16) > 0);
     assert_true(count_of(&large, BENCH_ALL_REDUCE, -1) == 3 * count_of(&large, BENCH_PEER_COPY, -1));    /* 2, 4, 8 */
 }
 
@@ -209,83 +209,6 @@ static void test_summary(void **state)
     free(normal.items);
 }
 
-static void test_samples_are_written(void **state)
-{
-    struct bench_case product = {BENCH_MATMUL, BENCH_BF16, LAYOUT_NT, 1, 4096, 12288, 8192, 0};
-    struct bench_case copy = {.kernel = BENCH_COPY_TO_HOST_PINNED, .bytes = 4096}, launch = {.kernel = BENCH_LAUNCH};
-    char *text = NULL;
-    size_t size, commas = 0;
-    FILE *out = open_memstream(&text, &size);
-
-    (void)state;
-    sample_comment(out, "gpu", "%s\nx", "NVIDIA H200");
-    fprintf(out, "%s\n", SAMPLE_COLUMNS);
-    sample_row(out, &product, (struct summary){1.23456789e-3, 2e-6, 50});
-    sample_row(out, &copy, (struct summary){1.5e-6, 0, 200});
-    sample_row(out, &launch, (struct summary){0.9e-6, 1e-9, 200});
-    fclose(out);
-    assert_string_equal(text, "# gpu: NVIDIA H200 x\n"
-                              "kernel,dtype,batch,m,n,k,layout,bytes,median_us,spread_us,count\n"
-                              "matmul,bf16,1,4096,12288,8192,nt,,1234.567890,2.000000,50\n"
-                              "copy-device-to-host-pinned,,,,,,,4096,1.500000,0.000000,200\n"
-                              "launch,,,,,,,,0.900000,0.001000,200\n");
-    for (const char *at = text; *at; at++)
-        commas += *at == ',';
-    assert_int_equal(commas, 4 * 10);
-    free(text);
-}
-
-static const char *written(char *path, const char *text)
-{
-    int file = mkstemp(strcpy(path, "/tmp/dtsim-bench-XXXXXX"));
-
-    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && !close(file));
-    return path;
-}
-
-/* A run that goes on: whatever case was written is held, others are not, and what a killed run left of a line goes. */
-static void test_samples_are_held(void **state)
-{
-    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .ranks = 2};
-    struct bench_cases cases = {0};
-    struct sample_rows rows = {0};
-    struct error err = {0};
-    char path[64], *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    (void)state;
-    bench_cases_list(&cases, &limits, 1);
-    sample_comment(out, "gpu", "%s", "NVIDIA H200");
-    fprintf(out, "%s\n", SAMPLE_COLUMNS);
-    for (size_t i = 0; i < cases.count; i += 2)
-        sample_row(out, &cases.items[i], (struct summary){1e-3, 0, 5});
-    fprintf(out, "matmul,bf16,1,81");
-    fclose(out);
-    assert_int_equal(sample_rows_read(&rows, written(path, text), "NVIDIA H200", &err), 0);
-    assert_int_equal(rows.count, (cases.count + 1) / 2);
-    for (size_t i = 0; i < cases.count; i++)
-        assert_true(sample_rows_hold(&rows, &cases.items[i]) == (i % 2 == 0));
-    sample_rows_release(&rows);
-    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* its last line ends now */
-    assert_int_equal(rows.count, (cases.count + 1) / 2);
-    sample_rows_release(&rows);
-    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H100", &err), -1);
-    assert_non_null(strstr(err.messages[0].text, "expected this GPU, 'NVIDIA H100'"));
-    assert_true(err.messages[0].loc.line == 1 && err.count == 1);
-    error_release(&err);
-    sample_rows_release(&rows);
-    unlink(path);
-    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* not there: nothing is held */
-    assert_true(rows.count == 0 && !sample_rows_hold(&rows, &cases.items[0]));
-    assert_int_equal(sample_rows_read(&rows, written(path, "a,b\n"), "NVIDIA H200", &err), -1);
-    unlink(path);
-    error_release(&err);
-    sample_rows_release(&rows);
-    free(cases.items);
-    free(text);
-}
-
 static int parse(struct bench_options *options, const char *a, const char *b)
 {
     char *argv[] = {(char *)"dtsim-bench", (char *)a, (char *)b, NULL};
@@ -305,6 +228,7 @@ static void test_options(void **state)
         {"--seconds", "0"}, {"--seconds", "ten"}, {"--seconds", "nan"}, {"--seconds", "1e9"}, {"--seed", "-1"},
         {"--device", "999"}, {"--only", "matmull"}, {"--only", ""}, {"--only", ","}, {"--unknown", NULL},
         {"samples.csv", NULL}, {"--only", "matmul,nothing"}, {"-o", NULL}, {"--resume", NULL},
+        {"--without", "matmul:fp9"}, {"--without", "matmul:"}, {"--only", ":fp8"}, {"--without", ""},
     };
     struct bench_options options;
     int wanted = 0;
@@ -314,14 +238,21 @@ static void test_options(void **state)
         if (parse(&options, wrong[i][0], wrong[i][1]) != EXIT_USAGE)
             fail_msg("%s %s is not refused", wrong[i][0], wrong[i][1] ? wrong[i][1] : "");
     assert_int_equal(parse(&options, NULL, NULL), 0);
-    assert_true(options.seconds == 300 && options.seed == 1 && !options.output && options.wanted[BENCH_LAUNCH]);
+    assert_true(options.seconds == 300 && options.seed == 1 && !options.output);
+    assert_true(options.wanted[BENCH_LAUNCH][BENCH_NONE]);
     assert_int_equal(parse(&options, "--quick", "--seconds=12"), 0);
     assert_true(options.quick && options.seconds == 12);
     assert_int_equal(parse(&options, "--only", "copy-host-to-device,adam,softmax"), 0);
     for (int i = 0; i < BENCH_KERNELS; i++)
-        wanted += options.wanted[i];
+        wanted += options.wanted[i][BENCH_FP32];
     assert_int_equal(wanted, 3 + 1 + 2);
-    assert_true(options.wanted[BENCH_COPY_TO_DEVICE_OVERLAP] && !options.wanted[BENCH_COPY_TO_HOST_PINNED]);
+    assert_true(options.wanted[BENCH_COPY_TO_DEVICE_OVERLAP][BENCH_NONE]);
+    assert_true(!options.wanted[BENCH_COPY_TO_HOST_PINNED][BENCH_NONE]);
+    assert_int_equal(parse(&options, "--without", "matmul:fp8,attention"), 0);
+    assert_true(options.wanted[BENCH_MATMUL][BENCH_BF16] && !options.wanted[BENCH_MATMUL][BENCH_FP8]);
+    assert_true(options.wanted[BENCH_MATMUL_SUSTAINED][BENCH_BF16] && options.wanted[BENCH_ADAM][BENCH_FP32]);
+    assert_true(!options.wanted[BENCH_ATTENTION_BACKWARD_CAUSAL][BENCH_BF16]);
+    assert_int_equal(parse(&options, "--only=adam:fp32", "--without=adam"), EXIT_USAGE);
 }
 
 int main(void)
@@ -335,8 +266,6 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_shapes_fill_the_space),
         cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_samples_are_written),
-        cmocka_unit_test(test_samples_are_held),
         cmocka_unit_test(test_options),
     };
 

@@ -87,7 +87,7 @@ static double weighted(const struct bench_case *one, const struct pair *pair, do
 
 static void check_pair(const struct pair *pair, uint64_t *seed)
 {
-    struct bench_case one = {pair->forward, BENCH_FP32, LAYOUT_NONE, 2, 5, 8, 4, 0}, back = one;
+    struct bench_case one = {pair->forward, BENCH_FP32, BENCH_LAYOUT_NONE, 2, 5, 8, 4, 0}, back = one;
     double *at[OPERANDS_MAX], *slopes[OPERANDS_MAX];
 
     if (pair->forward == BENCH_ATTENTION_FORWARD_CAUSAL)
@@ -137,7 +137,7 @@ static void test_reference_products(void **state)
     double a[] = {1, 2, 3, 4, 5, 6}, at[] = {1, 4, 2, 5, 3, 6}, b[] = {1, 0, 2, 1, 0, 3}, bt[] = {1, 2, 0, 0, 1, 3};
     const double expected[] = {1 + 4, 2 + 9, 4 + 10, 5 + 18};
     const struct { enum bench_layout layout; double *left, *right; } cases[] = {
-        {LAYOUT_NN, a, b}, {LAYOUT_NT, a, bt}, {LAYOUT_TN, at, b},
+        {BENCH_LAYOUT_NN, a, b}, {BENCH_LAYOUT_NT, a, bt}, {BENCH_LAYOUT_TN, at, b},
     };
 
     (void)state;

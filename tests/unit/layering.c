@@ -17,8 +17,8 @@ static const struct rule rules[] = {
     {"sim/fit", NULL, " base.h fit.h ", NULL},
     {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
-    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_plan.h kernels.h "
-     "reference.h sample.h statistics.h ", NULL},
+    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
+     "kernels.h reference.h sample.h statistics.h ", NULL},
     {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective.h fold.h once_round.h pieces.h list.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
