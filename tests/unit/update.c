@@ -160,10 +160,36 @@ static void accumulation_launches(void **state)
     expect_close(seconds[1] - seconds[0], 4e-3);
 }
 
+/* Gradients that are widened are sent as fp32 ones are: over replicas, and by the two ends that share an embedding. */
+static void widened(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++)
+        for (int pipeline = 1; pipeline <= 2; pipeline++) {
+            static const char *const forms[] = {"half", "fp32", "widened"};
+            double sent[COUNT(forms)];
+
+            for (size_t i = 0; i < COUNT(forms); i++) {
+                struct simulated simulated;
+                char memory[80], strategy[80];
+
+                snprintf(memory, sizeof memory, "{precision: mixed-bf16, gradients: %s}", forms[i]);
+                snprintf(strategy, sizeof strategy, "{data: 2, zero: %d, pipeline: %d}", zero, pipeline);
+                load(&simulated, memory, strategy, 2);
+                sent[i] = simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS];
+                simulated_release(&simulated);
+            }
+            assert_true(sent[0] > 0);
+            expect_close(2 * sent[0], sent[1]);
+            expect_close(sent[2], sent[1]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation),
-                                       cmocka_unit_test(flattening), cmocka_unit_test(accumulation_launches)};
+                                       cmocka_unit_test(flattening), cmocka_unit_test(accumulation_launches),
+                                       cmocka_unit_test(widened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
