@@ -281,6 +281,7 @@ static struct attention_record attention_record(struct arena *arena, const struc
         cover(&record.keys, sample->n);
         cover(&record.head, sample->k);
     }
+    record.fit.speed = calibration->sustained[group->dtype].share;
     record.dtypes = dtypes_of(arena, calibration, group);
     return record;
 }

@@ -74,7 +74,7 @@ static union fitted fitted_of(const struct context *context, const double *value
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
             .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
-            .overhead = values[4],
+            .overhead = values[4], .speed = 1,
         };
     } else {
         fitted.memory = (struct memory_fit){.bandwidth = values[0], .overhead = values[1]};

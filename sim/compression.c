@@ -93,7 +93,7 @@ static struct compressed quantized(const struct scenario *scenario, const struct
 
 struct compressed compress(const struct scenario *scenario, const struct pile *pile, int n)
 {
-    double each = scenario_parameter_bytes(scenario).gradients;
+    double each = scenario_parameter_bytes(scenario).sent;
 
     switch ((enum compression)scenario->strategy.compression.method) {
     case COMPRESSION_POWERSGD:
@@ -111,7 +111,7 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
 double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)
 {
     const struct compression_spec *spec = &scenario->strategy.compression;
-    double each = scenario_parameter_bytes(scenario).gradients, kept;
+    double each = scenario_parameter_bytes(scenario).sent, kept;
     struct pile pile = {0};
 
     if (spec->method == COMPRESSION_NONE || n == 1)

@@ -116,7 +116,7 @@ double attention_seconds(const struct attention_fit *fit, int sms, enum attentio
     double blocks = heads->batch * ceil(across / ATTENTION_BLOCK);
     double visited = along * attention_share(heads->n, is_causal(direction));
     double score = (backward ? 10 : 4) * heads->k / (fit->rate / sms) + fit->score;
-    double compute = waves(blocks, sms, fit->quantization) * ATTENTION_BLOCK * visited * score;
+    double compute = waves(blocks, sms, fit->quantization) * ATTENTION_BLOCK * visited * score / fit->speed;
 
     return fit->overhead + compute + attention_bytes(direction, heads) / fit->bandwidth;
 }

@@ -48,7 +48,7 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
  * dealt to the SMs; each score costs 4 k FLOPs (backward: 10 k) on the tensor cores and `score` seconds of one SM
  * outside them (exponentials, rescaling). Waves as above. Traffic takes bytes / bandwidth on top: a block begins and
  * ends with it, and the backward has kernels before and after that do nothing else. Causal attention visits the blocks
- * up to the diagonal, (n + 128) / 2 of n keys; its record is fitted alone. */
+ * up to the diagonal, (n + 128) / 2 of n keys; its record is fitted alone. `speed` is of what the SMs do, as above. */
 enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD, ATTENTION_FORWARD_CAUSAL, ATTENTION_BACKWARD_CAUSAL };
 extern const char *const attention_direction_names[];
 enum attention_direction attention_direction(bool backward, bool causal);
@@ -61,6 +61,7 @@ struct attention_fit {
     double quantization;
     double bandwidth;                    /* B/s */
     double overhead;                     /* s a kernel */
+    double speed;                        /* a factor, as of products */
 };
 struct heads { double batch, m, n, k, value; };
 double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,

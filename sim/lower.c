@@ -125,7 +125,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
 {
     const struct strategy_spec *spec = &scenario->strategy;
     int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
-    double messages = 0, each = scenario_parameter_bytes(scenario).gradients, updates = 1;
+    double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
         updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;

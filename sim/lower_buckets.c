@@ -28,7 +28,7 @@ static void stage_buckets(struct lowering *lowering, int index)
     const struct scenario *scenario = lowering->scenario;
     const struct stage *stage = &lowering->stages[index];
     const struct strategy_spec *spec = &scenario->strategy;
-    double each = scenario_parameter_bytes(scenario).gradients;
+    double each = scenario_parameter_bytes(scenario).sent;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
     bool each_tensor = spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && !spec->flatten;
     struct pile piles[2] = {0};

@@ -146,7 +146,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int last = plan_global_stages(lowering->plan) - 1, flows = lowering->program->flows, chunk[2];
     int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
-    double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).gradients /
+    double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).sent /
                    (scenario->strategy.zero > 1 ? scenario->strategy.shard : 1);
 
     if (lowering->ties[replica] >= count)

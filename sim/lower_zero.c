@@ -101,7 +101,7 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
                       uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
-    double each = scenario_parameter_bytes(scenario).gradients;
+    double each = scenario_parameter_bytes(scenario).sent;
     uint32_t end = after;
 
     for (int experts = 0; experts < 2; experts++) {

@@ -106,7 +106,7 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
     else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
-        bytes += holding->scattered * scenario_parameter_bytes(scenario).gradients;
+        bytes += holding->scattered * scenario_parameter_bytes(scenario).sent;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
         bytes += gradients;
     if (!model_is_timed(&scenario->model) && spec->pipeline > 1)

@@ -136,6 +136,7 @@ struct shard {
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
     enum cross_entropy cross_entropy;
+    bool measured;               /* the training loop computes metrics from the logits */
 };
 
 /* Bytes that a layer holds while it is computed, beside what it keeps. */

@@ -48,6 +48,11 @@ static const struct table range_table = {TABLE("range", "sizes of the samples, b
      .brief = "a kernel, beside its work: start, ramp and tail"}
 #define ERROR                                                                                                          \
     {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well it fits"}
+#define SPEED                                                                                                          \
+    {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1",         \
+     MEMBER(fit.speed),                                                                                                \
+     .brief = "of what the SMs do in a job over the samples, where these ran too shortly for the power limit to act, " \
+              "accumulated in another format or were another board's; 'error' is that of the fit, without it"}
 #define LAYOUT(name, layout_)                                                                                          \
     {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",                      \
      MEMBER(fit.layout[layout_]), .brief = "factor of the tiles' time for that layout"}
@@ -68,10 +73,7 @@ static const struct field matmul_record_fields[] = {
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
      MEMBER(fit.unaligned), .brief = "factor of the tiles' time where rows are no multiples of 16 bytes"},
-    {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1",
-     MEMBER(fit.speed),
-     .brief = "of a job's tiles over the samples', where these ran too shortly for the power limit to act, accumulated "
-              "in another format or were another board's; 'error' is that of the fit, without it"},
+    SPEED,
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
     RANGE("batch", batch, "products at once"),
@@ -96,6 +98,7 @@ static const struct field attention_record_fields[] = {
     QUANTIZATION,
     BANDWIDTH,
     OVERHEAD,
+    SPEED,
     RANGE("rows", rows, "samples x heads x queries"),
     RANGE("keys", keys, "keys"),
     RANGE("head", head, "sizes of a head"),

@@ -17,7 +17,7 @@ enum optimizer {
 };
 enum master { MASTER_FP32, MASTER_REMAINDERS, MASTER_HALF, MASTER_NONE };
 enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT, FP8_WEIGHTS_PRIMARY };
-enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED };
+enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED, GRADIENTS_WIDENED };
 enum logits { LOGITS_FREED, LOGITS_HELD };
 enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
 extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
@@ -165,9 +165,10 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
 /* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision), and of gradients that are held beside those that are summed; what is read and written to
- * add a micro-batch's gradient to the batch's, and by one update with all that comes before it. */
-struct parameter_bytes { double weights, gradients, beside, master, accumulation, update_traffic; };
+ * and 4 for mixed precision), of gradients as they are sent, and of those that are held beside those that are summed;
+ * what is read and written to make a layer's gradients ready to be scattered under ZeRO 3, to add a micro-batch's
+ * gradient to the batch's, and by one update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, sent, beside, master, flattening, accumulation, update_traffic; };
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
 /* What an optimizer keeps for each parameter. */
 struct optimizer_states {

@@ -287,9 +287,9 @@ static const struct field memory_spec_fields[] = {
      .brief = "weights that the update adds to, under mixed precision: whole; the 16 bits that weights in bf16 lack "
               "(Apex's store_param_remainders); in half precision; or those that compute themselves"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
-     .choices = NAMES("half", "fp32", "converted"),
-     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); or "
-              "that, from a converted copy, and both are kept (DeepSpeed's bf16 optimizer)"},
+     .choices = NAMES("half", "fp32", "converted", "widened"),
+     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
+              "that, from a copy beside them (DeepSpeed's); as the weights, sent in fp32 (FSDP's reduce_dtype)"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
@@ -312,7 +312,7 @@ static const struct field memory_spec_fields[] = {
               "that reads them as they are; or fp32 compiled (Megatron-LM's cross_entropy_loss_fusion)"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
      .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
-              "reads them afterwards (Composer)"},
+              "computes two metrics from them afterwards (Composer)"},
     {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
      .brief = "one fp32 buffer for all gradients (of this GPU's share under ZeRO): 4 bytes a parameter"},
     {.key = "flat_gradients", .kind = FIELD_BOOL, MEMBER(flat_gradients), .fallback = "false",

@@ -262,6 +262,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
+        .measured = scenario->memory.logits == LOGITS_HELD,
     };
     const struct layer *layers;
     size_t count, *begins = NULL;

@@ -92,7 +92,7 @@ struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *s
             .gather = estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), estimates.gpus,
                                estimates.replicas, weights * each.weights),
             .scatter = estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), estimates.gpus,
-                                estimates.replicas, gradients * each.gradients),
+                                estimates.replicas, gradients * each.sent),
         };
         for (int i = 0; i < EXCHANGE_COUNT; i++)
             layers[l].exchange += forward->exchanges[i] * estimates.exchange[i];

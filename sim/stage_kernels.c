@@ -75,12 +75,31 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
     work->extrapolated += cost.extrapolated;
 }
 
+/* Under ZeRO 3 they are made ready to be scattered first, but for those of experts that one replica alone holds. */
+static void add_flattening(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+                           const struct layer *layer)
+{
+    int replicas = scenario_replicas(scenario);
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double parameters = layer->parameters - (scenario->strategy.expert == replicas ? layer->expert_parameters : 0);
+    struct cost cost;
+
+    if (scenario->strategy.zero < 3 || replicas == 1)
+        return;
+    cost = scenario_traffic(scenario, "flatten", CLASS_OTHER, parameters * each.flattening);
+    sum->seconds += cost.seconds;
+    sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
+    work->extrapolated += cost.extrapolated;
+}
+
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase)
 {
     struct launched sum = phase_kernels(work, scenario, layer, phase, PART_ALL);
 
-    if (phase == PHASE_BACKWARD_WEIGHT)
+    if (phase == PHASE_BACKWARD_WEIGHT) {
+        add_flattening(work, &sum, scenario, layer);
         add_accumulation(work, &sum, scenario, layer);
+    }
     work->seconds += launched_seconds(scenario, sum);
 }

@@ -48,6 +48,7 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .lora = shard->lora,
         .formula = shard->formula,
         .cross_entropy = shard->cross_entropy,
+        .measured = shard->measured,
         .tensor = shard->tensor,
         .value = dtype_bytes(shard->dtype),
         .fp8 = shard->fp8, .fp8_kept = shard->fp8_kept,

@@ -13,6 +13,7 @@ struct cut {
     const struct lora *lora;
     enum activation_formula formula;
     enum cross_entropy cross_entropy;
+    bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
     bool fp8, fp8_kept;      /* weights' products in blocks; weights that are in fp8 when the forward begins */

@@ -9,7 +9,9 @@
  * SoftMax.cu). Compiled: the conversion, exponentials and their sums with a copy back, and the quotients; backward a
  * copy for the target's place, the multiplication with the conversion, and a copy back (Megatron-LM,
  * fusions/fused_cross_entropy.py). Fused: reads the logits; backward reads them again and writes their gradient. The
- * all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled. */
+ * all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled.
+ * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
+ * by PyTorch's log_softmax of them in fp32 (autocast): they count beside the loss. */
 void loss_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary, value = cut->value;
@@ -24,4 +26,8 @@ void loss_kernels(struct kernels *list, const struct cut *cut)
     memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
                   logits * backward[cut->cross_entropy]);
     list->items[list->count - 1].loss = true;
+    for (int i = 0; cut->measured && i < 2; i++) {
+        memory_kernel(list, cut, "metric", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits * (value + 4 + 4 * 4));
+        list->items[list->count - 1].loss = true;
+    }
 }

@@ -256,7 +256,7 @@ static void attention_and_memory(void **state)
 {
     (void)state;
     const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .quantization = 0.6, .bandwidth = 1.5e12,
-                                        .overhead = 4e-6};
+                                        .overhead = 4e-6, .speed = 1};
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;

@@ -227,7 +227,7 @@ static void attention(void **state)
 {
     (void)state;
     struct attention_fit flash = {.rate = 100e12, .score = 1e-13, .quantization = 1, .bandwidth = 1e12,
-                                  .overhead = 1e-6};
+                                  .overhead = 1e-6, .speed = 1};
     struct heads heads = {25, 1024, 1024, 64, 2};
     double score = 4 * 64 / 1e12 + 1e-13, forward = attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads);
 
@@ -237,6 +237,10 @@ static void attention(void **state)
     assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD_CAUSAL, &heads), traffic + 2 * 128 * 576 * score,
                 1e-12);
     assert_true(attention_seconds(&flash, SMS, ATTENTION_BACKWARD, &heads) > 2 * forward);
+    flash.speed = 0.8;       /* of what the SMs do, not of the traffic */
+    assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), traffic + 2 * 128 * 1024 * score / 0.8,
+                1e-12);
+    flash.speed = 1;
     heads.batch = 2500;
     assert_near(attention_seconds(&flash, SMS, ATTENTION_FORWARD, &heads), 100 * (forward - 1e-6), 0.01);
     heads.n = 1;

@@ -209,6 +209,27 @@ static void shapes_of_products(void **state)
                 2 * flop_of(block, PHASE_FORWARD));
 }
 
+/* A loop that measures reads the logits twice more: converted to fp32, read three times, and the
+ * logarithms of their softmax written. */
+static void metrics(void **state)
+{
+    (void)state;
+    for (int measured = 0; measured <= 1; measured++) {
+        struct model model = preset("llama3-8b");
+        struct layers layers = cut(&model, (struct shard){.micro = 2, .tensor = 1, .dtype = DTYPE_BF16,
+                                                          .measured = measured});
+        const struct layer *last = &layers.items[33];
+        int found = 0;
+
+        for (size_t i = 0; i < last->nkernels; i++)
+            if (!strcmp(last->kernels[i].name, "metric")) {
+                assert_close(last->kernels[i].bytes, 2 * 8192.0 * 128256 * (2 + 4 + 3 * 4 + 4));
+                found++;
+            }
+        assert_int_equal(found, 2 * measured);
+    }
+}
+
 /* Plain PyTorch: as many FLOPs and parameters, in more kernels and tensors. */
 static void unfused_traffic(struct model model, struct shard shard, double x, double scores)
 {
@@ -367,7 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(narayanan_parameters), TEST(narayanan_flops), TEST(korthikanti_table_2), TEST(korthikanti_figure_1),
         TEST(first_and_last_activations), TEST(llama_activations), TEST(without_dropout), TEST(shapes_of_products),
-        TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(messages_of_the_group),
+        TEST(metrics), TEST(traffic), TEST(flash_attention_kernels), TEST(products_in_fp8), TEST(messages_of_the_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

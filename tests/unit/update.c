@@ -98,7 +98,6 @@ static void accumulation(void **state)
         {"fp32", "", "{data: 1}", 2, 4 + 4 + 4, 1},
         {"mixed-fp16", "", "{data: 4, zero: 1}", 2, 2 + 2 + 2, 1},
         {"mixed-fp16", "", "{data: 4, zero: 2}", 2, 2 + 2 + 2, 4},
-        {"mixed-fp16", "", "{data: 4, zero: 3}", 2, 2 + 2 + 2, 4},
         /* an update after every backward: nothing to add to */
         {"mixed-fp16", "", "{schedule: pipedream, data: 1}", 4, 0, 1},
         {"mixed-fp16", "", "{schedule: pipedream-2bw, data: 1}", 4, 2 + 2 + 2, 1},
@@ -119,6 +118,37 @@ static void accumulation(void **state)
     }
 }
 
+/* Under ZeRO 3 the gradients of all of a layer are joined, converted where they are sent in fp32, and divided: kernels
+ * of the two blocks, the embedding and the last norm, as above; where one replica holds all, none of that. What
+ * is added to the batch's is a share of them. */
+static void flattening(void **state)
+{
+    static const struct { const char *memory, *strategy; int micro_batches; double bytes; } cases[] = {
+        {"{precision: mixed-bf16}", "{data: 4, zero: 3}", 1, (2 + 2) + (2 + 2)},
+        {"{precision: mixed-bf16}", "{data: 4, zero: 3}", 2, (2 + 2) + (2 + 2)},
+        {"{precision: mixed-bf16, gradients: widened}", "{data: 4, zero: 3}", 1, (2 + 2) + (2 + 4) + (4 + 4)},
+        {"{precision: mixed-bf16, fused_accumulation: true, gradients: fp32}", "{data: 4, zero: 3}", 1, 4 + 6 + 8},
+        {"{precision: fp32}", "{data: 4, zero: 3}", 1, (4 + 4) + (4 + 4)},
+        {"{precision: mixed-bf16, gradients: widened}", "{data: 4, zero: 2}", 1, 0},
+        {"{precision: mixed-bf16}", "{data: 1}", 1, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double parameters, expected;
+        struct gpu gpu;
+
+        expected = weight_seconds(cases[i].bytes == 16 ? "{precision: fp32}" : "{precision: mixed-bf16}", "{data: 1}",
+                                  1, &parameters, &gpu);
+        if (cases[i].bytes > 0)
+            expected += traffic_seconds(&gpu, cases[i].bytes * parameters) + 3 * gpu.launch_overhead;
+        if (cases[i].micro_batches > 1)
+            expected += traffic_seconds(&gpu, (2 + 2 + 2) * parameters / 4) + 3 * gpu.launch_overhead;
+        expect_close(weight_seconds(cases[i].memory, cases[i].strategy, cases[i].micro_batches, &parameters, &gpu),
+                     expected);
+    }
+}
+
 /* Where the host is slower than the GPU, the four kernels that add cost their launches, and no more. */
 static void accumulation_launches(void **state)
 {
@@ -135,10 +165,36 @@ static void accumulation_launches(void **state)
     expect_close(seconds[1] - seconds[0], 4e-3);
 }
 
+/* Gradients that are widened are sent as fp32 ones are: over replicas, and by the two ends that share an embedding. */
+static void widened(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero <= 3; zero++)
+        for (int pipeline = 1; pipeline <= 2; pipeline++) {
+            static const char *const forms[] = {"half", "fp32", "widened"};
+            double sent[COUNT(forms)];
+
+            for (size_t i = 0; i < COUNT(forms); i++) {
+                struct simulated simulated;
+                char memory[80], strategy[80];
+
+                snprintf(memory, sizeof memory, "{precision: mixed-bf16, gradients: %s}", forms[i]);
+                snprintf(strategy, sizeof strategy, "{data: 2, zero: %d, pipeline: %d}", zero, pipeline);
+                load(&simulated, memory, strategy, 2);
+                sent[i] = simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS];
+                simulated_release(&simulated);
+            }
+            assert_true(sent[0] > 0);
+            expect_close(2 * sent[0], sent[1]);
+            expect_close(sent[2], sent[1]);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(updates), cmocka_unit_test(accumulation),
-                                       cmocka_unit_test(accumulation_launches)};
+                                       cmocka_unit_test(flattening), cmocka_unit_test(accumulation_launches),
+                                       cmocka_unit_test(widened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
