@@ -196,8 +196,8 @@ static int check_bandwidth(struct reader *reader, const char *time, double bytes
     if (!number(algbw, &printed))
         return refuse(reader, algbw, "the bandwidth behind the time (algbw, GB/s)");
     if (fabs(printed - expected) > 0.02 * expected + 0.011)
-        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, and algbw says "
-                         "%s; expected both to agree", bytes, time, expected, algbw);
+        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, and algbw "
+                         "says %s; expected both to agree", bytes, time, expected, algbw);
     return 0;
 }
 
