@@ -196,8 +196,8 @@ static int check_bandwidth(struct reader *reader, const char *time, double bytes
     if (!number(algbw, &printed))
         return refuse(reader, algbw, "the bandwidth behind the time (algbw, GB/s)");
     if (fabs(printed - expected) > 0.02 * expected + 0.011)
-        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%g bytes in %s us are %.2f GB/s, and algbw says "
-                         "%s; expected both to agree", bytes, time, expected, algbw);
+        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, and algbw "
+                         "says %s; expected both to agree", bytes, time, expected, algbw);
     return 0;
 }
 
@@ -258,14 +258,14 @@ static int read_row(struct reader *reader)
     return 0;
 }
 
-/* Rows begin with a size. All else that is no comment others wrote into the same output: "NCCL version
- * 2.30.3+cuda13.0", warnings of MPI, commands. */
-static bool is_row(const char *text)
+/* Rows begin with a size; one that is cut off behind it, below the header of a table, is one too. All else that is no
+ * comment others wrote into the same output: "NCCL version 2.30.3+cuda13.0", warnings of MPI, commands. */
+static bool is_row(const struct reader *reader)
 {
-    const char *size = text + strspn(text, " \t");
+    const char *size = reader->text + strspn(reader->text, " \t");
     size_t digits = strspn(size, "0123456789");
 
-    return digits && (size[digits] == ' ' || size[digits] == '\t');
+    return digits && (size[digits] == ' ' || size[digits] == '\t' || (!size[digits] && reader->time_column));
 }
 
 static int read_line(struct reader *reader)
@@ -276,7 +276,7 @@ static int read_line(struct reader *reader)
         return 0;
     if (reader->text[strspn(reader->text, " \t")] == '#')
         return read_comment(reader);
-    return is_row(reader->text) ? read_row(reader) : 0;
+    return is_row(reader) ? read_row(reader) : 0;
 }
 
 static struct node *cluster_node(struct reader *reader)

@@ -111,6 +111,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
 static int change(struct arena *arena, struct model *model, struct error *err)
 {
     const struct node *named = model->transformer ? model->transformer->node : NULL, *with;
+    int sequence = model->transformer ? model->transformer->sequence : 0;
     struct node *merged;
 
     if (!model->with)
@@ -137,6 +138,8 @@ static int change(struct arena *arena, struct model *model, struct error *err)
         transformer_finish(model->transformer, err))
         return -1;
     become(arena, model, "transformer", model->transformer->node);
+    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence)
+        model->sequence = sequence;      /* a preset's file has it beside another preset */
     return 0;
 }
 

@@ -171,8 +171,11 @@ static int check_records(const struct profile *profile, struct error *err)
         rc |= check_dtypes(&attention[i].dtypes, &attention_table, &attention[i], err) |
               check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
               check_range(&attention[i].head, err);
-    for (size_t i = 0; i < profile->memory.count; i++)
+    for (size_t i = 0; i < profile->memory.count; i++) {
         rc |= check_range(&memory[i].bytes, err);
+        if (field_given(&memory_table, &memory[i], "dtypes"))
+            rc |= check_dtypes(&memory[i].dtypes, &memory_table, &memory[i], err);
+    }
     return rc;
 }
 

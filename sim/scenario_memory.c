@@ -49,22 +49,23 @@ static double flattening(double weights, double sent)
 }
 
 /* What comes before the update, eager and pass by pass (Megatron-LM, MixedPrecisionOptimizer.step; PyTorch's GradScaler
- * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32; with fp16's loss scale they are
- * divided by it and looked through for overflows; their norm is taken, and they are scaled to it (by LAMB itself, as it
- * reads them). */
-static double preparation(const struct scenario *scenario, double gradients)
+ * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32 for a whole master; with fp16's loss
+ * scale they are divided by it and looked through for overflows; their norm is taken, and they are scaled to it (by
+ * LAMB itself, as it reads them). `read`: B of a gradient once it was copied. */
+static double preparation(const struct scenario *scenario, double gradients, double read)
 {
-    double copy = gradients < 4 ? gradients + 4 : 0;
-    double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * 4 : 0;
-    double scaling = scenario->memory.optimizer == OPTIMIZER_LAMB ? 0 : 2 * 4;
-    double clip = scenario->memory.clip_gradients ? 4 + scaling : 0;
+    double copy = gradients < read ? gradients + read : 0;
+    double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * read : 0;
+    double scaling = scenario->memory.optimizer == OPTIMIZER_LAMB ? 0 : 2 * read;
+    double clip = scenario->memory.clip_gradients ? read + scaling : 0;
 
     return copy + unscale + clip;
 }
 
-/* An update reads the fp32 gradient, reads and writes weights (of half precision and what goes with it, or the
- * master's) and states; half-precision weights are copied from a whole master's. A factored second moment takes a first
- * look at the gradient for its rows and columns. */
+/* An update reads the gradient, reads and writes weights (of half precision and what goes with it, or the master's) and
+ * states; half-precision weights are copied from a whole master's. Optimizers without one read half-precision gradients
+ * as they are (PyTorch's Adam of bf16 weights; Apex, distributed_fused_adam.py; Transformer Engine, fused_adam.py). A
+ * factored second moment takes a first look at the gradient for its rows and columns. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
 {
     static const double masters[] = {[MASTER_FP32] = 4, [MASTER_REMAINDERS] = 2, [MASTER_HALF] = 2,
@@ -76,13 +77,13 @@ struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
     double master = mixed ? masters[scenario->memory.master] : 0;
     int form = scenario->memory.gradients;
     double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
-    double sent = form == GRADIENTS_HALF ? weights : 4;
+    double sent = form == GRADIENTS_HALF ? weights : 4, read = whole ? 4 : gradients;
     bool converted = mixed && form == GRADIENTS_CONVERTED;
 
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
         .flattening = flattening(weights, sent), .accumulation = accumulation(scenario, weights, gradients),
-        .update_traffic = preparation(scenario, gradients) + 4 * (optimizer.factored ? 2 : 1) + 2 * states +
+        .update_traffic = preparation(scenario, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
                           optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
     };
 }

@@ -96,19 +96,19 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
  * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
 static struct stage_work stopped(const struct scenario *scenario, const struct layer *layer, struct stage_work forward)
 {
-    struct stage_work work = {0};
-    bool tail = false;
+    bool tail = false, sums = scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel;
+    struct stage_work needed = {0};
 
     for (size_t i = 0; i < layer->nkernels; i++)
         tail |= layer->kernels[i].tail;
     if (!tail)
         return forward;
-    stage_add_needed(&work, scenario, layer);
-    forward.seconds = work.seconds;
-    forward.flop = work.flop;
-    forward.extrapolated = work.extrapolated;
-    if (scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel)
-        forward.exchanges[EXCHANGE_TENSOR]--;
+    stage_add_needed(&needed, scenario, layer);
+    exchanges_add(&needed, scenario, layer, PHASE_FORWARD);
+    forward.seconds = needed.seconds - (sums && scenario->costs.launch_blocking ? scenario->costs.host_launch : 0);
+    forward.flop = needed.flop;
+    forward.extrapolated = needed.extrapolated;
+    forward.exchanges[EXCHANGE_TENSOR] -= sums;
     return forward;
 }
 

@@ -12,8 +12,7 @@ double stage_share(const struct scenario *scenario, double parameters, double ex
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
 }
 
-/* The backward of all layers before runs beside them. The last layer's own counts what its loss reads of them: they
- * are kept for that in half precision, or converted. */
+/* The backward of all layers before runs beside them. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {
     peaks->plain.backward += logits;
@@ -34,10 +33,13 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     /* DataParallel computes the loss elsewhere (lower_replicate.c) */
     bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
                 scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
-    const struct workspace none = {0}, *workspace = loss ? &none : &layer->workspace;
+    bool held = layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD;
+    struct workspace workspace = loss ? (struct workspace){0} : layer->workspace;
 
-    if (layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD)
+    if (held)
         hold_logits(peaks, layer->output);
+    if (held && !loss && scenario->memory.cross_entropy != CROSS_ENTROPY_FUSED)
+        workspace.backward += layer->output;     /* a loss that is not fused keeps something else for its backward */
     stage->activation += layer->activation;
     peaks->blocks += layer->role == LAYER_BLOCK;
     if (stage->slices[stage->nslices - 1].again) {
@@ -52,11 +54,11 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
         peaks->run = 0;
     }
     peaks->kept = fmax(peaks->kept, stage->checkpoint + peaks->segment);
-    peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace->forward);
-    peaks->plain.backward = fmax(peaks->plain.backward, stage->activation + workspace->backward);
-    peaks->again.forward = fmax(peaks->again.forward, stage->checkpoint + workspace->forward);
-    peaks->again.backward = fmax(peaks->again.backward, stage->checkpoint + peaks->segment + workspace->backward);
-    peaks->ahead = fmax(peaks->ahead, workspace->backward);
+    peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace.forward);
+    peaks->plain.backward = fmax(peaks->plain.backward, stage->activation + workspace.backward);
+    peaks->again.forward = fmax(peaks->again.forward, stage->checkpoint + workspace.forward);
+    peaks->again.backward = fmax(peaks->again.backward, stage->checkpoint + peaks->segment + workspace.backward);
+    peaks->ahead = fmax(peaks->ahead, workspace.backward);
 }
 
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)

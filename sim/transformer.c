@@ -229,8 +229,10 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     first = embedding_tensors(&cut), last = output_tensors(&cut);
     tensors_adapt(&first, &cut, false);
     tensors_adapt(&last, &cut, false);
+    cut.fp8 = false;             /* blocks alone are */
     embedding_kernels(&list[0], &cut);
     output_kernels(&list[1], &cut);
+    cut.fp8 = shard->fp8;
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
                             .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = split};

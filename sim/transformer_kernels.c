@@ -305,12 +305,12 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
  * behind it. Autograd saves a product's inputs before it runs; modules of fp8 (Transformer Engine) once it ran. */
 static void mark_tail(struct kernels *list, const struct cut *cut)
 {
+    static const char *const names[] = {"mlp-down", "mlp-down-bias", "mlp-residual"};
     bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
 
     for (size_t i = 0; ends && i < list->count; i++)
-        list->items[i].tail =
-            list->items[i].phase == PHASE_FORWARD &&
-            (!strcmp(list->items[i].name, "mlp-down") || !strcmp(list->items[i].name, "mlp-residual"));
+        for (size_t n = 0; n < COUNT(names); n++)
+            list->items[i].tail |= list->items[i].phase == PHASE_FORWARD && !strcmp(list->items[i].name, names[n]);
 }
 
 void block_kernels(struct kernels *list, const struct cut *cut)

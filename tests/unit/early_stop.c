@@ -5,7 +5,7 @@ enum { LAYERS = 4, HIDDEN = 512, FFN = 2048, SEQUENCE = 256, MICRO_BATCHES = 3 }
 
 struct figures { double flop, recompute, sent, seconds; };
 
-static struct figures figures_of(const char *model, const char *strategy, const char *recompute)
+static struct figures figures_at(const char *model, const char *strategy, const char *recompute, const char *costs)
 {
     struct simulated simulated;
     struct figures figures = {0};
@@ -13,9 +13,9 @@ static struct figures figures_of(const char *model, const char *strategy, const 
     simulate(&simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, ffn: %d, vocabulary: 1000, %s}}\n"
              "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: %d}\nstrategy: {%s}\n"
-             "memory: {recompute: %s}\ncosts: {gpu: roofline, host_launch: 0 s}\n"
+             "memory: {recompute: %s}\ncosts: {gpu: roofline, %s}\n"
              "simulation: {engine: ideal, collectives: measured}\n", LAYERS, HIDDEN, SEQUENCE, FFN, model,
-             MICRO_BATCHES, strategy, recompute);
+             MICRO_BATCHES, strategy, recompute, costs);
     figures.flop = simulated.run.metrics.hardware_flop;
     figures.seconds = simulated.run.metrics.iteration_time;
     figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
@@ -23,6 +23,11 @@ static struct figures figures_of(const char *model, const char *strategy, const 
         figures.recompute += simulated.run.stages[s].work[RECOMPUTE].seconds;
     simulated_release(&simulated);
     return figures;
+}
+
+static struct figures figures_of(const char *model, const char *strategy, const char *recompute)
+{
+    return figures_at(model, strategy, recompute, "host_launch: 0 s");
 }
 
 /* The last product of a block, 2 s h f, and the sum behind it; of a tensor group's GPUs their share. */
@@ -71,10 +76,33 @@ static void test_experts(void **state)
     expect_near("every second block", left, 2.0 * SEQUENCE * HIDDEN * FFN * LAYERS / 2 * MICRO_BATCHES, experts);
 }
 
+/* A host so slow that launches are all that counts: those of the product, of what adds its bias where that is a kernel,
+ * of the residual, and of the sum over a tensor group. */
+static void test_launches(void **state)
+{
+    static const struct { const char *model, *strategy; double launches; } cases[] = {
+        {"dropout: 0", "data: 1", 2},
+        {"dropout: 0, fused_kernels: false", "data: 1", 3},
+        {"dropout: 0, fused_kernels: false, bias: false", "data: 1", 2},
+        {"dropout: 0", "tensor: 2, data: 1", 3},
+        {"dropout: 0", "tensor: 2, data: 1, sequence_parallel: true", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *costs = "host_launch: 1000 s, launch_blocking: true";
+        double left = figures_at(cases[i].model, cases[i].strategy, "full", costs).recompute -
+                      figures_at(cases[i].model, cases[i].strategy, "{mode: full, early_stop: true}", costs).recompute;
+
+        assert_true(fabs(left / LAYERS / 1000 - cases[i].launches) < 1e-3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tail), cmocka_unit_test(test_share), cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_launches),
     };
 
     return cmocka_run_group_tests_name("early_stop", tests, NULL, NULL);

@@ -178,19 +178,21 @@ static void test_every(void **state)
 
 /* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's activations, the
  * gradient along its residual and on both sides of the GELU (as many as of the softmax); with the logits where a
- * training loop holds them, which the loss kept as they are (fused) or beside its own. */
+ * training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32 that becomes
+ * the gradient, and that in half precision; or its logarithm and two gradients. */
 static void test_logits(void **state)
 {
+    static const struct { const char *loss; int most; } cases[] = {{"fused", 2}, {"fp32", 1 + 3}, {"plain", 1 + 3}};
     const double sbh = SEQUENCE * MICRO * HIDDEN, logits = 2 * SEQUENCE * MICRO * VOCABULARY;
     const double blocks = LAYERS * 2 * sbh + sbh + sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN) + 18 * sbh;
 
     (void)state;
-    for (int fused = 0; fused < 2; fused++) {
-        double loss = LAYERS * 2 * sbh + 5 * sbh + (fused ? 2 : 3) * logits + 2 * sbh;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double loss = LAYERS * 2 * sbh + 5 * sbh + cases[i].most * logits + 2 * sbh;
         struct simulated simulated;
 
         simulate(&simulated, "%smemory: {recompute: full, logits: held, cross_entropy: %s}\nstrategy: {data: 1}\n",
-                 little, fused ? "fused" : "fp32");
+                 little, cases[i].loss);
         expect_near("held", peak_of(&simulated, 0)[MEMORY_ACTIVATIONS] + peak_of(&simulated, 0)[MEMORY_WORKSPACE],
                     fmax(blocks + logits, loss), simulated.text);
         simulated_release(&simulated);

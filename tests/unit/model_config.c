@@ -155,6 +155,14 @@ static void with_changes(void **state)
     assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
     model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {dropout: 0.2}}", config_path));
     assert_true(model.transformer->flash_attention && model.transformer->dropout == 0.2);
+    write_config("");
+    assert_int_equal(rename(arena_printf(&arena, "%s.yaml", config_path), config_path), 0);
+    write_config("{preset: gpt2-124m, sequence: 512}");
+    assert_int_equal(rename(config_path, arena_printf(&arena, "%s.yaml", config_path)), 0);
+    model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {dropout: 0.2}}", config_path));
+    assert_true(model.transformer->sequence == 512 && model.sequence == 512);
+    model = load_good(arena_printf(&arena, "{preset: %s.yaml, with: {sequence: 256}}", config_path));
+    assert_true(model.transformer->sequence == 256 && model.sequence == 256);
     assert_int_equal(rename(arena_printf(&arena, "%s.yaml", config_path), config_path), 0);
 }
 

@@ -114,8 +114,8 @@ static void kept(void **state)
 }
 
 /* BERT's block and head, half precision: the kernels that add a bias, by the width of what they add it to; those of
- * Megatron-LM, where GELU and residual take it along, and of fp8, where the product does. The mask of padding is added
- * to the scores once; the output's gradient is copied into heads. */
+ * Megatron-LM, where GELU and residual take it along, and of fp8, where a block's product does. The mask of padding is
+ * added to the scores once; the output's gradient is copied into heads. */
 static void encoder(void **state)
 {
     (void)state;
@@ -135,13 +135,14 @@ static void encoder(void **state)
                                                           .fp8 = form == 2});
 
         for (size_t i = 0; i < COUNT(biases); i++) {
-            bool block = strcmp(biases[i].place, "block") == 0, spared = form > 0 && (form == 2 || biases[i].fuses);
+            bool block = strcmp(biases[i].place, "block") == 0, fp8 = form == 2 && block;
+            bool spared = fp8 || (form > 0 && biases[i].fuses);
             double values = TOKENS * biases[i].width;
 
             assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_FORWARD),
                          spared ? -1 : 2 * 2 * values);
             assert_close(bytes(&layers.items[block ? 1 : 2], biases[i].name, PHASE_BACKWARD_WEIGHT),
-                         form == 2 ? -1 : 2 * values);
+                         fp8 ? -1 : 2 * values);
         }
         assert_close(bytes(&layers.items[1], "mask", PHASE_FORWARD), form > 0 ? -1 : 2 * 2 * scores);
         assert_close(bytes(&layers.items[1], "mask", PHASE_BACKWARD_INPUT), -1);

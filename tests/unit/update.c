@@ -46,6 +46,11 @@ static void updates(void **state)
          * norms, and both read for the step, which writes the weights */
         {"{precision: fp32, optimizer: lamb}", {0, 0, 4, 4 + 8 + 16, 0, 4 + 4 + 4 + 4 + 4}},
         {"{precision: mixed-fp16, optimizer: lamb, clip_gradients: false}", {2 + 4, 8, 0, 4 + 8 + 16, 4 + 2, 5 * 4}},
+        /* without a whole master half-precision gradients are read as they are, and nothing is copied */
+        {"{precision: mixed-bf16, master: none}", {0, 0, 2 * 3, 2 + 2 * 2 + 16}},
+        {"{precision: mixed-fp16, master: none, optimizer: adam-half}", {0, 2 * 2, 2 * 3, 2 + 2 * 2 + 8}},
+        {"{precision: mixed-bf16, master: remainders}", {0, 0, 2 * 3, 2 + 2 * (2 + 2) + 16}},
+        {"{precision: mixed-bf16, master: half, gradients: fp32}", {0, 0, 4 * 3, 4 + 2 * (2 + 2) + 16}},
         {"{precision: mixed-fp16, optimizer: adam-8bit}", {2 + 4, 8, 4 + 8, 4 + 8 + 4, 4 + 2}},
     };
 
