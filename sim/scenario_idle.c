@@ -14,11 +14,6 @@ struct idle {
     const char *why;             /* where it does not */
 };
 
-static bool differs(double a, double b)
-{
-    return a < b || a > b;
-}
-
 static int refuse(const struct idle *options, size_t count, struct error *err)
 {
     int rc = 0;
@@ -31,28 +26,14 @@ static int refuse(const struct idle *options, size_t count, struct error *err)
     return rc;
 }
 
-/* DDP sums gradients in them; with ZeRO other forms have one for gradients that wait for their sum (memory.h). */
-static bool has_buckets(const struct scenario *scenario)
-{
-    int zero = scenario->strategy.zero;
-
-    return scenario->strategy.data_parallel == DATA_PARALLEL_DDP || zero == 2 ||
-           (zero == 1 && scenario->memory.flat_gradients);
-}
-
 static int check_strategy(const struct scenario *scenario, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    const double mib = 1048576;
-    const char *whole = "there are no buckets, all gradients are summed at once or a tensor at a time; expected "
-                        "'data_parallel: ddp' beside it";
     const struct idle options[] = {
         {spec->node, "strategy", "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
         {spec->node, "strategy", "flatten", !spec->flatten, spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS,
          "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' beside it"},
-        {spec->node, "strategy", "first_bucket", differs(spec->first_bucket, 1 * mib), has_buckets(scenario), whole},
-        {spec->node, "strategy", "bucket", differs(spec->bucket, 25 * mib), has_buckets(scenario), whole},
         {spec->node, "strategy", "partitioned_outputs", spec->partitioned_outputs,
          spec->scatter_gather && !spec->sequence_parallel,
          spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"
