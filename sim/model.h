@@ -31,6 +31,7 @@ struct transformer {
     bool fused_kernels;          /* false: plain PyTorch, a kernel an operation */
     bool softmax_in_fours;       /* a fused softmax takes four rows of scores at once, or is not */
     bool fused_norm;             /* of an RMSNorm alone, which others fuse too; default: fused_kernels */
+    bool fused_bias;             /* products add their biases; default: in plain PyTorch */
     bool flash_attention;        /* attention without storing the scores */
     /* Multi-head latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): head_size is then the part of a query
      * or key without position, rope_head_size the rotated part, which all heads share in the keys. */

@@ -82,14 +82,14 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
-/* A bias: PyTorch adds it to a product of three dimensions in a kernel of its own, which reads and writes the result
- * (torch/nn/functional.py, linear: output += bias; Megatron-LM's ColumnParallelLinear calls that or does the same),
- * unless the next kernel takes it along. Backward: one that was added to every row collects the gradients of all rows
+/* A bias: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm), or a kernel of its own, which reads
+ * and writes the result (before, torch/nn/functional.py, linear: output += bias; Megatron-LM's linear layers still do
+ * so), or the next kernel takes it along. Backward: one that was added to every row collects the gradients of all rows
  * (autograd's sum; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8 the product
  * adds it, and the kernel that casts the rows sums them (Transformer Engine, cast_transpose_dbias). */
 static void bias(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
-    if (!fuses && !cut->fp8)
+    if (!fuses && !cut->shape->fused_bias && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 * rows * width * cut->value);
     if (!cut->lora && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);

@@ -58,6 +58,9 @@ static const struct field transformer_fields[] = {
               "PyTorch's, in fp32, as in Megatron-LM without flash attention"},
     {"fused_norm", FIELD_BOOL, AT(fused_norm),
      .brief = "RMSNorm is one kernel whatever the others are (Apex, Triton); without it: as fused_kernels"},
+    {"fused_bias", FIELD_BOOL, AT(fused_bias),
+     .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: kernels of their "
+              "own (PyTorch before, Megatron-LM's layers); without it: where fused_kernels is false"},
     {"kv_rank", FIELD_INT, AT(kv_rank), .min = 1, .max = MAX_WIDTH,
      .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
     {"q_rank", FIELD_INT, AT(q_rank), .min = 1, .max = MAX_WIDTH,
@@ -158,6 +161,8 @@ int transformer_finish(struct transformer *shape, struct error *err)
         shape->positions = shape->sequence;
     if (!given(shape, "fused_norm"))
         shape->fused_norm = shape->fused_kernels;
+    if (!given(shape, "fused_bias"))
+        shape->fused_bias = !shape->fused_kernels;
     if (!given(shape, "attention_dropout"))
         shape->attention_dropout = shape->dropout;
     if (!given(shape, "head_size")) {

@@ -82,7 +82,7 @@ static void test_launches(void **state)
 {
     static const struct { const char *model, *strategy; double launches; } cases[] = {
         {"dropout: 0", "data: 1", 2},
-        {"dropout: 0, fused_kernels: false", "data: 1", 3},
+        {"dropout: 0, fused_kernels: false, fused_bias: false", "data: 1", 3},
         {"dropout: 0, fused_kernels: false, bias: false", "data: 1", 2},
         {"dropout: 0", "tensor: 2, data: 1", 3},
         {"dropout: 0", "tensor: 2, data: 1, sequence_parallel: true", 2},
