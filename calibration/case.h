@@ -90,6 +90,9 @@ struct bench_limits {
     const bool (*wanted)[BENCH_DTYPES];  /* by kernel and format, or NULL: all */
 };
 
+/* Whether the chip multiplies the case's format, and the kernel is wanted in it. */
+bool bench_case_wanted(const struct bench_limits *limits, const struct bench_case *one);
+
 /* Appends all cases in the order to measure them: shuffled within their kind (the same for the same seed), the kinds in
  * turn, so that a run that is stopped has seen something of everything. No case comes twice. */
 void bench_cases_list(struct bench_cases *cases, const struct bench_limits *limits, uint64_t seed);

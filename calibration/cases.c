@@ -11,17 +11,20 @@ struct kind {
     const struct bench_limits *limits;
 };
 
-static bool is_possible(const struct bench_limits *limits, const struct bench_case *one)
+bool bench_case_wanted(const struct bench_limits *limits, const struct bench_case *one)
 {
-    bool fused = one->kernel >= BENCH_ATTENTION_FORWARD && one->kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL;
-
     if (limits->wanted && !limits->wanted[one->kernel][one->dtype])
         return false;
     if ((one->dtype == BENCH_FP8 && !limits->fp8) || (one->dtype == BENCH_TF32 && !limits->tf32))
         return false;
-    if (one->dtype == BENCH_BF16 && !limits->bf16)
-        return false;
-    return (!fused || limits->flash) && bench_case_memory(one) <= limits->memory;
+    return one->dtype != BENCH_BF16 || limits->bf16;
+}
+
+static bool is_possible(const struct bench_limits *limits, const struct bench_case *one)
+{
+    bool fused = one->kernel >= BENCH_ATTENTION_FORWARD && one->kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL;
+
+    return bench_case_wanted(limits, one) && (!fused || limits->flash) && bench_case_memory(one) <= limits->memory;
 }
 
 static void add(struct kind *kind, struct bench_case one)

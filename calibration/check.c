@@ -104,18 +104,12 @@ struct checks {
     bool over;                   /* the GPU failed: nothing more can be checked */
 };
 
-static bool is_possible(const struct bench_limits *limits, const struct bench_case *one)
-{
-    return (one->dtype != BENCH_BF16 || limits->bf16) && (one->dtype != BENCH_FP8 || limits->fp8) &&
-           (one->dtype != BENCH_TF32 || limits->tf32) && limits->wanted[one->kernel][one->dtype];
-}
-
 static void check(struct checks *checks, struct bench_case one)
 {
     struct job job;
     double worst = -1;
 
-    if (checks->over || !is_possible(checks->limits, &one))
+    if (checks->over || !bench_case_wanted(checks->limits, &one))
         return;
     if (!job_open(&job, checks->device, &one))
         worst = run(&job);

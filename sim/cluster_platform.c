@@ -14,38 +14,6 @@ struct chain {
     bool ideal;
 };
 
-/* node_put keeps no place of the key; here keys keep the place where they were written. */
-static void put_entry(struct arena *arena, struct node *map, const char *key, struct loc loc, struct node *value)
-{
-    for (size_t i = 0; i < map->count; i++) {
-        if (strcmp(map->keys[i], key) == 0) {
-            map->items[i] = value;
-            map->key_locs[i] = loc;
-            return;
-        }
-    }
-    node_put(arena, map, key, value);
-    map->key_locs[map->count - 1] = loc;
-}
-
-/* The base with the user's keys over it; mappings are merged key by key, everything else is replaced. */
-static struct node *merge_nodes(struct arena *arena, const struct node *base, const struct node *over)
-{
-    struct node *merged = node_mapping(arena);
-
-    merged->loc = over->loc;
-    for (size_t i = 0; i < base->count; i++)
-        put_entry(arena, merged, base->keys[i], base->key_locs[i], base->items[i]);
-    for (size_t i = 0; i < over->count; i++) {
-        struct node *value = over->items[i];
-        const struct node *below = node_get(base, over->keys[i]);
-        if (below && below->kind == NODE_MAPPING && value->kind == NODE_MAPPING)
-            value = merge_nodes(arena, below, value);
-        put_entry(arena, merged, over->keys[i], over->key_locs[i], value);
-    }
-    return merged;
-}
-
 /* Notes that the chain of platforms goes through that file; -1 when it has been there, or goes on for too long. */
 static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
 {
@@ -92,11 +60,11 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
     struct node *base = resolve_platform(arena, root, chain, err);
     if (!base)
         return NULL;
-    struct node *merged = merge_nodes(arena, base, map);
+    struct node *merged = node_merge(arena, base, map);
     if (data_is_path(name->text)) {
         struct node *real = node_scalar(arena, data_absolute(arena, path), true);
         real->loc = name->loc;
-        put_entry(arena, merged, "platform", node_loc(map, "platform"), real);
+        node_put(arena, merged, "platform", real);
     }
     return merged;
 }
@@ -112,11 +80,13 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
     struct node *map = node_mapping(arena);
     map->loc = value->loc;
     if (value->kind == NODE_SCALAR) {
-        put_entry(arena, map, "platform", value->loc, node_scalar(arena, value->text, value->quoted));
-        map->items[0]->loc = value->loc;
+        struct node *name = node_scalar(arena, value->text, value->quoted);
+
+        name->loc = value->loc;
+        node_put(arena, map, "platform", name);
         return map;
     }
-    return merge_nodes(arena, map, value);
+    return node_merge(arena, map, value);
 }
 
 struct node *cluster_platform(struct arena *arena, struct node *map, bool *ideal, struct error *err)

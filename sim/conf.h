@@ -47,6 +47,9 @@ struct node *node_mapping(struct arena *arena);
 void node_append(struct arena *arena, struct node *sequence, struct node *item);
 /* Sets or replaces a key's value. */
 void node_put(struct arena *arena, struct node *mapping, const char *key, struct node *value);
+/* The base with the other mapping's keys over it, each at the place where it was written; mappings are merged key by
+ * key, everything else is replaced. */
+struct node *node_merge(struct arena *arena, const struct node *base, const struct node *over);
 
 /* --set PATH=VALUE: VALUE is read as YAML and put at the dotted path; missing mappings on the way are made, a scalar on
  * the way is an error; list items are named by number ("model.layers.0.forward"). Aliased parts are changed for this

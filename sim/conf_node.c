@@ -87,16 +87,39 @@ static size_t key_index(const struct node *mapping, const char *key)
     return i;
 }
 
-void node_put(struct arena *arena, struct node *mapping, const char *key, struct node *value)
+static void put_at(struct arena *arena, struct node *mapping, const char *key, struct loc key_loc, struct node *value)
 {
     size_t i = key_index(mapping, key);
 
     if (i == mapping->count) {
-        node_push(arena, mapping, arena_strdup(arena, key), value->loc, value);
+        node_push(arena, mapping, arena_strdup(arena, key), key_loc, value);
     } else {
         mapping->items[i] = value;
-        mapping->key_locs[i] = value->loc;
+        mapping->key_locs[i] = key_loc;
     }
+}
+
+void node_put(struct arena *arena, struct node *mapping, const char *key, struct node *value)
+{
+    put_at(arena, mapping, key, value->loc, value);
+}
+
+struct node *node_merge(struct arena *arena, const struct node *base, const struct node *over)
+{
+    struct node *merged = node_mapping(arena);
+
+    merged->loc = over->loc;
+    for (size_t i = 0; i < base->count; i++)
+        put_at(arena, merged, base->keys[i], base->key_locs[i], base->items[i]);
+    for (size_t i = 0; i < over->count; i++) {
+        struct node *value = over->items[i];
+        const struct node *below = node_get(base, over->keys[i]);
+
+        if (below && below->kind == NODE_MAPPING && value->kind == NODE_MAPPING)
+            value = node_merge(arena, below, value);
+        put_at(arena, merged, over->keys[i], over->key_locs[i], value);
+    }
+    return merged;
 }
 
 struct node *node_get(const struct node *mapping, const char *key)

@@ -79,9 +79,16 @@ int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *
     return 0;
 }
 
-double gpu_peak(const struct gpu *gpu, enum dtype dtype)
+double gpu_rate(const struct gpu *gpu, enum dtype dtype)
 {
     const double rates[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16,
                                        gpu->peak.fp8};
-    return rates[dtype] > 0 ? rates[dtype] : gpu->peak.fp32;
+    return rates[dtype];
+}
+
+double gpu_peak(const struct gpu *gpu, enum dtype dtype)
+{
+    double rate = gpu_rate(gpu, dtype);
+
+    return rate > 0 ? rate : gpu->peak.fp32;
 }

@@ -28,6 +28,7 @@ extern const struct table gpu_table;
 
 /* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is where the name was written. */
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err);
+double gpu_rate(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s on the data sheet; 0: none of its own */
 double gpu_peak(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s; a format without a rate of its own: fp32's */
 
 #endif

@@ -72,10 +72,9 @@ void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
         return;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, chunk)];
-        double held = scenario->strategy.zero < 3 ?
-                          stage->parameters : stage_share(scenario, stage->parameters, stage->expert_parameters);
 
-        bytes += held * scenario_parameter_bytes(scenario).weights;
+        bytes += stage_share(scenario, 3, stage->parameters, stage->expert_parameters) *
+                 scenario_parameter_bytes(scenario).weights;
     }
     if (bytes == 0)
         return;

@@ -73,11 +73,10 @@ static struct op copied(const struct walk *walk, double takes, double frees)
 static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t after)
 {
     const struct scenario *scenario = walk->lowering->scenario;
-    double bytes = (layer->parameters + layer->frozen) * scenario_parameter_bytes(scenario).weights;
+    double all = layer->parameters + layer->frozen;
+    double held = walk->gathers ? stage_share(scenario, 3, all, layer->expert_parameters) : all;
+    double bytes = held * scenario_parameter_bytes(scenario).weights;
 
-    if (walk->gathers)
-        bytes = stage_share(scenario, bytes,
-                            layer->expert_parameters * scenario_parameter_bytes(scenario).weights);
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
         return after;
     return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &after, 1);

@@ -45,7 +45,7 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
         double all = slice->parameters + slice->frozen;
-        double here = scenario->strategy.zero < 3 ? all : stage_share(scenario, all, slice->expert_parameters);
+        double here = stage_share(scenario, 3, all, slice->expert_parameters);
 
         second = fmax(second, fmin(most, here));
         most = fmax(most, here);
@@ -72,9 +72,9 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
 
         sum.trained += stage->parameters;
         sum.weights += weights;
-        sum.trained_share += stage_share(scenario, stage->parameters, stage->expert_parameters);
-        sum.weights_share += stage_share(scenario, weights, stage->expert_parameters * stage->versions);
-        sum.states_share += stage_share(scenario, stage_states(scenario, stage, false),
+        sum.trained_share += stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
+        sum.weights_share += stage_share(scenario, 1, weights, stage->expert_parameters * stage->versions);
+        sum.states_share += stage_share(scenario, 1, stage_states(scenario, stage, false),
                                         stage_states(scenario, stage, true));
         sum.compression += stage->compression;
         sum.gathered = fmax(sum.gathered, stage->gathered);

@@ -112,7 +112,6 @@ static int change(struct arena *arena, struct model *model, struct error *err)
 {
     const struct node *named = model->transformer ? model->transformer->node : NULL, *with;
     int sequence = model->transformer ? model->transformer->sequence : 0;
-    struct node *merged;
 
     if (!model->with)
         return 0;
@@ -125,16 +124,9 @@ static int change(struct arena *arena, struct model *model, struct error *err)
                          "well; expected one of them");
     if (!field_given(&model_table, model, "published_parameters"))
         model->published_parameters = 0;         /* those of another model */
-    merged = node_mapping(arena);
-    merged->loc = with->loc;
-    for (size_t i = 0; i < named->count; i++)
-        if (!node_get(with, named->keys[i]))
-            node_put(arena, merged, named->keys[i], named->items[i]);
-    for (size_t i = 0; i < with->count; i++)
-        node_put(arena, merged, with->keys[i], with->items[i]);
     model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
     model->with = NULL;
-    if (field_parse(arena, &transformer_table, merged, model->transformer, err) ||
+    if (field_parse(arena, &transformer_table, node_merge(arena, named, with), model->transformer, err) ||
         transformer_finish(model->transformer, err))
         return -1;
     become(arena, model, "transformer", model->transformer->node);

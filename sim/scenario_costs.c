@@ -67,21 +67,20 @@ static int check_rates(const struct scenario *scenario, const struct profile *pr
 {
     const struct gpu *gpu = &scenario->cluster.gpu;
     const struct matmul_record *records = profile->matmul.items;
-    const double most[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16, gpu->peak.fp8};
     const double tolerance = 1.1;
 
     for (size_t i = 0; i < profile->matmul.count; i++)
         for (size_t k = 0; k < records[i].dtypes.count; k++) {
             int dtype = ((const int *)records[i].dtypes.items)[k];
-            double rate = records[i].fit.rate * records[i].fit.speed;
+            double rate = records[i].fit.rate * records[i].fit.speed, most = gpu_rate(gpu, (enum dtype)dtype);
             char has[48], may[48];
 
-            if (most[dtype] > 0 && rate > tolerance * most[dtype])
+            if (most > 0 && rate > tolerance * most)
                 return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
                                  "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
                                  "expected a profile of that GPU", profile->name,
                                  unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
-                                 gpu->title, unit_format_short(UNIT_FLOP_RATE, most[dtype], may, sizeof may));
+                                 gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));
         }
     return 0;
 }

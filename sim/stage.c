@@ -198,7 +198,7 @@ static struct cost kept_casts(const struct scenario *scenario, const struct stag
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double share = stage_share(scenario, stage->parameters, stage->expert_parameters);
+    double share = stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
     struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
     struct cost casts = kept_casts(scenario, stage);
 

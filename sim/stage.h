@@ -98,9 +98,12 @@ struct stage {
     double scattered;        /* and elements of gradients */
 };
 
-/* Of the parameters on a GPU of the stage, those whose states one replica keeps: from ZeRO 1 on its share of them,
- * which is larger of experts, as fewer replicas hold the same; else all. Bytes likewise. */
-double stage_share(const struct scenario *scenario, double parameters, double expert_parameters);
+/* Of the parameters on a GPU of the stage, those that one replica keeps of what ZeRO divides from stage `from` on (1:
+ * optimizer states, 2: gradients, 3: weights): there its share of them, which is larger of experts, as fewer replicas
+ * hold the same; else all. Bytes likewise. */
+double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters);
+/* Those that ZeRO 3 gathers and scatters: all but experts that one replica alone holds. */
+double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
  * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */

@@ -63,12 +63,6 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     estimates->replicas = spec->zero == 3 ? spec->shard : 1;
 }
 
-/* Experts that no other replica holds stay where they are; those that some hold are taken for gathered among all. */
-static double travels(const struct scenario *scenario, double parameters, double expert_parameters)
-{
-    return scenario->strategy.expert == scenario_replicas(scenario) ? parameters - expert_parameters : parameters;
-}
-
 struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank)
 {
     struct chain_layer *layers = ARENA_ARRAY(&scenario->arena, struct chain_layer, stage->nslices);
@@ -81,8 +75,8 @@ struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *s
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct stage_work *forward = &slice->work[slice->again ? RECOMPUTE : FORWARD];
-        double weights = travels(scenario, slice->parameters + slice->frozen, slice->expert_parameters);
-        double gradients = travels(scenario, slice->parameters, slice->expert_parameters);
+        double weights = stage_exchanged(scenario, slice->parameters + slice->frozen, slice->expert_parameters);
+        double gradients = stage_exchanged(scenario, slice->parameters, slice->expert_parameters);
 
         layers[l] = (struct chain_layer){
             .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,

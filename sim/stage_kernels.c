@@ -65,8 +65,7 @@ double stage_core_seconds(const struct scenario *scenario, const struct layer *l
 static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
                              const struct layer *layer)
 {
-    double share = scenario->strategy.zero < 2 ? layer->parameters :
-                   stage_share(scenario, layer->parameters, layer->expert_parameters);
+    double share = stage_share(scenario, 2, layer->parameters, layer->expert_parameters);
     double bytes = share * scenario_parameter_bytes(scenario).accumulation;
     struct cost cost = scenario_traffic(scenario, "accumulate", CLASS_OTHER, bytes);
 
@@ -75,16 +74,15 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
     work->extrapolated += cost.extrapolated;
 }
 
-/* Under ZeRO 3 they are made ready to be scattered first, but for those of experts that one replica alone holds. */
+/* Under ZeRO 3 they are made ready to be scattered first. */
 static void add_flattening(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
                            const struct layer *layer)
 {
-    int replicas = scenario_replicas(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double parameters = layer->parameters - (scenario->strategy.expert == replicas ? layer->expert_parameters : 0);
+    double parameters = stage_exchanged(scenario, layer->parameters, layer->expert_parameters);
     struct cost cost;
 
-    if (scenario->strategy.zero < 3 || replicas == 1)
+    if (scenario->strategy.zero < 3 || scenario_replicas(scenario) == 1)
         return;
     cost = scenario_traffic(scenario, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;

@@ -3,13 +3,18 @@
 #include <limits.h>
 #include <math.h>
 
-double stage_share(const struct scenario *scenario, double parameters, double expert_parameters)
+double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
-    if (!spec->zero)
+    if (spec->zero < from)
         return parameters;
     return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
+}
+
+double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters)
+{
+    return scenario->strategy.expert == scenario_replicas(scenario) ? parameters - expert_parameters : parameters;
 }
 
 /* The backward of all layers before runs beside them. */

@@ -1,6 +1,13 @@
 /* The kernels of the loss behind the output layer. */
 #include "transformer.h"
 
+static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
+{
+    memory_kernel(list, cut, name, phase,
+                  phase == PHASE_FORWARD ? CLASS_CROSS_ENTROPY_FORWARD : CLASS_CROSS_ENTROPY_BACKWARD, bytes);
+    list->items[list->count - 1].loss = true;
+}
+
 /* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
  * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
  * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
@@ -20,14 +27,8 @@ void loss_kernels(struct kernels *list, const struct cut *cut)
     double backward[] = {[CROSS_ENTROPY_FP32] = 3 * 4 + value, [CROSS_ENTROPY_PLAIN] = 5 * value,
                          [CROSS_ENTROPY_FUSED] = 2 * value, [CROSS_ENTROPY_COMPILED] = value + 4 * 4};
 
-    memory_kernel(list, cut, "cross-entropy", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD,
-                  logits * forward[cut->cross_entropy]);
-    list->items[list->count - 1].loss = true;
-    memory_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, CLASS_CROSS_ENTROPY_BACKWARD,
-                  logits * backward[cut->cross_entropy]);
-    list->items[list->count - 1].loss = true;
-    for (int i = 0; cut->measured && i < 2; i++) {
-        memory_kernel(list, cut, "metric", PHASE_FORWARD, CLASS_CROSS_ENTROPY_FORWARD, logits * (value + 4 + 4 * 4));
-        list->items[list->count - 1].loss = true;
-    }
+    loss_kernel(list, cut, "cross-entropy", PHASE_FORWARD, logits * forward[cut->cross_entropy]);
+    loss_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits * backward[cut->cross_entropy]);
+    for (int i = 0; cut->measured && i < 2; i++)
+        loss_kernel(list, cut, "metric", PHASE_FORWARD, logits * (value + 4 + 4 * 4));
 }
