@@ -180,11 +180,14 @@ static int check_topology(struct topology_spec *topology, struct error *err)
     return 0;
 }
 
-static int check_nics(const struct cluster *cluster, struct error *err)
+/* A node that is alone uses none: a platform's number need not fit those of its GPUs that are asked for. */
+static int check_nics(struct cluster *cluster, struct error *err)
 {
     struct loc loc = field_loc(&network_table, &cluster->network, "nics");
     int gpus = cluster->gpus_per_node, nics = cluster->network.nics;
 
+    if (cluster->nodes == 1 && gpus % nics != 0)
+        cluster->network.nics = nics = gpus;
     if (nics > gpus)
         return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
                          "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);

@@ -195,10 +195,10 @@ static int check_model(const struct scenario *scenario, struct error *err)
     const struct list *split = &scenario->strategy.split;
     int stages = plan_global_stages(&scenario->plan), rc = 0;
 
-    if (!model_is_timed(model) && scenario->cluster.ideal)
+    if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
-                         "try 'dgx-a100', or give 'stages:' or 'layers:' with times");
+                         "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
     if (!model_is_timed(model) && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
