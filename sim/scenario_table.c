@@ -214,7 +214,8 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_INTS,
      MEMBER(split),
      .max = 1000000,
-     .brief = "layers of every stage (of every chunk, in model order); left out: as even as they divide"},
+     .brief = "layers of every stage (of every chunk, in model order); left out: as even as they divide, the last "
+              "stage and then the first ones one less where they do not"},
 };
 #undef MEMBER
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)

@@ -27,23 +27,34 @@ static int check_split(const struct scenario *scenario, const struct layer *laye
     return rc;
 }
 
+/* Even shares, and what does not divide from the last stage but one down: the first stage has the embedding, and holds
+ * most micro-batches under 1F1B; the last has the output layer and the loss. So Llama 3 405B leaves a block out of both
+ * (Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2), and so do the runs of Zero Bubble (Qi et al. 2024, arXiv
+ * 2401.10241). */
+static size_t even_share(size_t blocks, size_t nstages, size_t stage)
+{
+    return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
+}
+
 int split_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
                  struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0;
+    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0, others;
 
     for (size_t i = 0; i < count; i++)
         blocks += layers[i].role == LAYER_BLOCK;
     if (spec->split.count && check_split(scenario, layers, count, blocks, err))
         return -1;
-    if (!spec->split.count && nstages > blocks)
+    others = count - blocks;         /* the embedding and the output layer: each enough for a stage */
+    if (!spec->split.count && nstages > blocks + others)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s",
-                         nstages, blocks, scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
+                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",
+                         nstages, blocks, others ? ", and two beside them" : "",
+                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
     *begins = ARENA_ARRAY(&scenario->arena, size_t, nstages + 1);
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
-                           (s + 1) * blocks / nstages;
+                           (*begins)[s] + even_share(blocks, nstages, s);
     return 0;
 }

@@ -115,20 +115,36 @@ static void test_conserved(void **state)
     assert_true(alone > MODELS / 10);
 }
 
-/* The default, written out, is the default. */
+/* The default, written out, is the default: what does not divide is left out of the last stage and the first ones, down
+ * to the embedding and the output layer alone. */
 static void test_even(void **state)
 {
-    static const char *const head = "model: {preset: gpt2-124m}\ncluster: dgx-a100\nbatch: {global: 8}\n"
-                                    "strategy: {schedule: interleaved, chunks: 2, pipeline: 4, data: 1";
+    static const struct { const char *schedule, *split; int layers, stages; } cases[] = {
+        {"1f1b, pipeline: 8", "[2, 3, 3, 3, 3, 3, 3, 2]", 22, 8},
+        {"1f1b, pipeline: 4", "[2, 2, 3, 2]", 9, 4},
+        {"1f1b, pipeline: 4", "[3, 3, 3, 2]", 11, 4},
+        {"interleaved, chunks: 2, pipeline: 4", "[1, 1, 1, 2, 2, 2, 2, 1]", 12, 8},
+        {"interleaved, chunks: 2, pipeline: 4", "[0, 1, 1, 1, 1, 1, 1, 0]", 6, 8},
+        {"gpipe, pipeline: 4", "[1, 1, 1, 0]", 3, 4},
+    };
     struct simulated left_out, written;
 
     (void)state;
-    simulate(&left_out, "%s}\n", head);
-    simulate(&written, "%s, split: [1, 2, 1, 2, 1, 2, 1, 2]}\n", head);
-    assert_true(left_out.run.timeline.makespan == written.run.timeline.makespan);
-    assert_true(left_out.run.metrics.peak_memory == written.run.metrics.peak_memory);
-    simulated_release(&left_out);
-    simulated_release(&written);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char head[300];
+
+        snprintf(head, sizeof head, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: "
+                 "1000}}\ncluster: dgx-a100\nbatch: {global: 8}\nstrategy: {schedule: %s, data: 1",
+                 cases[i].layers, cases[i].schedule);
+        simulate(&left_out, "%s}\n", head);
+        simulate(&written, "%s, split: %s}\n", head, cases[i].split);
+        assert_true(left_out.run.timeline.makespan == written.run.timeline.makespan);
+        assert_true(left_out.run.metrics.peak_memory == written.run.metrics.peak_memory);
+        for (int s = 0; s < cases[i].stages; s++)
+            assert_int_equal(left_out.run.stages[s].layers, written.run.stages[s].layers);
+        simulated_release(&left_out);
+        simulated_release(&written);
+    }
 }
 
 /* Every schedule takes an uneven split, and stages with the embedding or the output layer alone. */
