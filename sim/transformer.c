@@ -63,11 +63,10 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .input_tokens =
             shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
         .ffn = shape->ffn / t,
-        /* Megatron pads the vocabulary to a multiple of 128 t for speed. A scenario that wants that writes the padded
-         * vocabulary, as the published tables do; otherwise the last GPU's share is filled up to the others' size. */
-        .vocabulary = ceil(shape->vocabulary / t),
+        .vocabulary = ceil(shape->vocabulary / t),   /* the last GPU's share is filled up to the others' size */
     };
 
+    cut.columns = shape->fused_kernels ? 128 * ceil(cut.vocabulary / 128) : cut.vocabulary;
     cut_attention(&cut, t);
     cut_experts(&cut, shard, t);
     return cut;
@@ -214,6 +213,15 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     return layer;
 }
 
+/* Columns of dummy tokens take their time, but are nothing that the mathematics needs. */
+static void padded_output_kernels(struct kernels *list, const struct cut *cut)
+{
+    output_kernels(list, cut);
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].name, "logits") == 0)
+            list->items[i].flop *= cut->vocabulary / cut->columns;
+}
+
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {
@@ -231,7 +239,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     tensors_adapt(&last, &cut, false);
     cut.fp8 = false;             /* blocks alone are */
     embedding_kernels(&list[0], &cut);
-    output_kernels(&list[1], &cut);
+    padded_output_kernels(&list[1], &cut);
     cut.fp8 = shard->fp8;
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),

@@ -391,7 +391,7 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         return;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
-    weight_product(list, cut, "logits", cut->tokens, cut->vocabulary, cut->hidden);
+    weight_product(list, cut, "logits", cut->tokens, cut->columns, cut->hidden);
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bias(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
     loss_kernels(list, cut);
