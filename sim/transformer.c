@@ -63,13 +63,30 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .input_tokens =
             shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
         .ffn = shape->ffn / t,
-        .vocabulary = ceil(shape->vocabulary / t),   /* the last GPU's share is filled up to the others' size */
+        .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
     };
 
-    cut.columns = shape->fused_kernels ? 128 * ceil(cut.vocabulary / 128) : cut.vocabulary;
+    cut.columns = transformer_output_columns(shape, shard->tensor) / t;
     cut_attention(&cut, t);
     cut_experts(&cut, shard, t);
     return cut;
+}
+
+double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
+{
+    double multiple = 128.0 * tensor;
+
+    return ceil(shape->vocabulary / multiple) * multiple;
+}
+
+double transformer_vocabulary(const struct transformer *shape, int tensor)
+{
+    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
+}
+
+double transformer_output_columns(const struct transformer *shape, int tensor)
+{
+    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
 }
 
 double transformer_parameters(const struct transformer *shape)
@@ -219,7 +236,7 @@ static void padded_output_kernels(struct kernels *list, const struct cut *cut)
     output_kernels(list, cut);
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i].name, "logits") == 0)
-            list->items[i].flop *= cut->vocabulary / cut->columns;
+            list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
 }
 
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,

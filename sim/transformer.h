@@ -32,10 +32,8 @@ struct cut {
     double query_size, value_size;   /* of one head */
     double ffn;              /* width of the MLP on this GPU */
     double vocabulary;       /* rows of the embedding on this GPU */
-    double columns;          /* that the output layer computes: Megatron-LM fills the vocabulary up with dummy tokens
-                                until each share is a multiple of 128 (megatron/training/tokenizer,
-                                vocab_size_with_padding), so that products align; plain PyTorch does not. Who wants
-                                them in memory too writes the padded vocabulary */
+    double columns;          /* that the output layer computes on this GPU: dummy tokens too, in time alone (who wants
+                                them in memory writes the padded vocabulary) */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
     bool has_experts;        /* of a block: in the MLP's place */
     double experts;          /* on this GPU */
