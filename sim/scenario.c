@@ -237,6 +237,17 @@ static int check_size(const struct scenario *scenario, struct error *err)
                      plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
+/* Without loss scaling gradients in half precision would lose what is small when they are added up. Megatron-LM lets
+ * nobody do that in bf16 (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer for
+ * bf16 adds up in fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO
+ * 2 and 3 of DeepSpeed and FSDP keep and send them as the weights unless told otherwise. */
+static int default_gradients(const struct scenario *scenario)
+{
+    bool wide = scenario->memory.precision == PRECISION_MIXED_BF16 || scenario->memory.precision == PRECISION_MIXED_FP8;
+
+    return wide && scenario->strategy.zero <= 1 ? GRADIENTS_FP32 : GRADIENTS_HALF;
+}
+
 static int resolve(struct scenario *scenario, struct error *err)
 {
     const struct strategy *strategy;
@@ -248,6 +259,8 @@ static int resolve(struct scenario *scenario, struct error *err)
     order = scenario->strategy.schedule.order;
     if (!node_get(scenario->strategy.node, "overlap_tensor"))
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
+    if (!node_get(scenario->memory.node, "gradients"))
+        scenario->memory.gradients = default_gradients(scenario);
     if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
         return -1;
     scenario->plan = (struct plan){
