@@ -47,13 +47,10 @@ static const char *driver_version(char *text, size_t size)
 {
     char line[256] = "", version[64] = "";
     FILE *in = fopen("/proc/driver/nvidia/version", "r");
-    const char *at = in && fgets(line, sizeof line, in) ? strstr(line, "Module") : NULL;
     int cuda = 0;
 
-    if (at)
-        for (at += strcspn(at, "0123456789"); at && *at && !*version; )
-            if (sscanf(at, "%63[0-9.]", version) != 1)
-                break;
+    if (in && fgets(line, sizeof line, in))
+        sample_driver(line, version, sizeof version);
     if (in)
         fclose(in);
     (void)cudaDriverGetVersion(&cuda);

@@ -224,11 +224,17 @@ static struct list int_list(struct arena *arena, const int *items, size_t count)
     return list;
 }
 
+/* The half format that runs like this one; -1: none. */
+static int twin_of(enum dtype dtype)
+{
+    return dtype == DTYPE_FP16 ? DTYPE_BF16 : dtype == DTYPE_BF16 ? DTYPE_FP16 : -1;
+}
+
 /* Half formats of the same width run alike: one that was sampled stands for one that was not. */
 static struct list dtypes_of(struct arena *arena, const struct calibration *calibration,
                              const struct sample_group *group)
 {
-    int twin = group->dtype == DTYPE_FP16 ? DTYPE_BF16 : group->dtype == DTYPE_BF16 ? DTYPE_FP16 : -1;
+    int twin = twin_of(group->dtype);
     const int both[] = {(int)group->dtype, twin};
 
     for (size_t i = 0; i < calibration->groups.count; i++) {
@@ -241,11 +247,19 @@ static struct list dtypes_of(struct arena *arena, const struct calibration *cali
     return int_list(arena, both, twin < 0 ? 1 : 2);
 }
 
+/* What a format's samples, or those of its twin, sustain of their speed: the power limit makes no difference. */
+static double sustained_share(const struct calibration *calibration, enum dtype dtype)
+{
+    int twin = twin_of(dtype);
+    bool like_twin = calibration->sustained[dtype].measured == 0 && twin >= 0;
+
+    return calibration->sustained[like_twin ? twin : (int)dtype].share;
+}
+
 static struct matmul_record matmul_record(struct arena *arena, const struct calibration *calibration,
                                           const struct sample_group *group)
 {
     struct matmul_record record = {.fit = group->fitted.matmul, .error = group->error};
-    struct sustained_share sustained = calibration->sustained[group->dtype];
     bool sampled[LAYOUT_COUNT] = {false};
     int layouts[LAYOUT_COUNT];
     size_t count = 0;
@@ -263,7 +277,7 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
-    record.fit.speed = sustained.share;
+    record.fit.speed = sustained_share(calibration, group->dtype);
     record.dtypes = dtypes_of(arena, calibration, group);
     return record;
 }
@@ -281,7 +295,7 @@ static struct attention_record attention_record(struct arena *arena, const struc
         cover(&record.keys, sample->n);
         cover(&record.head, sample->k);
     }
-    record.fit.speed = calibration->sustained[group->dtype].share;
+    record.fit.speed = sustained_share(calibration, group->dtype);
     record.dtypes = dtypes_of(arena, calibration, group);
     return record;
 }

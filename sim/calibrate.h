@@ -43,8 +43,8 @@ struct calibration {
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
  * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
  * on what was fitted of either by a hundredth; the share of their speed that is sustained is the median of that of the
- * products that were run for seconds, and attention's too: the clock is one. The profile lives in the arena;
- * calibration_release in either case.
+ * products that were run for seconds (fp16's stands for bf16's and the other way round), and attention's too: the clock
+ * is one. The profile lives in the arena; calibration_release in either case.
  * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
