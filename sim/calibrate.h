@@ -38,6 +38,7 @@ struct calibration {
         double share;                    /* 1 where none was measured */
     } sustained[DTYPE_COUNT];
     size_t unused;                       /* transfers, launches, other formats: no part of a profile */
+    size_t kept;                         /* records that are another profile's, behind the fitted ones */
 };
 
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
@@ -48,6 +49,11 @@ struct calibration {
  * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
+
+/* Adds to the profile what another one of the same GPU (a name of calibration/data/ or a path) has and the samples do
+ * not tell: products of other formats, attention of other generations or directions, other classes bound by memory.
+ * Errors: no such profile; a GPU with another number of multiprocessors. */
+int calibrate_keep(struct arena *arena, struct calibration *calibration, const char *name, struct error *err);
 
 /* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
