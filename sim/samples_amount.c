@@ -1,8 +1,6 @@
 /* What the kernel of a sample computes and moves, and what no GPU does in its time. */
 #include "samples.h"
 
-#include <math.h>
-
 /* How often kernels of m x n values (adam: of m parameters) read or write each, in values and in bytes beside. */
 double sample_class_bytes(enum memory_class class, double m, double n, double value)
 {
@@ -47,14 +45,16 @@ double sample_bytes(const struct sample *sample)
 /* Of one multiprocessor, far beyond any: B200 has 30 TFLOP/s in fp8 (data sheet, 4.5 PFLOP/s dense of 148), and reads
  * its first-level cache at 128 bytes a cycle. Times in another unit than microseconds are a thousand times off. */
 static const double most_flop = 100e12, most_bytes = 1e12;
-/* And far below any that trains, beside what a launch takes: K80 has 300 of its 4.4 TFLOP/s, and 18 of its 240 GB/s. */
+/* And far below any that trains, beside what a launch takes: K80 has 300 of its 4.4 TFLOP/s, and 18 of its 240 GB/s. A
+ * product of few rows and columns may be one multiprocessor's alone, however deep it is. */
 static const double least_flop = 1e9, least_bytes = 1e8, launch = 1e-3;
 
 int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err)
 {
     double all_flop = sample_flop(sample), all_bytes = sample_bytes(sample);
     double flop = all_flop / sample->seconds / sms, bytes = all_bytes / sample->seconds / sms;
-    bool slow = sample->seconds > launch + fmax(all_flop / least_flop, all_bytes / least_bytes) / sms;
+    double most_seconds = launch + (all_flop > 0 ? all_flop / least_flop : all_bytes / least_bytes / sms);
+    bool slow = sample->seconds > most_seconds;
     const struct { bool wrong; enum unit unit; double rate; const char *how; } checks[] = {
         {flop > most_flop, UNIT_FLOP_RATE, flop, "more than any has"},
         {bytes > most_bytes, UNIT_BANDWIDTH, bytes, "more than any has"},
