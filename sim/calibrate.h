@@ -20,7 +20,7 @@ struct sample_group {
     enum sample_kind kind;
     int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, CLASS_OTHER: all
                                             element-wise ones */
-    enum dtype dtype;                    /* MATMUL, ATTENTION */
+    enum dtype dtype;                    /* MATMUL, ATTENTION: a sample_format */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
     bool left_out;                       /* too few for the parameters: not in the profile */
     union fitted fitted;
@@ -33,19 +33,22 @@ struct calibration {
     int attention;                       /* enum attention_generation */
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
-    struct sustained_share {             /* of the products' speed, by format; measured: by how many samples */
+    struct sustained_share {             /* of the products' speed; measured: by how many samples */
         size_t measured;
         double share;                    /* 1 where none was measured */
-    } sustained[DTYPE_COUNT];
+    } sustained[DTYPE_COUNT];            /* by sample_format */
     size_t unused;                       /* transfers, launches, other formats: no part of a profile */
     size_t kept;                         /* records that are another profile's, behind the fitted ones */
 };
 
+/* The format of the record that the sample counts for: half formats, of one width and rate, have one, under fp16. */
+enum dtype sample_format(const struct sample *sample);
+
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
  * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
  * on what was fitted of either by a hundredth; the share of their speed that is sustained is the median of that of the
- * products that were run for seconds (fp16's stands for bf16's and the other way round), and attention's too: the clock
- * is one. The profile lives in the arena; calibration_release in either case.
+ * products that were run for seconds, and attention's too: the clock is one. The profile lives in the arena;
+ * calibration_release in either case.
  * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);

@@ -10,10 +10,16 @@
 enum { OPT_OUT, OPT_PLOT, OPT_KEEP };
 static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_PLOT] = "--plot=", [OPT_KEEP] = "--keep="};
 
-/* Formats mean nothing to kernels that are bound by memory: their bytes count. */
+/* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
 static const char *dtype_of(const struct sample_group *group)
 {
-    return group->kind == SAMPLE_MEMORY ? "" : dtype_names[group->dtype];
+    const struct sample_list *fit = &group->fit;
+    enum dtype dtype = fit->count ? fit->items[0]->dtype : group->dtype;
+
+    for (size_t i = 0; i < fit->count; i++)
+        if (fit->items[i]->dtype != dtype && group->kind != SAMPLE_MEMORY)
+            return "half";
+    return group->kind == SAMPLE_MEMORY ? "" : dtype_names[dtype];
 }
 
 static void print_percent(double share)
@@ -70,7 +76,8 @@ static void print_calibration(const struct calibration *calibration, const char 
     }
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         if (calibration->sustained[dtype].measured)
-            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n", dtype_names[dtype],
+            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n",
+                   dtype == DTYPE_FP16 ? "half formats" : dtype_names[dtype],
                    100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
     if (calibration->unused)
         printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
@@ -84,6 +91,7 @@ static void warn_of_errors(const struct calibration *calibration)
 {
     const double usual = 0.08;
 
+    fflush(stdout);
     for (size_t i = 0; i < calibration->groups.count; i++) {
         const struct sample_group *group = &calibration->groups.items[i];
 

@@ -169,15 +169,14 @@ static void what_lasts(void **state)
     }
 }
 
-/* What was measured to last in one half format lasts in the other; of single precision that says nothing. */
-static void what_lasts_in_twins(void **state)
+/* The half formats have one record, from the samples of both, and what was measured to last of one lasts; of single
+ * precision that says nothing. */
+static void halves_are_one(void **state)
 {
-    static const struct { enum dtype dtype; double speed; } formats[] = {
-        {DTYPE_FP32, 1}, {DTYPE_FP16, 0.85}, {DTYPE_BF16, 0.85},
-    };
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration;
+    const struct matmul_record *single, *half;
 
     (void)state;
     add_matmuls(&samples, 600, 0);
@@ -189,13 +188,14 @@ static void what_lasts_in_twins(void **state)
     }
     add_sustained(&samples, 0.85);
     start(&arena, &samples, &calibration);
-    assert_int_equal(calibration.profile.matmul.count, COUNT(formats));
-    for (size_t i = 0; i < COUNT(formats); i++) {
-        const struct matmul_record *record = (const struct matmul_record *)calibration.profile.matmul.items + i;
-
-        assert_true(record->dtypes.count == 1 && *(const int *)record->dtypes.items == (int)formats[i].dtype);
-        assert_near("speed", record->fit.speed, formats[i].speed, 0.01);
-    }
+    assert_int_equal(calibration.profile.matmul.count, 2);
+    single = calibration.profile.matmul.items;
+    half = single + 1;
+    assert_true(single->dtypes.count == 1 && *(const int *)single->dtypes.items == DTYPE_FP32);
+    assert_near("speed", single->fit.speed, 1, 0.01);
+    assert_true(half->dtypes.count == 2 && half->error.samples + half->error.held_out == 900);
+    assert_near("rate", half->fit.rate, truth.rate, 0.01);
+    assert_near("speed", half->fit.speed, 0.85, 0.01);
     calibration_release(&calibration);
     samples_release(&samples);
     arena_release(&arena);
@@ -382,7 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
-        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(what_lasts_in_twins),
+        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(halves_are_one),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
