@@ -45,8 +45,10 @@ static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->scenario;
     const struct metrics *m = &run->metrics;
-    double compute = m->iteration_time - m->exposed_communication - m->bubble;
+    double compute = 0;
 
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        compute += m->compute[what];
     if (model_is_timed(&scenario->model))
         return;
     if (scenario->costs.gpu == COST_ROOFLINE) {
