@@ -237,15 +237,16 @@ static int check_size(const struct scenario *scenario, struct error *err)
                      plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
-/* Without loss scaling gradients in half precision would lose what is small when they are added up. Megatron-LM lets
- * nobody do that in bf16 (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer for
- * bf16 adds up in fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO
- * 2 and 3 of DeepSpeed and FSDP keep and send them as the weights unless told otherwise. */
+/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
+ * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
+ * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
+ * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
 static int default_gradients(const struct scenario *scenario)
 {
     bool wide = scenario->memory.precision == PRECISION_MIXED_BF16 || scenario->memory.precision == PRECISION_MIXED_FP8;
 
-    return wide && scenario->strategy.zero <= 1 ? GRADIENTS_FP32 : GRADIENTS_HALF;
+    return wide && scenario->strategy.zero <= 1 && scenario->memory.master != MASTER_NONE ? GRADIENTS_FP32 :
+           GRADIENTS_HALF;
 }
 
 static int resolve(struct scenario *scenario, struct error *err)

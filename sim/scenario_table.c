@@ -292,7 +292,7 @@ static const struct field memory_spec_fields[] = {
      .choices = NAMES("half", "fp32", "converted", "widened"),
      .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
               "that, from a copy beside them (DeepSpeed's); as the weights, sent in fp32 (FSDP's reduce_dtype); left "
-              "out under mixed-bf16 or mixed-fp8, up to ZeRO 1: fp32"},
+              "out under mixed-bf16 or mixed-fp8 with master weights, up to ZeRO 1: fp32"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
      .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",

@@ -142,7 +142,7 @@ static void test_optimizers(void **state)
                      cases[i].name, mixed ? "mixed-bf16" : "fp32");
             expect_near("states", peak_of(&simulated, 0)[MEMORY_OPTIMIZER],
                         cases[i].bytes + (mixed ? 4 * (large + small) : 0), simulated.text);
-            expect_near("gradients", peak_of(&simulated, 0)[MEMORY_GRADIENTS], (mixed ? 2 : 4) * (large + small),
+            expect_near("gradients", peak_of(&simulated, 0)[MEMORY_GRADIENTS], 4 * (large + small),
                         simulated.text);
             simulated_release(&simulated);
         }

@@ -36,7 +36,8 @@ static void updates(void **state)
         /* gradients to fp32; divided by the loss scale; norm and scaling; Adam: gradient, weights and two moments;
          * master weights to half precision */
         {"{precision: mixed-fp16}", {2 + 4, 8, 4 + 8, 4 + 8 + 16, 4 + 2}},
-        {"{precision: mixed-bf16}", {2 + 4, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
+        {"{precision: mixed-bf16, gradients: half}", {2 + 4, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
+        {"{precision: mixed-bf16}", {0, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
         {"{precision: mixed-bf16, gradients: fp32}", {0, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
         {"{precision: mixed-bf16, gradients: converted}", {0, 0, 4 + 8, 4 + 8 + 16, 4 + 2}},
         {"{precision: mixed-bf16, gradients: fp32, clip_gradients: false}", {0, 0, 0, 4 + 8 + 16, 4 + 2}},
@@ -49,7 +50,7 @@ static void updates(void **state)
         /* without a whole master half-precision gradients are read as they are, and nothing is copied */
         {"{precision: mixed-bf16, master: none}", {0, 0, 2 * 3, 2 + 2 * 2 + 16}},
         {"{precision: mixed-fp16, master: none, optimizer: adam-half}", {0, 2 * 2, 2 * 3, 2 + 2 * 2 + 8}},
-        {"{precision: mixed-bf16, master: remainders}", {0, 0, 2 * 3, 2 + 2 * (2 + 2) + 16}},
+        {"{precision: mixed-bf16, gradients: half, master: remainders}", {0, 0, 2 * 3, 2 + 2 * (2 + 2) + 16}},
         {"{precision: mixed-bf16, master: half, gradients: fp32}", {0, 0, 4 * 3, 4 + 2 * (2 + 2) + 16}},
         {"{precision: mixed-fp16, optimizer: adam-8bit}", {2 + 4, 8, 4 + 8, 4 + 8 + 4, 4 + 2}},
     };
@@ -130,7 +131,7 @@ static void flattening(void **state)
         {"{precision: mixed-bf16, fused_accumulation: true, gradients: fp32}", "{data: 4, zero: 3}", 1, 4 + 6 + 8},
         {"{precision: fp32}", "{data: 4, zero: 3}", 1, (4 + 4) + (4 + 4)},
         {"{precision: mixed-bf16, gradients: widened}", "{data: 4, zero: 2}", 1, 0},
-        {"{precision: mixed-bf16}", "{data: 1}", 1, 0},
+        {"{precision: mixed-bf16, gradients: half}", "{data: 1}", 1, 0},
     };
 
     (void)state;
@@ -138,8 +139,8 @@ static void flattening(void **state)
         double parameters, expected;
         struct gpu gpu;
 
-        expected = weight_seconds(cases[i].bytes == 16 ? "{precision: fp32}" : "{precision: mixed-bf16}", "{data: 1}",
-                                  1, &parameters, &gpu);
+        expected = weight_seconds(cases[i].bytes == 16 ? "{precision: fp32}" : "{precision: mixed-bf16, gradients: half}",
+                                  "{data: 1}", 1, &parameters, &gpu);
         if (cases[i].bytes > 0)
             expected += traffic_seconds(&gpu, cases[i].bytes * parameters) + 3 * gpu.launch_overhead;
         if (cases[i].micro_batches > 1)
