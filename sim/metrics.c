@@ -77,6 +77,15 @@ static double within(const struct window *window, double from, double to)
     return hi > lo ? (hi - lo) / window->updates : 0;
 }
 
+/* Whether what starts then counts as sent in the window. In the steady state something may start just when the window
+ * begins, and again when it ends: rounding must not count both, or neither. */
+static bool in_window(const struct window *window, double start)
+{
+    double rounding = 1e-9 * window->to;
+
+    return !window->steady || (start >= window->from - rounding && start < window->to - rounding);
+}
+
 /* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
 static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 {
@@ -93,9 +102,8 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         double start = timeline->start[i], end = timeline->end[i];
 
         if (on_host(lane))
-            rank->offloaded += start >= window->from && (start < window->to || !window->steady) ?
-                               op->sent / window->updates : 0;
-        else if (start >= window->from && (start < window->to || !window->steady)) {
+            rank->offloaded += in_window(window, start) ? op->sent / window->updates : 0;
+        else if (in_window(window, start)) {
             rank->sent[op_payload(op->what)] +=
                 (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
             rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;

@@ -261,6 +261,21 @@ static void test_parameter_server(void **state)
         }
 }
 
+/* The server alone updates, so no replica stands for the others: the average rank updates 1/n of the time. */
+static void test_server_updates(void **state)
+{
+    struct simulated simulated;
+
+    (void)state;
+    simulate(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+             "batch: {micro_batches: 2}\nsimulation: {collectives: measured}\n"
+             "strategy: {data: 4, data_parallel: parameter-server}\n");
+    expect_near("update", simulated.run.metrics.compute[WHAT_UPDATE], simulated.run.stages[0].update / 4,
+                simulated.text);
+    simulated_release(&simulated);
+}
+
 /* FSDP's notes: activation checkpointing adds no communication, as a layer is computed again right before its backward.
  * The seconds are those of the stage all the same. */
 static void test_recomputation(void **state)
@@ -308,7 +323,7 @@ int main(void)
         cmocka_unit_test(test_published_memory), cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
-        cmocka_unit_test(test_parameter_server),
+        cmocka_unit_test(test_parameter_server), cmocka_unit_test(test_server_updates),
         cmocka_unit_test(test_no_bubble),      cmocka_unit_test(test_whole),
     };
 
