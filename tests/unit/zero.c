@@ -261,6 +261,32 @@ static void test_parameter_server(void **state)
         }
 }
 
+/* ZeRO 2 scatters every micro-batch's gradients as they are ready, whichever of a rank's chunks they are of: where each
+ * scatter takes less than a backward all are hidden but the last, as with ZeRO 1, which scatters once. */
+static void test_scatter_order(void **state)
+{
+    static const char *const schedules[] = {"1f1b", "interleaved", "looped-bfs", "zb-v", "v-half"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules); i++) {
+        double times[2];
+
+        for (int zero = 1; zero <= 2; zero++) {
+            struct simulated simulated;
+
+            simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 G, boundary: 1 kB}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
+                     "batch: {micro_batches: 8}\nmemory: {precision: mixed-bf16}\n"
+                     "strategy: {pipeline: 2, data: 2, schedule: %s, zero: %d%s}\nsimulation: {engine: ideal}\n",
+                     schedules[i], zero, i == 1 || i == 2 ? ", chunks: 2" : "");
+            times[zero - 1] = simulated.run.metrics.iteration_time;
+            if (zero == 2)
+                expect_near("iteration", times[1], times[0], simulated.text);
+            simulated_release(&simulated);
+        }
+    }
+}
+
 /* The server alone updates, so no replica stands for the others: the average rank updates 1/n of the time. */
 static void test_server_updates(void **state)
 {
@@ -324,6 +350,7 @@ int main(void)
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
         cmocka_unit_test(test_parameter_server), cmocka_unit_test(test_server_updates),
+        cmocka_unit_test(test_scatter_order),
         cmocka_unit_test(test_no_bubble),      cmocka_unit_test(test_whole),
     };
 
