@@ -309,8 +309,8 @@ static void wait_for_sharers(const struct lowering *lowering, int rank, struct w
 }
 
 /* Replicas that are kept in step begin their next cell when the last of them has done the one before: whoever is late
- * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them have
- * not been lowered that far. */
+ * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them
+ * have not been lowered that far. */
 static bool meet(struct lowering *lowering, int replica, int rank, struct waits *waits)
 {
     int n = lowering->together, first = replica / n * n;
