@@ -77,15 +77,6 @@ static double within(const struct window *window, double from, double to)
     return hi > lo ? (hi - lo) / window->updates : 0;
 }
 
-/* Whether what starts then counts as sent in the window. In the steady state something may start just when the window
- * begins, and again when it ends: rounding must not count both, or neither. */
-static bool in_window(const struct window *window, double start)
-{
-    double rounding = 1e-9 * window->to;
-
-    return !window->steady || (start >= window->from - rounding && start < window->to - rounding);
-}
-
 /* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
 static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
 {
@@ -101,12 +92,12 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (on_host(lane))
-            rank->offloaded += in_window(window, start) ? op->sent / window->updates : 0;
-        else if (in_window(window, start)) {
+        if (on_host(lane)) {
+            rank->offloaded += op->sent / window->all;
+        } else {
             rank->sent[op_payload(op->what)] +=
-                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->all;
         }
         if (lane->kind != LANE_COMPUTE)
             continue;
@@ -174,7 +165,8 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
+    int steps = scenario->strategy.local_steps;
+    struct window window = {.to = timeline->makespan, .updates = steps, .all = steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -190,12 +182,13 @@ static struct window find_window(const struct scenario *scenario, const struct t
         if (op->what == WHAT_UPDATE)
             *GROW(&ends) = timeline->end[i];
     }
-    window.updates = (int)ends.count;
+    window.updates = window.all = (int)ends.count;
     size_t steady = 0;
     while (steady < ends.count && ends.items[steady] <= last_forward)
         steady++;
     if (steady >= 2 && ends.items[steady - 1] > ends.items[steady / 4])
-        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4), true};
+        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4),
+                                 (int)ends.count, true};
     free(ends.items);
     return window;
 }

@@ -233,6 +233,41 @@ static void test_rank_span(void **state)
         }
 }
 
+/* Without a flush every iteration sends as much, however many of them are simulated and wherever the steady state's
+ * window begins: of two ranks each micro-batch's activations leave one, their gradients the other, and each replica
+ * sends (n - 1) / n of the gradients of its two stages twice. */
+static void test_bytes_without_flush(void **state)
+{
+    static const char *const modes[] = {"messages", "measured"};
+    const double boundary = 3e6, parameters = 1e6;
+
+    (void)state;
+    for (int count = 2; count <= 9; count++)
+        for (int data = 1; data <= 3; data++)
+            for (int k = 0; k < 4; k++) {
+                bool twice = k / 2;      /* 2BW: an update a batch, of three micro-batches */
+                int mb = twice ? 3 : 1;
+                struct simulated simulated;
+
+                simulate(&simulated,
+                         "model: {stages: [{forward: 3 ms, backward: 1 ms, boundary: %.0f B, parameters: %.0f},\n"
+                         "                 {forward: 1 ms, backward: 5 ms, parameters: %.0f}]}\n"
+                         "cluster: {nodes: 1, gpus_per_node: 6, inside: {bandwidth: 1 GB/s, latency: 5 us}}\n"
+                         "batch: {micro_batches: %d%s}\nmemory: {precision: fp32}\n"
+                         "strategy: {schedule: %s, pipeline: 2, data: %d}\n"
+                         "simulation: {engine: ideal, collectives: %s}\n", boundary, parameters, parameters,
+                         twice ? mb : count, twice ? ", count: 8" : "", twice ? "pipedream-2bw" : "pipedream", data,
+                         modes[k % 2]);
+                expect_near("activations", simulated.run.metrics.sent[PAYLOAD_ACTIVATIONS], mb * boundary / 2,
+                            simulated.text);
+                expect_near("gradients", simulated.run.metrics.sent[PAYLOAD_ACTIVATION_GRADIENTS], mb * boundary / 2,
+                            simulated.text);
+                expect_near("sums", 1 + simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS],
+                            1 + 2 * (data - 1.0) / data * 4 * parameters, simulated.text);
+                simulated_release(&simulated);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_flop_of_recomputing),
         cmocka_unit_test(test_memory_of_recomputing),
         cmocka_unit_test(test_rank_span),
+        cmocka_unit_test(test_bytes_without_flush),
     };
 
     return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
