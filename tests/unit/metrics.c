@@ -233,37 +233,36 @@ static void test_rank_span(void **state)
         }
 }
 
-/* Without a flush every iteration sends as much, however many of them are simulated and wherever the steady state's
- * window begins: of two ranks each micro-batch's activations leave one, their gradients the other, and each replica
- * sends (n - 1) / n of the gradients of its two stages twice. */
+/* Without a flush every iteration sends as much, however few of them are simulated and wherever the steady state's
+ * window begins: each micro-batch's activations leave one stage, their gradients the other; and each of the n holders
+ * of a stage sends (n - 1) / n of its gradients twice, once in as many micro-batches as ranks share it. */
 static void test_bytes_without_flush(void **state)
 {
     static const char *const modes[] = {"messages", "measured"};
-    const double boundary = 3e6, parameters = 1e6;
+    const double boundary = 3e6, gradients = 4e6;
 
     (void)state;
-    for (int count = 2; count <= 9; count++)
+    for (int sharers = 1; sharers <= 3; sharers++)
         for (int data = 1; data <= 3; data++)
             for (int k = 0; k < 4; k++) {
-                bool twice = k / 2;      /* 2BW: an update a batch, of three micro-batches */
-                int mb = twice ? 3 : 1;
+                double ranks = 1 + sharers, all = sharers * data, each, sums;
                 struct simulated simulated;
 
                 simulate(&simulated,
-                         "model: {stages: [{forward: 3 ms, backward: 1 ms, boundary: %.0f B, parameters: %.0f},\n"
-                         "                 {forward: 1 ms, backward: 5 ms, parameters: %.0f}]}\n"
-                         "cluster: {nodes: 1, gpus_per_node: 6, inside: {bandwidth: 1 GB/s, latency: 5 us}}\n"
-                         "batch: {micro_batches: %d%s}\nmemory: {precision: fp32}\n"
-                         "strategy: {schedule: %s, pipeline: 2, data: %d}\n"
-                         "simulation: {engine: ideal, collectives: %s}\n", boundary, parameters, parameters,
-                         twice ? mb : count, twice ? ", count: 8" : "", twice ? "pipedream-2bw" : "pipedream", data,
-                         modes[k % 2]);
-                expect_near("activations", simulated.run.metrics.sent[PAYLOAD_ACTIVATIONS], mb * boundary / 2,
+                         "model: {stages: [{forward: 50 us, backward: 100 us, boundary: %.0f B, parameters: 1 M},\n"
+                         "                 {forward: 300 us, backward: 100 us, parameters: 1 M}]}\n"
+                         "cluster: {nodes: 1, gpus_per_node: 12, inside: {bandwidth: 1 GB/s, latency: 5 us}}\n"
+                         "batch: {micro_batches: %d}\nmemory: {precision: fp32}\n"
+                         "strategy: {schedule: pipedream, stage_replicas: [1, %d], data: %d}\n"
+                         "simulation: {engine: ideal, collectives: %s}\n", boundary, (2 + 2 * (k / 2)) * sharers,
+                         sharers, data, modes[k % 2]);
+                each = simulated.run.metrics.samples / data * boundary / ranks;
+                sums = 2 * ((data - 1.0) / data + (all - 1) / all) * gradients / ranks;
+                expect_near("activations", simulated.run.metrics.sent[PAYLOAD_ACTIVATIONS], each, simulated.text);
+                expect_near("gradients", simulated.run.metrics.sent[PAYLOAD_ACTIVATION_GRADIENTS], each,
                             simulated.text);
-                expect_near("gradients", simulated.run.metrics.sent[PAYLOAD_ACTIVATION_GRADIENTS], mb * boundary / 2,
+                expect_near("sums", 1 + simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS], 1 + sums,
                             simulated.text);
-                expect_near("sums", 1 + simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS],
-                            1 + 2 * (data - 1.0) / data * 4 * parameters, simulated.text);
                 simulated_release(&simulated);
             }
 }
