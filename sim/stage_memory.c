@@ -49,10 +49,11 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     peaks->blocks += layer->role == LAYER_BLOCK;
     if (stage->slices[stage->nslices - 1].again) {
         bool begins = peaks->run++ % every == 0;
+        double back = layer->activation - (begins ? layer->within : 0);      /* of a checkpoint that is there */
 
         stage->checkpoint += begins ? layer->checkpoint : 0;
-        stage->working_split += layer->activation;
-        peaks->segment = (begins ? 0 : peaks->segment) + layer->activation;
+        stage->working_split += back;
+        peaks->segment = (begins ? 0 : peaks->segment) + back;
     } else {
         stage->checkpoint += layer->activation;
         peaks->segment = 0;
