@@ -57,7 +57,8 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
 struct holding {
     double trained, weights;
     double trained_share, weights_share, states_share;
-    double gathered, scattered, fetched, blocks, arrives, compression;
+    double scattered, fetched, blocks, arrives, compression;
+    struct whole gathered;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -77,10 +78,11 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.states_share += stage_share(scenario, 1, stage_states(scenario, stage, false),
                                         stage_states(scenario, stage, true));
         sum.compression += stage->compression;
-        sum.gathered = fmax(sum.gathered, stage->gathered);
+        sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
+        sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
-        sum.scattered = fmax(sum.scattered, stage->scattered);
+        sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
@@ -143,7 +145,8 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
         return memory;
     memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
-    memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
+    if (zero == 3 && scenario->strategy.shard > 1)
+        memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
     memory.bytes[MEMORY_GRADIENTS] =
         (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;

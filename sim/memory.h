@@ -25,8 +25,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
 
 /* What a rank of the program holds all the time: all kinds but activations, workspace and fragmentation, which are 0.
  * - Shares of ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states by the replicas that
- *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks and two neighbouring
- *   blocks are gathered at a time (FSDP).
+ *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks (FSDP's outermost
+ *   unit, of every chunk) and two neighbouring blocks are gathered at a time.
  * - In fp8 the blocks' weights once more as they are and transposed, a byte each, which ZeRO does not divide
  *   (Transformer Engine keeps them in its modules); or these alone, where they are the primary ones (its
  *   fp8_model_init: Float8Tensor, which keeps its transpose too).

@@ -91,27 +91,32 @@ static double shared_weights(const struct scenario *scenario, const struct slice
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
  * embedding's. A plan may turn from any block to any other to compute it again. */
-static double whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
+static struct whole whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    double most = 0, before = 0, outside = 0;
+    struct whole whole = {0};
+    double before = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
         double here = gradients ? slice->parameters : shared_weights(scenario, slice);
 
         if (!slice->block) {
-            outside += here;
+            whole.outside += here;
             continue;
         }
-        most = fmax(most, before + here);
+        whole.blocks = fmax(whole.blocks, before + here);
         before = jumps ? fmax(before, here) : here;
     }
-    return outside + most;
+    return whole;
 }
 
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
 {
-    stage->gathered = whole_at_once(scenario, stage, false) * scenario_parameter_bytes(scenario).weights;
+    double each = scenario_parameter_bytes(scenario).weights;
+
+    stage->gathered = whole_at_once(scenario, stage, false);
+    stage->gathered.outside *= each;
+    stage->gathered.blocks *= each;
     stage->scattered = whole_at_once(scenario, stage, true);
 }
