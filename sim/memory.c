@@ -55,7 +55,7 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
 
 /* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
 struct holding {
-    double trained, weights;
+    double trained, weights, largest;    /* largest: what one chunk has to train */
     double trained_share, weights_share, states_share;
     double scattered, fetched, blocks, arrives, compression;
     struct whole gathered;
@@ -72,6 +72,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
 
         sum.trained += stage->parameters;
+        sum.largest = fmax(sum.largest, stage->parameters);
         sum.weights += weights;
         sum.trained_share += stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
         sum.weights_share += stage_share(scenario, 1, weights, stage->expert_parameters * stage->versions);
@@ -105,6 +106,8 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
         bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
+    else if (share > 1 && spec->zero == 2 && spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS)
+        bytes += holding->largest * scenario_parameter_bytes(scenario).gradients;
     else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)

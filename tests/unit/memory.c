@@ -280,6 +280,7 @@ static void test_buffers(void **state)
         {"data: 8", "gradients: fp32, bucket_copies: true", 4, 0},
         {"data: 8", "fused_gradients: true", 4, 0},        {"data: 4, zero: 1", "fused_gradients: true", 1, 0},
         {"data: 8, zero: 2, bucket: 3 KiB, first_bucket: 1 KiB", "precision: fp32", 0, 3072},
+        {"data: 8, zero: 2, data_parallel: synchronous", "precision: fp32", 4, 0},
         {"data: 4, zero: 1, bucket: 3 KiB, first_bucket: 1 KiB", "flat_gradients: true", 0.5, 3072},
         {"data: 1", "flat_gradients: true, fused_gradients: true", 6, 0},
         {"data: 4, data_parallel: parameter-server", "precision: fp32", 4, 0},
