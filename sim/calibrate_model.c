@@ -15,7 +15,7 @@ struct context {
     int sms;
     size_t stride;
     bool layouts[LAYOUT_COUNT];          /* those that have a factor: all that were sampled but the commonest */
-    bool unaligned;                      /* sampled, beside aligned ones */
+    bool unaligned, odd;                 /* sampled, beside aligned ones; odd ones apart where there are others */
 };
 
 /* Four digits are more than a fit knows. */
@@ -70,7 +70,9 @@ static union fitted fitted_of(const struct context *context, const double *value
             if (context->layouts[layout])
                 fitted.matmul.layout[layout] = *values++;
         if (context->unaligned)
-            fitted.matmul.unaligned = *values;
+            fitted.matmul.unaligned = *values++;
+        if (context->odd)
+            fitted.matmul.odd = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
             .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
@@ -149,7 +151,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     for (int layout = 0; layout < LAYOUT_COUNT; layout++)
         if (context->layouts[layout])
             parameters[count++] = (struct fit_parameter){1, 10};
-    if (context->unaligned)
+    for (int factors = context->unaligned + context->odd; factors > 0; factors--)
         parameters[count++] = (struct fit_parameter){1, 100};
     return count;
 }
@@ -170,14 +172,16 @@ static void find_layouts(struct context *context)
 static void find_unaligned(struct context *context)
 {
     const struct sample_group *group = context->group;
-    size_t count = 0;
+    size_t count = 0, odd = 0;
 
     for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++) {
         struct product product = product_of(group->fit.items[i]);
 
         count += !product_aligned(&product);
+        odd += product_odd(&product);
     }
     context->unaligned = count > 0 && count < group->fit.count;
+    context->odd = context->unaligned && odd > 0 && odd < count;
 }
 
 static bool same_shape(const struct sample *a, const struct sample *b)

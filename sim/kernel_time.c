@@ -35,16 +35,29 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     return waves(tiles, sms, fit->quantization) * tile + sums;
 }
 
-static bool aligned(double values, double value)
+/* Whether the rows of all three matrices are multiples of so many bytes. */
+static bool rows_of(const struct product *product, double bytes)
 {
-    return fmod(round(values) * value, 16) == 0;
+    double contiguous = product->layout == LAYOUT_TN ? product->m : product->k;
+
+    return fmod(round(contiguous) * product->value, bytes) == 0 && fmod(round(product->n) * product->value, bytes) == 0;
 }
 
 bool product_aligned(const struct product *product)
 {
-    double contiguous = product->layout == LAYOUT_TN ? product->m : product->k;
+    return rows_of(product, 16);
+}
 
-    return aligned(contiguous, product->value) && aligned(product->n, product->value);
+bool product_odd(const struct product *product)
+{
+    return product->value == 2 && !rows_of(product, 4);
+}
+
+static double alignment(const struct matmul_fit *fit, const struct product *product)
+{
+    if (product_aligned(product))
+        return 1;
+    return product_odd(product) && fit->odd > 0 ? fit->odd : fit->unaligned;
 }
 
 /* (a^p + b^p)^(1/p); powers of the ratio, since those of microseconds vanish. */
@@ -72,7 +85,7 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
     for (size_t i = 0; i < COUNT(sides); i++)
         for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
             best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
-    best *= fit->layout[product->layout] * (product_aligned(product) ? 1 : fit->unaligned);
+    best *= fit->layout[product->layout] * alignment(fit, product);
     return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
 }
 

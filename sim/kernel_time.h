@@ -20,7 +20,8 @@
  * added instead of overlapped. It is what makes scores, 2 m n bytes for 2 m n k FLOPs, slow where heads are small.
  * `layout` multiplies the time of the tiles by the operands' layout, `unaligned` where rows of the operands or
  * of the result are no multiples of 16 bytes, the widest load: narrower ones take more instructions, and the kernels
- * for them are older (cuBLAS names them align1 to align4).
+ * for them are older (cuBLAS names them align1 to align4). `odd` stands in its place where rows are odd numbers of
+ * halves: no copy past the registers is as narrow, so cuBLAS takes kernels made for Turing, on Hopper as well.
  * `speed` is what a job's tiles do of the samples' speed where the two are known to differ. Samples of a fraction of a
  * second run at the clock to which the chip boosts; a training iteration runs at its power limit, where a product draws
  * the more the busier its tiles are, and at the clock that is left. Or samples accumulate in another format than
@@ -37,11 +38,14 @@ struct matmul_fit {
     double overhead;                     /* s a kernel */
     double layout[LAYOUT_COUNT];         /* factors */
     double unaligned;                    /* a factor */
+    double odd;                          /* a factor; 0: unaligned */
     double speed;                        /* a factor; 1: jobs are as fast as the samples */
 };
 struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
 /* Whether the rows of all three matrices, as the layout has them in memory, are multiples of 16 bytes. */
 bool product_aligned(const struct product *product);
+/* Whether some row is an odd number of halves. */
+bool product_odd(const struct product *product);
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): blocks of 128 queries (backward: of keys) of one head are

@@ -48,6 +48,10 @@ struct transformer {
     int moe_every;               /* of the others, block i has experts where this divides i (from 0); default: 1 */
 };
 bool transformer_has_experts(const struct transformer *shape, int block);
+/* Rows of the embedding: all of the vocabulary, as it was written; where so many GPUs cannot share it evenly, what
+ * Megatron-LM pads any vocabulary to, a multiple of 128 a GPU (--make-vocab-size-divisible-by). */
+double transformer_vocabulary(const struct transformer *shape, int tensor);
+double transformer_padded_vocabulary(const struct transformer *shape, int tensor);
 enum norm { NORM_LAYERNORM, NORM_RMSNORM };
 enum mlp { MLP_GELU, MLP_SWIGLU };
 enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };

@@ -73,6 +73,8 @@ static const struct field matmul_record_fields[] = {
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
      MEMBER(fit.unaligned), .brief = "factor of the tiles' time where rows are no multiples of 16 bytes"},
+    {.key = "odd", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0", MEMBER(fit.odd),
+     .brief = "likewise where they are odd numbers of halves; 0: unaligned"},
     SPEED,
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
      .brief = "those that were sampled"},
@@ -248,7 +250,7 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
               inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
     fit = record->fit;
     if (!shaped)
-        fit.unaligned = 1;       /* the sides are nobody's, and so are their rows */
+        fit.unaligned = fit.odd = 1;       /* the sides are nobody's, and so are their rows */
     seconds = matmul_seconds(&fit, profile->sms, &product);
     if (!shaped)
         seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);

@@ -63,14 +63,24 @@ static struct cut cut_of(const struct transformer *shape, const struct shard *sh
         .input_tokens =
             shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
         .ffn = shape->ffn / t,
-        /* Megatron pads the vocabulary to a multiple of 128 t for speed. A scenario that wants that writes the padded
-         * vocabulary, as the published tables do; otherwise the last GPU's share is filled up to the others' size. */
-        .vocabulary = ceil(shape->vocabulary / t),
+        .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
     };
 
     cut_attention(&cut, t);
     cut_experts(&cut, shard, t);
     return cut;
+}
+
+double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
+{
+    double multiple = 128.0 * tensor;
+
+    return ceil(shape->vocabulary / multiple) * multiple;
+}
+
+double transformer_vocabulary(const struct transformer *shape, int tensor)
+{
+    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
 }
 
 double transformer_parameters(const struct transformer *shape)

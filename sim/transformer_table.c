@@ -21,8 +21,9 @@ static const struct field transformer_fields[] = {
      .max = MAX_WIDTH},
     {"ffn", FIELD_INT, AT(ffn), .brief = "width inside the MLP; without it: 4 x hidden", .min = 1, .max = MAX_WIDTH},
     {"sequence", FIELD_INT, AT(sequence), .brief = "tokens a sample", .required = true, .min = 1, .max = MAX_SEQUENCE},
-    {"vocabulary", FIELD_INT, AT(vocabulary), .brief = "tokens known (not padded)", .required = true, .min = 1,
-     .max = MAX_SEQUENCE},
+    {"vocabulary", FIELD_INT, AT(vocabulary), .required = true, .min = 1, .max = MAX_SEQUENCE,
+     .brief = "tokens known; where tensor does not divide them they are padded to a multiple of 128 x tensor, as "
+              "Megatron-LM pads all"},
     {"positions", FIELD_INT, AT(positions),
      .brief = "learned position embeddings, 0 for rotary ones; without it: sequence", .min = 0, .max = MAX_SEQUENCE},
     {"token_types", FIELD_INT, AT(token_types), .brief = "learned segment embeddings (BERT)", .fallback = "0", .min = 0,

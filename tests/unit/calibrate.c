@@ -13,7 +13,7 @@
 
 static const struct matmul_fit truth = {
     .rate = 230e12, .intensity = 12, .fill = 1.5e-6, .quantization = 0.4, .bandwidth = 1.6e12, .overlap = 3,
-    .overhead = 3e-6, .layout = {1.06, 1, 0.95}, .unaligned = 1.4, .speed = 1,
+    .overhead = 3e-6, .layout = {1.06, 1, 0.95}, .unaligned = 1.4, .odd = 3, .speed = 1,
 };
 enum { SMS = 108 };
 
@@ -47,7 +47,7 @@ static void add_matmuls(struct samples *samples, int count, double noise)
     for (int i = 0; i < count; i++) {
         enum matmul_layout layout = i % 7 < 4 ? LAYOUT_NT : i % 7 < 6 ? LAYOUT_NN : LAYOUT_TN;
         struct product product = {1, random_side(&seed, 16, 16384), random_side(&seed, 512, 16384),
-                                  random_side(&seed, 64, 16384) - (i % 5 ? 0 : 2), layout, 2};
+                                  random_side(&seed, 64, 16384) - (i % 5 ? 0 : 1 + i % 2), layout, 2};
 
         *GROW(samples) = (struct sample){
             .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = product.layout, .batch = 1, .m = product.m,
@@ -95,6 +95,7 @@ static void parameters_come_back(void **state)
     assert_near("tn", record->fit.layout[LAYOUT_TN], 0.95, 0.01);
     assert_true(record->fit.layout[LAYOUT_NT] == 1);
     assert_near("unaligned", record->fit.unaligned, 1.4, 0.02);
+    assert_near("odd", record->fit.odd, 3, 0.02);
     assert_true(record->error.held_out > 60 && record->error.mean < 0.01 && record->error.max < 0.05);
     assert_int_equal(record->error.samples + record->error.held_out, 600);
     calibration_release(&calibration);

@@ -11,7 +11,7 @@ enum { SMS = 100 };
 /* Large tiles at 100 TFLOP/s, which is 1 TFLOP/s an SM; 1 TB/s. */
 static const struct matmul_fit fit = {
     .rate = 100e12, .intensity = 10, .fill = 1e-6, .quantization = 1, .bandwidth = 1e12, .overlap = 4, .overhead = 2e-6,
-    .layout = {1, 1.1, 1.2}, .unaligned = 1.5, .speed = 1,
+    .layout = {1, 1.1, 1.2}, .unaligned = 1.5, .odd = 4, .speed = 1,
 };
 
 static double seconds(double batch, double m, double n, double k)
@@ -120,9 +120,15 @@ static void unaligned_tiles(void **state)
     double aligned = matmul_seconds(&fit, SMS, &product);
 
     same.unaligned = 1;
-    product.k = 65535;
+    same.odd = 0;
+    product.k = 65534;
     assert_near(matmul_seconds(&fit, SMS, &product) / aligned, 1.5, 1e-3);
     assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
+    product.k = 65535;
+    assert_near(matmul_seconds(&fit, SMS, &product) / aligned, 4, 1e-3);
+    assert_near(matmul_seconds(&same, SMS, &product) / aligned, 1, 1e-3);
+    product.value = 4;                 /* rows of single precision, a multiple of 4 bytes at least */
+    assert_false(product_odd(&product));
 }
 
 /* At the power limit tiles take 1 / speed of their time, whatever their size; traffic and overhead theirs. */

@@ -17,9 +17,9 @@ static void parameters_per_gpu(void **state)
     assert_int_equal(layers.items[1].ntensors, COUNT(block_of_two));
     for (size_t i = 0; i < COUNT(block_of_two); i++)
         assert_true(layers.items[1].tensors[i] == block_of_two[i]);
-    assert_true(layers.items[0].parameters == 51 * 64 + 32 * 64);   /* the vocabulary's 101 rows on two GPUs: 51 each */
+    assert_true(layers.items[0].parameters == 128 * 64 + 32 * 64);   /* 101 rows on two GPUs: padded to 2 x 128 */
     assert_true(layers.items[2].parameters == 2 * 64);
-    assert_true(layers.items[2].tied == 51 * 64);
+    assert_true(layers.items[2].tied == 128 * 64);
     for (size_t i = 0; i < layers.count; i++) {
         double sum = 0;
 
@@ -29,7 +29,7 @@ static void parameters_per_gpu(void **state)
     }
     model.transformer->tied = false;
     layers = cut(&model, plain(1, 2));
-    assert_true(layers.items[2].parameters == 51 * 64 + 2 * 64 && layers.items[2].tied == 0);
+    assert_true(layers.items[2].parameters == 128 * 64 + 2 * 64 && layers.items[2].tied == 0);
 }
 
 static void whole_parameters_are_the_sum(void **state)
