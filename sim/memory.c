@@ -58,7 +58,7 @@ struct holding {
     double trained, weights, largest;    /* largest: what one chunk has to train */
     double trained_share, weights_share, states_share;
     double scattered, fetched, blocks, arrives, compression;
-    struct whole gathered;
+    struct whole_units gathered;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)

@@ -95,7 +95,7 @@ struct stage {
     struct stage_work recomputed;    /* what the plan computes again in a backward */
     /* What ZeRO 3 holds whole at once: all outside of blocks, and the largest two neighbouring blocks, or of weights
      * where recomputation is planned any two. */
-    struct whole { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
+    struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };
 
 /* Of the parameters on a GPU of the stage, those that one replica keeps of what ZeRO divides from stage `from` on (1:

@@ -91,10 +91,10 @@ static double shared_weights(const struct scenario *scenario, const struct slice
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
  * embedding's. A plan may turn from any block to any other to compute it again. */
-static struct whole whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
+static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    struct whole whole = {0};
+    struct whole_units whole = {0};
     double before = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {

@@ -48,7 +48,7 @@ static void test_closed_forms(void **state)
                     };
                     double n = shard, groups = (double)data / shard, psi, inside, across;
                     struct memory memory;
-                    struct whole whole;
+                    struct whole_units whole;
                     struct simulated simulated;
 
                     if (data % shard)

@@ -70,7 +70,7 @@ static void test_memory(void **state)
             struct setup setup = {zero, 1, 1, data, 1, 0, 1, NULL, NULL};
             struct memory memory;
             struct simulated simulated;
-            struct whole whole;
+            struct whole_units whole;
             double psi, expected;
 
             run_setup(&simulated, &setup);
