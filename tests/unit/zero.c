@@ -86,8 +86,8 @@ static void test_memory(void **state)
         }
 }
 
-/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients; of a rank at both ends of a V
- * the embedding and the output layer. Without blocks that are told apart two neighbouring layers. */
+/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients; of a rank at both ends of a
+ * V the embedding and the output layer. Without blocks that are told apart two neighbouring layers. */
 static void test_whole(void **state)
 {
     const double h = 64, outside = 1000 * h + 32 * h + 2 * h, block = 12 * h * h + 13 * h;
