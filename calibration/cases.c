@@ -128,7 +128,8 @@ static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step
     }
 }
 
-/* Products of Llama 3 70B's MLP and of their gradients: as large as training's are, and well beyond the cache. */
+/* Products of Llama 3 70B's MLP and of their gradients: as large as training's are, and well beyond the cache. In other
+ * formats than the usual one the forward's alone, for each takes seconds. */
 static void list_sustained(struct kind *kind, enum bench_dtype dtype)
 {
     static const struct { enum bench_layout layout; int64_t m, n, k; } products[] = {
@@ -137,7 +138,7 @@ static void list_sustained(struct kind *kind, enum bench_dtype dtype)
     };
 
     for (size_t i = 0; i < COUNT(products); i++)
-        if (dtype != BENCH_FP8 || products[i].layout == BENCH_LAYOUT_NT)
+        if (dtype == half_of(kind->limits) || products[i].layout == BENCH_LAYOUT_NT)
             add(kind, (struct bench_case){BENCH_MATMUL_SUSTAINED, dtype, products[i].layout, 1, products[i].m,
                                           products[i].n, products[i].k, 0});
 }
@@ -329,6 +330,8 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
     list_flat(&kinds[13], BENCH_FP32);
     list_sustained(&kinds[14], half);
     list_sustained(&kinds[14], BENCH_FP8);
+    list_sustained(&kinds[14], BENCH_TF32);
+    list_sustained(&kinds[14], BENCH_FP32);
 }
 
 void bench_cases_list(struct bench_cases *cases, const struct bench_limits *limits, uint64_t seed)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device_kernels.h"
 
@@ -138,10 +139,14 @@ static int fill(struct job *job)
     return 0;
 }
 
+/* What waits for a GPU that does not answer waits for ever; the longest case takes some five seconds. */
+enum { JOB_SECONDS = 60 };
+
 int job_open(struct job *job, struct device *device, const struct bench_case *one)
 {
     int rc;
 
+    alarm(JOB_SECONDS);
     *job = (struct job){.device = device, .one = one};
     job->noperands = bench_operands(one, job->operands);
     if (lay_out(job) || fill(job))
@@ -165,6 +170,7 @@ void job_close(struct job *job)
         job->close(job);
     job->close = NULL;
     (void)cudaGetLastError();            /* what a job could not do is no fault of the next one */
+    alarm(0);
 }
 
 /* A product that keeps the multiprocessors as busy as training does. */

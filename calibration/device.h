@@ -55,7 +55,7 @@ void device_close(struct device *device);
 /* The clock of the multiprocessors while products run, in Hz; 0 if it cannot be told. */
 double device_clock(struct device *device);
 
-/* -1 with job->why: this case cannot be run here. */
+/* -1 with job->why: this case cannot be run here. A job that is open for a minute hangs: SIGALRM comes. */
 int job_open(struct job *job, struct device *device, const struct bench_case *one);
 void job_close(struct job *job);
 void *job_operand(const struct job *job, int set, int operand);

@@ -22,6 +22,18 @@ void sample_comment(FILE *out, const char *key, const char *format, ...)
     fprintf(out, "# %s: %s\n", key, value);
 }
 
+/* The first word that begins with a digit and has a point: the architecture, x86_64, stands before it or behind. */
+void sample_driver(const char *line, char *version, size_t size)
+{
+    *version = '\0';
+    for (const char *word = line; *word && !*version; word += strcspn(word, " "), word += strspn(word, " ")) {
+        size_t length = strspn(word, "0123456789.");
+
+        if (memchr(word, '.', length))
+            snprintf(version, size, "%.*s", (int)length, word);
+    }
+}
+
 /* What of fused attention's published generations the library's kernels are like: cuDNN 9 is as fast on Hopper as
  * FlashAttention-3 (Shah et al. 2024, figure 5), whose instructions it uses; what it has for older chips has those of
  * FlashAttention-2. */

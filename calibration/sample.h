@@ -11,6 +11,9 @@
 /* A line "# key: value"; what would end the line comes out as a blank. */
 void sample_comment(FILE *out, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* The version in the line that NVIDIA's kernel module says of itself, "580.159.04"; "" where there is none. */
+void sample_driver(const char *line, char *version, size_t size);
+
 /* What the samples of a file have in common. Clocks are in Hz, 0 where they cannot be told. */
 struct sample_machine {
     const char *gpu, *driver, *cuda, *date, *source;

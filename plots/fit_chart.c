@@ -17,7 +17,8 @@ static int split_path(struct arena *arena, const char *picture, struct paths *pa
 
     for (size_t i = 0; dot && dot > name && plot_format_at(i); i++)
         if (!strcmp(dot + 1, plot_format_at(i))) {
-            paths->folder = slash ? arena_strndup(arena, picture, (size_t)(slash - picture) + 1) : ".";
+            paths->folder = slash ? arena_strndup(arena, picture, slash > picture ? (size_t)(slash - picture) : 1)
+                                  : ".";
             paths->stem = arena_strndup(arena, name, (size_t)(dot - name));
             paths->format = plot_format_at(i);
             return 0;

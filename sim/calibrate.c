@@ -27,6 +27,11 @@ static bool is_held_out(const struct sample *sample)
     return (hash ^ hash >> 33) % HELD_OUT == 0;
 }
 
+enum dtype sample_format(const struct sample *sample)
+{
+    return sample->dtype == DTYPE_BF16 ? DTYPE_FP16 : sample->dtype;
+}
+
 static struct sample_group *find_group(struct sample_groups *groups, enum sample_kind kind, int which, enum dtype dtype)
 {
     for (size_t i = 0; i < groups->count; i++)
@@ -73,12 +78,12 @@ static void make_groups(struct calibration *calibration, const struct samples *s
         }
         if (sample->kind == SAMPLE_SUSTAINED)
             continue;
-        put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample->dtype), sample);
+        put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample_format(sample)), sample);
         if (sample->kind == SAMPLE_MATMUL)
             put_sample(find_group(&calibration->groups, SAMPLE_MATMUL, sample->batch > 1 ? BATCHES_MANY : BATCHES_ONE,
-                                  sample->dtype), sample);
+                                  sample_format(sample)), sample);
         if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
-            put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample->dtype), sample);
+            put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample_format(sample)), sample);
     }
 }
 
@@ -224,28 +229,17 @@ static struct list int_list(struct arena *arena, const int *items, size_t count)
     return list;
 }
 
-/* Half formats of the same width run alike: one that was sampled stands for one that was not. */
-static struct list dtypes_of(struct arena *arena, const struct calibration *calibration,
-                             const struct sample_group *group)
+static struct list dtypes_of(struct arena *arena, const struct sample_group *group)
 {
-    int twin = group->dtype == DTYPE_FP16 ? DTYPE_BF16 : group->dtype == DTYPE_BF16 ? DTYPE_FP16 : -1;
-    const int both[] = {(int)group->dtype, twin};
+    const int halves[] = {DTYPE_FP16, DTYPE_BF16}, own = (int)group->dtype;
 
-    for (size_t i = 0; i < calibration->groups.count; i++) {
-        const struct sample_group *other = &calibration->groups.items[i];
-
-        if (other->kind == group->kind && (group->kind == SAMPLE_MATMUL || other->which == group->which) &&
-            (int)other->dtype == twin && !other->left_out)
-            twin = -1;
-    }
-    return int_list(arena, both, twin < 0 ? 1 : 2);
+    return group->dtype == DTYPE_FP16 ? int_list(arena, halves, COUNT(halves)) : int_list(arena, &own, 1);
 }
 
 static struct matmul_record matmul_record(struct arena *arena, const struct calibration *calibration,
                                           const struct sample_group *group)
 {
     struct matmul_record record = {.fit = group->fitted.matmul, .error = group->error};
-    struct sustained_share sustained = calibration->sustained[group->dtype];
     bool sampled[LAYOUT_COUNT] = {false};
     int layouts[LAYOUT_COUNT];
     size_t count = 0;
@@ -263,8 +257,8 @@ static struct matmul_record matmul_record(struct arena *arena, const struct cali
         if (sampled[layout])
             layouts[count++] = layout;
     record.layouts = int_list(arena, layouts, count);
-    record.fit.speed = sustained.share;
-    record.dtypes = dtypes_of(arena, calibration, group);
+    record.fit.speed = calibration->sustained[group->dtype].share;
+    record.dtypes = dtypes_of(arena, group);
     return record;
 }
 
@@ -282,7 +276,7 @@ static struct attention_record attention_record(struct arena *arena, const struc
         cover(&record.head, sample->k);
     }
     record.fit.speed = calibration->sustained[group->dtype].share;
-    record.dtypes = dtypes_of(arena, calibration, group);
+    record.dtypes = dtypes_of(arena, group);
     return record;
 }
 

@@ -20,7 +20,7 @@ struct sample_group {
     enum sample_kind kind;
     int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, CLASS_OTHER: all
                                             element-wise ones */
-    enum dtype dtype;                    /* MATMUL, ATTENTION */
+    enum dtype dtype;                    /* MATMUL, ATTENTION: a sample_format */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
     bool left_out;                       /* too few for the parameters: not in the profile */
     union fitted fitted;
@@ -33,12 +33,16 @@ struct calibration {
     int attention;                       /* enum attention_generation */
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
-    struct sustained_share {             /* of the products' speed, by format; measured: by how many samples */
+    struct sustained_share {             /* of the products' speed; measured: by how many samples */
         size_t measured;
         double share;                    /* 1 where none was measured */
-    } sustained[DTYPE_COUNT];
+    } sustained[DTYPE_COUNT];            /* by sample_format */
     size_t unused;                       /* transfers, launches, other formats: no part of a profile */
+    size_t kept;                         /* records that are another profile's, behind the fitted ones */
 };
+
+/* The format of the record that the sample counts for: half formats, of one width and rate, have one, under fp16. */
+enum dtype sample_format(const struct sample *sample);
 
 /* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
  * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
@@ -48,6 +52,11 @@ struct calibration {
  * Errors: nothing that could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
+
+/* Adds to the profile what another one of the same GPU (a name of calibration/data/ or a path) has and the samples do
+ * not tell: products of other formats, attention of other generations or directions, other classes bound by memory.
+ * Errors: no such profile; a GPU with another number of multiprocessors. */
+int calibrate_keep(struct arena *arena, struct calibration *calibration, const char *name, struct error *err);
 
 /* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,

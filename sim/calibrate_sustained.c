@@ -42,7 +42,7 @@ struct sustained_share calibrate_sustained(const struct calibration *calibration
     struct sustained_share found = {0, 1};
 
     for (size_t i = 0; i < samples->count && group; i++)
-        if (samples->items[i].kind == SAMPLE_SUSTAINED && samples->items[i].dtype == dtype)
+        if (samples->items[i].kind == SAMPLE_SUSTAINED && sample_format(&samples->items[i]) == dtype)
             *GROW(&shares) = share_of(group, calibration->sms, &samples->items[i]);
     if (shares.count) {
         found.measured = shares.count;

@@ -7,13 +7,19 @@
 #include "cmd.h"
 #include "fit_chart.h"
 
-enum { OPT_OUT, OPT_PLOT };
-static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_PLOT] = "--plot="};
+enum { OPT_OUT, OPT_PLOT, OPT_KEEP };
+static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_PLOT] = "--plot=", [OPT_KEEP] = "--keep="};
 
-/* Formats mean nothing to kernels that are bound by memory: their bytes count. */
+/* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
 static const char *dtype_of(const struct sample_group *group)
 {
-    return group->kind == SAMPLE_MEMORY ? "" : dtype_names[group->dtype];
+    const struct sample_list *fit = &group->fit;
+    enum dtype dtype = fit->count ? fit->items[0]->dtype : group->dtype;
+
+    for (size_t i = 0; i < fit->count; i++)
+        if (fit->items[i]->dtype != dtype && group->kind != SAMPLE_MEMORY)
+            return "half";
+    return group->kind == SAMPLE_MEMORY ? "" : dtype_names[dtype];
 }
 
 static void print_percent(double share)
@@ -46,7 +52,7 @@ static void print_ranges(const struct calibration *calibration, const struct sam
     }
 }
 
-static void print_calibration(const struct calibration *calibration)
+static void print_calibration(const struct calibration *calibration, const char *keep)
 {
     const struct profile *profile = &calibration->profile;
 
@@ -70,10 +76,13 @@ static void print_calibration(const struct calibration *calibration)
     }
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         if (calibration->sustained[dtype].measured)
-            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n", dtype_names[dtype],
+            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n",
+                   dtype == DTYPE_FP16 ? "half formats" : dtype_names[dtype],
                    100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
     if (calibration->unused)
         printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
+    if (keep)
+        printf("%zu records are those of %s\n", calibration->kept, keep);
     puts("errors: |predicted / measured - 1| on shapes that were not fitted");
 }
 
@@ -82,6 +91,7 @@ static void warn_of_errors(const struct calibration *calibration)
 {
     const double usual = 0.08;
 
+    fflush(stdout);
     for (size_t i = 0; i < calibration->groups.count; i++) {
         const struct sample_group *group = &calibration->groups.items[i];
 
@@ -146,14 +156,17 @@ static int fit(struct arguments *arguments, struct error *err)
     struct samples samples = {.arena = &arena};
     struct calibration calibration = {0};
     const char *out = arguments->values[OPT_OUT], *picture = arguments->values[OPT_PLOT];
+    const char *keep = arguments->values[OPT_KEEP];
     int rc = 0;
 
     for (int i = 1; i < arguments->npositional; i++)
         rc |= samples_load(&samples, arguments->positional[i], err);
     if (!rc)
         rc = calibrate(&arena, &samples, &calibration, err);
+    if (!rc && keep)
+        rc = calibrate_keep(&arena, &calibration, keep, err);
     if (!rc)
-        print_calibration(&calibration), warn_of_errors(&calibration);
+        print_calibration(&calibration, keep), warn_of_errors(&calibration);
     if (!rc && out && !(rc = write_profile(&arena, &calibration, out, err)))
         fprintf(stderr, "wrote %s\n", out);
     if (!rc && picture && !(rc = draw(&arena, &calibration, picture, err)))
@@ -183,7 +196,7 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_calibrate = {
     .name = "calibrate",
-    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--plot FILE]",
+    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--plot FILE]",
     .brief = "Makes a profile of a GPU's kernel times from measured samples.",
     .examples = "  dtsim calibrate fit samples.csv -o h200.yaml --plot h200.png\n"
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
@@ -191,6 +204,8 @@ const struct command cmd_calibrate = {
         "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
         "                      (batched products apart from single ones, where one record does not serve both)\n"
         "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
+        "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: products of other\n"
+        "                      formats, older fused attention, other kernels\n"
         "  --plot FILE         draw predicted against measured times of the shapes held out (.png, .svg or .pdf)\n"
         "\nSamples are CSV files (calibration/README.md):\n"
         "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"

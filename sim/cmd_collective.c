@@ -239,7 +239,13 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments);
 
+    if (code == ARGS_DONE && arguments.nsets)
+        return usage_error(command, "--set: there is no scenario to change");
     if (code == ARGS_DONE && arguments.values[OPT_TABLE]) {
+        for (int i = OPT_OP; i <= OPT_CHANNELS; i++)
+            if (arguments.values[i])
+                return usage_error(command, "%.*s: the rows of a table say theirs", (int)strcspn(options[i], "="),
+                                   options[i]);
         if (arguments.values[OPT_ENGINE])
             code = engine_parse(command, arguments.values[OPT_ENGINE], &request.engine);
         if (code != ARGS_DONE)
@@ -251,8 +257,6 @@ static int collective_main(const struct command *command, int argc, char **argv)
         code = parse_request(command, &arguments, &request);
     if (code != ARGS_DONE)
         return code;
-    if (arguments.nsets)
-        return usage_error(command, "--set: there is no scenario to change");
     if (!load_cluster(arguments.positional[0], &request, &err))
         simulate(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
@@ -262,7 +266,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
 const struct command cmd_collective = {
     .name = "collective",
     .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] "
-             "[--json]",
+             "[--json] | TABLE --table [--engine ENGINE] [--json]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
@@ -281,7 +285,7 @@ const struct command cmd_collective = {
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
-        "  --table             CLUSTER is a table of measured collectives (title, source, cluster, rows): each is\n"
+        "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
         "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "

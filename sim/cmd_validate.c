@@ -53,6 +53,16 @@ static void print_json(const struct papers *papers)
     json_decref(json);
 }
 
+/* All of them before the first is simulated, which may take minutes. */
+static int load_papers(struct papers *papers, const struct arguments *arguments, struct error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < arguments->npositional; i++)
+        rc |= paper_load(arguments->positional[i], &papers->papers[papers->count++], err);
+    return rc;
+}
+
 /* Every table as soon as it is there: some take minutes. */
 static int run_papers(struct papers *papers, const struct arguments *arguments,
                       const struct validation_options *options, struct error *err)
@@ -60,18 +70,16 @@ static int run_papers(struct papers *papers, const struct arguments *arguments,
     bool json = arguments->values[OPT_JSON], brief = arguments->values[OPT_SUMMARY];
     size_t largest[2] = {0};
 
-    for (int i = 0; i < arguments->npositional; i++) {
-        struct paper *paper = &papers->papers[i];
-        struct validation *validation = &papers->validations[i];
-
-        papers->count++;
-        if (paper_load(arguments->positional[i], paper, err) || validation_init(validation, paper, options, err))
+    if (load_papers(papers, arguments, err))
+        return -1;
+    for (size_t i = 0; i < papers->count; i++) {
+        if (validation_init(&papers->validations[i], &papers->papers[i], options, err))
             return -1;
         if (json)
             continue;
         if (i)
             putchar('\n');
-        validation_print(validation, brief, stdout);
+        validation_print(&papers->validations[i], brief, stdout);
         fflush(stdout);
     }
     if (json) {
@@ -104,6 +112,8 @@ static int validate_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     options.rows = arguments.values[OPT_ROWS];
+    if (options.rows && arguments.values[OPT_STRICT])
+        return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
@@ -129,7 +139,7 @@ const struct command cmd_validate = {
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
                 "  dtsim validate scenarios/paper/zero-bubble.yaml --set strategy.scatter_gather=false\n",
     .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
-               "  --rows ID,...       these rows alone\n"
+               "  --rows ID,...       these rows alone, and no bars, which are of all\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"
                "  -j N                rows simulated at once; left out: one a processor\n"
                "  --summary           a table's errors alone, not its rows\n"

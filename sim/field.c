@@ -55,6 +55,20 @@ static int record_parse(const struct reading *reading, const struct field *field
     return field->load(reading->arena, node, object, reading->err);
 }
 
+/* A list of nothing: what it should name, and what is meant where the key is left out. */
+static int list_empty(const struct reading *reading, const struct field *field, const struct node *node)
+{
+    struct arena *arena = reading->arena;
+    const char *of = field->kind == FIELD_CHOICES ? " of " : "", *without = "";
+
+    if (field->fallback)
+        without = arena_printf(arena, "; left out, it is %s", field->fallback);
+    else if (!field->required && field->kind != FIELD_LIST)
+        without = ", or the key left out";
+    return reading_fail(reading, node->loc, field->key, "found an empty list; expected at least one%s%s%s", of,
+                        *of ? choices_text(arena, field) : "", without);
+}
+
 static int list_parse(const struct reading *reading, const struct field *field, const struct node *node,
                       struct list *list)
 {
@@ -75,6 +89,8 @@ static int list_parse(const struct reading *reading, const struct field *field, 
                                   !field->single ? "a list" :
                                   field->kind == FIELD_CHOICES ? "a name or a list" : "a mapping or a list");
     }
+    if (list->count == 0 && !field->may_be_empty)
+        return list_empty(reading, field, node);
     list->items = arena_alloc(reading->arena, list->count * size);
     for (size_t i = 0; i < list->count; i++) {
         void *item = (char *)list->items + i * size;

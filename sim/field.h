@@ -46,6 +46,7 @@ struct field {
     choice_name *choice;        /* or this */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST, CHOICES: a lone mapping or name stands for a sequence of one */
+    bool may_be_empty;          /* LIST, CHOICES, INTS: [] is an answer; else it is an error, as it says nothing */
     /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump
      * alone. Not called for what is left out and has no default: that stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);
@@ -76,8 +77,8 @@ struct table {
 /* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
  * defaults. What is left out and has no default is 0, NULL or an empty list, a QUANTITY NaN; a RECORD left out has the
  * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown
- * keys, missing keys, wrong kinds, bad units and ranges are errors at their place. Integers are decimal only; null, a
- * list or a mapping where a scalar is expected are named as what they are. */
+ * keys, missing keys, wrong kinds, empty lists, bad units and ranges are errors at their place. Integers are decimal
+ * only; null, a list or a mapping where a scalar is expected are named as what they are. */
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 

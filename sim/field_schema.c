@@ -95,6 +95,8 @@ static struct node *list_schema(struct arena *arena, const struct field *field, 
     node_put(arena, schema, "items", field->kind == FIELD_CHOICES ? choice_schema(arena, field)
                                      : field->kind == FIELD_INTS  ? number_schema(arena, field)
                                                                   : object_schema(arena, field->table, depth + 1));
+    if (!field->may_be_empty)
+        node_put(arena, schema, "minItems", node_scalar(arena, "1", false));
     if (field->kind == FIELD_CHOICES && field->single)
         return combine(arena, "anyOf", schema, choice_schema(arena, field));
     if (field->kind == FIELD_LIST && field->single)

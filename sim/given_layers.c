@@ -115,9 +115,6 @@ int given_finish(const struct table *table, struct list *list, struct error *err
     struct given_layer *all = list->items;
     int result = 0;
 
-    if (list->count == 0)
-        return error_add(err, EXIT_INPUT, list->node ? list->node->loc : (struct loc){0},
-                         "%s: at least one is needed", table->name);
     for (struct given_layer *given = all; given < all + list->count; given++) {
         bool flops = table == &given_layer_table && field_given(table, given, "flops");
 

@@ -255,7 +255,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 3 +
+                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 5 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }

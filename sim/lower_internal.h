@@ -192,6 +192,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank);
 
 /* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
 bool zero_applies(const struct lowering *lowering);
+bool zero_in_turn(const struct lowering *lowering);       /* no collective beside computation */
 /* The gather of a layer's weights after that operation; NO_OP: there are none to gather. */
 uint32_t zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after);
 /* A layer's gradients are scattered after that operation; with the iteration's last ones each share of their sum is

@@ -106,6 +106,10 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
         walk->whole = layer;
     }
     also_wait(walk, walk->gathered);
+    if (zero_in_turn(walk->lowering)) {
+        also_wait(walk, walk->next);
+        *beside = (struct contention){0};
+    }
 }
 
 /* The next layer's weights come while the operation before it runs: then the one before that needs its own no more. */
@@ -200,6 +204,8 @@ static void finish_layer(struct walk *walk, size_t slice, bool completes)
 
     if (walk->gathers)
         id = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, id);
+    if (zero_in_turn(walk->lowering))
+        also_wait(walk, id);
     if (!completes)
         return;
     if (holder->layers)

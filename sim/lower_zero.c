@@ -2,12 +2,18 @@
  * parameters. All of a layer's are gathered before it is computed, while the layer before it is; its gradients are
  * scattered as soon as they are ready. All replicas do the same at the same time, so their collectives are measured
  * durations. One stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's
- * BACKWARD_PRE). */
+ * BACKWARD_PRE). Or, `data_parallel: synchronous`, nothing is computed while they run (XLA of 2024 put the collectives
+ * of a loop over recomputed layers on the stream that computes: openxla/xla issue 14397). */
 #include "lower_internal.h"
 
 bool zero_applies(const struct lowering *lowering)
 {
     return lowering->whole && lowering->scenario->strategy.zero == 3 && scenario_replicas(lowering->scenario) > 1;
+}
+
+bool zero_in_turn(const struct lowering *lowering)
+{
+    return zero_applies(lowering) && lowering->scenario->strategy.data_parallel == DATA_PARALLEL_SYNCHRONOUS;
 }
 
 /* A measured collective in the replica's group, on its stream. */
@@ -125,7 +131,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     const struct stage *stage = &lowering->stages[here.stage];
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     int prank = program_rank(lowering, here.replica, here.rank);
-    uint32_t id = lowering->latest[prank], next = NO_OP, ids[2];
+    bool in_turn = zero_in_turn(lowering);
+    uint32_t id = lowering->latest[prank], next = NO_OP, ids[3];
     struct waits first = *waits;
     double frees = op.frees;
     size_t begin = next_layer(stage, work.kind, 0);
@@ -139,20 +146,26 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     }
     for (size_t k = begin, after; k < stage->nslices; k = after) {
         const struct slice *layer = layer_of(stage, work.kind, k);
-        uint32_t gathered = next;
+        uint32_t gathered = next, scattered = NO_OP;
 
         after = next_layer(stage, work.kind, k + 1);
         if (gathers && after < stage->nslices)
             next = zero_gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
         if (gathered != NO_OP)
             first.ids[first.count++] = gathered;
+        if (in_turn && next != NO_OP)
+            first.ids[first.count++] = next;
+        if (in_turn)
+            lowering->beside[prank] = (struct contention){0};
         op.frees = after == stage->nslices ? frees : 0;
         id = layer_work(lowering, here, work, layer, &op, &first);
         first = (struct waits){.ids = ids};
         if (gathers)
             lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
-            zero_scatter(lowering, here, layer, completes, id);
+            scattered = zero_scatter(lowering, here, layer, completes, id);
+        if (in_turn && scattered != NO_OP)
+            first.ids[first.count++] = scattered;
     }
     return id;
 }

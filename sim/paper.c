@@ -146,14 +146,18 @@ static int read_columns(struct paper *paper, struct error *err)
     return rc ? -1 : 0;
 }
 
+/* Of nothing but a share there can be none: an error is a part of what was measured. */
 static int read_number(const struct column *column, const struct node *cell, double *value, struct error *err)
 {
     enum unit unit = column->metric->kind == METRIC_BYTES ? UNIT_BYTES : UNIT_NUMBER;
+    bool share = column->metric->kind == METRIC_SHARE;
     char why[160];
 
-    if (cell->kind == NODE_SCALAR && !unit_parse(unit, cell->text, value, why, sizeof why) && *value >= 0)
+    if (cell->kind == NODE_SCALAR && !unit_parse(unit, cell->text, value, why, sizeof why) &&
+        (*value > 0 || (share && *value == 0)))
         return 0;
-    return error_add(err, EXIT_INPUT, cell->loc, "paper: %s: expected %s", column->node->text, unit_expectation(unit));
+    return error_add(err, EXIT_INPUT, cell->loc, "paper: %s: expected %s%s", column->node->text,
+                     unit_expectation(unit), share ? "" : ", more than 0");
 }
 
 static int read_text(const struct column *column, const struct node *cell, const char **text, struct error *err)

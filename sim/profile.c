@@ -77,7 +77,7 @@ static const struct field matmul_record_fields[] = {
      .brief = "likewise where they are odd numbers of halves; 0: unaligned"},
     SPEED,
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
-     .brief = "those that were sampled"},
+     .may_be_empty = true, .brief = "those that were sampled; []: none, all products count as extrapolated"},
     RANGE("batch", batch, "products at once"),
     RANGE("m", m, "rows"),
     RANGE("n", n, "columns"),
@@ -147,14 +147,6 @@ static int check_range(const struct covered_range *range, struct error *err)
                      range->from, range->to);
 }
 
-static int check_dtypes(const struct list *dtypes, const struct table *table, const void *record, struct error *err)
-{
-    if (dtypes->count)
-        return 0;
-    return error_add(err, EXIT_INPUT, field_loc(table, record, "dtypes"), "%s: dtypes: none; expected the formats that "
-                     "this holds for", table->name);
-}
-
 /* What the tables cannot say of a profile. */
 static int check_records(const struct profile *profile, struct error *err)
 {
@@ -167,17 +159,13 @@ static int check_records(const struct profile *profile, struct error *err)
         return error_add(err, EXIT_INPUT, profile->node->loc, "profile: no kernels; expected matmul, attention or "
                          "memory, as 'dtsim calibrate fit' writes them");
     for (size_t i = 0; i < profile->matmul.count; i++)
-        rc |= check_dtypes(&matmul[i].dtypes, &matmul_table, &matmul[i], err) | check_range(&matmul[i].batch, err) |
-              check_range(&matmul[i].m, err) | check_range(&matmul[i].n, err) | check_range(&matmul[i].k, err);
+        rc |= check_range(&matmul[i].batch, err) | check_range(&matmul[i].m, err) | check_range(&matmul[i].n, err) |
+              check_range(&matmul[i].k, err);
     for (size_t i = 0; i < profile->attention.count; i++)
-        rc |= check_dtypes(&attention[i].dtypes, &attention_table, &attention[i], err) |
-              check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
+        rc |= check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
               check_range(&attention[i].head, err);
-    for (size_t i = 0; i < profile->memory.count; i++) {
+    for (size_t i = 0; i < profile->memory.count; i++)
         rc |= check_range(&memory[i].bytes, err);
-        if (field_given(&memory_table, &memory[i], "dtypes"))
-            rc |= check_dtypes(&memory[i].dtypes, &memory_table, &memory[i], err);
-    }
     return rc;
 }
 

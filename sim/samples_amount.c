@@ -45,16 +45,21 @@ double sample_bytes(const struct sample *sample)
 /* Of one multiprocessor, far beyond any: B200 has 30 TFLOP/s in fp8 (data sheet, 4.5 PFLOP/s dense of 148), and reads
  * its first-level cache at 128 bytes a cycle. Times in another unit than microseconds are a thousand times off. */
 static const double most_flop = 100e12, most_bytes = 1e12;
-/* And far below any that trains: of products whose launch does not count. K80 has 300 GFLOP/s of its 4.4 TFLOP/s. */
-static const double least_flop = 1e9, large_product = 1e11;
+/* And far below any that trains, beside what a launch takes: K80 has 300 of its 4.4 TFLOP/s, and 18 of its 240 GB/s. A
+ * product of few rows and columns may be one multiprocessor's alone, however deep it is. */
+static const double least_flop = 1e9, least_bytes = 1e8, launch = 1e-3;
 
 int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err)
 {
-    double flop = sample_flop(sample) / sample->seconds / sms, bytes = sample_bytes(sample) / sample->seconds / sms;
+    double all_flop = sample_flop(sample), all_bytes = sample_bytes(sample);
+    double flop = all_flop / sample->seconds / sms, bytes = all_bytes / sample->seconds / sms;
+    double most_seconds = launch + (all_flop > 0 ? all_flop / least_flop : all_bytes / least_bytes / sms);
+    bool slow = sample->seconds > most_seconds;
     const struct { bool wrong; enum unit unit; double rate; const char *how; } checks[] = {
         {flop > most_flop, UNIT_FLOP_RATE, flop, "more than any has"},
         {bytes > most_bytes, UNIT_BANDWIDTH, bytes, "more than any has"},
-        {sample_flop(sample) > large_product && flop < least_flop, UNIT_FLOP_RATE, flop, "less than any has"},
+        {slow && all_flop > 0, UNIT_FLOP_RATE, flop, "less than any has"},
+        {slow, UNIT_BANDWIDTH, bytes, "less than any has"},
     };
 
     if (sample->kind == SAMPLE_UNUSED)

@@ -61,6 +61,14 @@ static int report_missing(struct scenario *scenario, struct error *err)
                      "one of %s", scenario->cluster.gpu.name, list);
 }
 
+/* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
+static double reached(const struct matmul_record *record, int sms, enum dtype dtype)
+{
+    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype)};
+
+    return 2 * large.m * large.n * large.k / matmul_seconds(&record->fit, sms, &large);
+}
+
 /* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
  * a chip may boost to above the one of the data sheet. */
 static int check_rates(const struct scenario *scenario, const struct profile *profile, struct error *err)
@@ -72,7 +80,8 @@ static int check_rates(const struct scenario *scenario, const struct profile *pr
     for (size_t i = 0; i < profile->matmul.count; i++)
         for (size_t k = 0; k < records[i].dtypes.count; k++) {
             int dtype = ((const int *)records[i].dtypes.items)[k];
-            double rate = records[i].fit.rate * records[i].fit.speed, most = gpu_rate(gpu, (enum dtype)dtype);
+            double rate = reached(&records[i], profile->sms, (enum dtype)dtype);
+            double most = gpu_rate(gpu, (enum dtype)dtype);
             char has[48], may[48];
 
             if (most > 0 && rate > tolerance * most)

@@ -253,7 +253,7 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const struct strategy *strategy = scenario_strategy(scenario);
     const struct memory_spec *memory = &scenario->memory;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
-    bool offloads = memory->offload.count && !scenario_offloads(scenario, OFFLOAD_NONE);
+    bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
     struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);

@@ -161,9 +161,10 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(data_parallel),
      .fallback = "ddp",
      .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
-     .brief = "gradient all-reduce in buckets during the last backward; at once after it; a server (replica 0), which "
-              "gathers all gradients, updates, and sends all weights; or PyTorch's DataParallel, which replicates the "
-              "model from GPU 0 at every forward"},
+     .brief = "gradient all-reduce in buckets during the last backward; at once after it, and with ZeRO 3 nothing is "
+              "gathered or scattered beside computation; a server (replica 0), which gathers all gradients, "
+              "updates, and sends all weights; or PyTorch's DataParallel, which replicates the model from GPU 0 at "
+              "every forward"},
     {.key = "compression",
      .kind = FIELD_RECORD,
      MEMBER(compression),

@@ -155,13 +155,21 @@ static bool opens_group(const struct paper *paper, size_t row)
     return true;
 }
 
-/* Spearman's rank correlation of what was measured and what was predicted, within a group. Two rows are no order, and
- * of rows that were measured alike there is none. */
+static bool all_alike(const double *values, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (values[i] != values[0])
+            return false;
+    return true;
+}
+
+/* Spearman's rank correlation of what was measured and what was predicted, within a group; 0 where all predictions are
+ * the same. Two rows are no order, and of rows that were measured alike there is none. */
 static double group_rank(const struct validation *validation, const char *group, size_t column)
 {
     const struct paper *paper = validation->paper;
     double *numbers = xcalloc(paper->nrows * 4, sizeof *numbers), *measured = numbers, *found = numbers + paper->nrows;
-    double rank;
+    double rank = NAN;
     size_t n = 0;
 
     for (size_t i = 0; i < paper->nrows; i++)
@@ -169,7 +177,8 @@ static double group_rank(const struct validation *validation, const char *group,
             measured[n] = paper->rows[i].measured[column];
             found[n++] = predicted(validation, i, column);
         }
-    rank = n < 3 ? NAN : gsl_stats_spearman(measured, 1, found, 1, n, numbers + 2 * paper->nrows);
+    if (n >= 3 && !all_alike(measured, n))
+        rank = all_alike(found, n) ? 0 : gsl_stats_spearman(measured, 1, found, 1, n, numbers + 2 * paper->nrows);
     free(numbers);
     return rank;
 }
@@ -232,6 +241,7 @@ int validation_init(struct validation *validation, struct paper *paper, const st
     validation->outcomes = child_share(paper->nrows * sizeof *validation->outcomes);
     if (!validation->outcomes)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = paper->file}, "no memory to share");
+    validation->partial = options->rows != NULL;
     if (select_rows(validation, options->rows, err))
         return -1;
     while (paper->columns[validation->first].kind != COLUMN_MEASURED)
@@ -269,7 +279,7 @@ size_t validation_bars(const struct validation *validation, struct bar_result re
     };
     size_t count = 0;
 
-    for (size_t i = 0; i < BARS; i++) {
+    for (size_t i = 0; i < BARS && !validation->partial; i++) {
         if (isnan(all[i].limit))
             continue;
         results[count] = all[i];

@@ -35,6 +35,7 @@ struct validation {
     struct summary relative;         /* of the ratios of times to those of other rows */
     size_t memory[2][2];             /* rows, by [ran out of memory][predicted to] */
     size_t largest[2];               /* rows with the largest micro-batch: all, and those of which it is found to be */
+    bool partial;                    /* not all rows were asked for: bars are of a whole table */
     size_t failed;                   /* rows that were selected but could not be simulated */
 };
 
@@ -63,7 +64,7 @@ struct bar_result {
     bool least, passed;
 };
 enum { BARS = 6 };
-/* Those that the paper asks for; returns how many. */
+/* Those that the paper asks for, of all its rows; returns how many. */
 size_t validation_bars(const struct validation *validation, struct bar_result results[BARS]);
 
 /* As text: a line a row, unless `brief`, then the summary. */

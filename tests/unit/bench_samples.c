@@ -36,6 +36,27 @@ static void test_samples_are_written(void **state)
     free(text);
 }
 
+/* What the open kernel module and the other one say of themselves. */
+static void test_drivers_are_read(void **state)
+{
+    static const struct { const char *line, *version; } cases[] = {
+        {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n", "580.95.05"},
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n", "535.104.05"},
+        {"NVRM version: NVIDIA UNIX aarch64 Kernel Module  550.54\n", "550.54"},
+        {"580.1", "580.1"},
+        {"no version x86_64 of 12 parts\n", ""},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char version[64];
+
+        sample_driver(cases[i].line, version, sizeof version);
+        assert_string_equal(version, cases[i].version);
+    }
+}
+
 static const char *written(char *path, const char *text)
 {
     int file = mkstemp(strcpy(path, "/tmp/dtsim-bench-XXXXXX"));
@@ -166,7 +187,7 @@ static void test_the_fit_reads_what_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples_are_written),
+        cmocka_unit_test(test_samples_are_written), cmocka_unit_test(test_drivers_are_read),
         cmocka_unit_test(test_samples_are_held),
         cmocka_unit_test(test_failures_are_held),
         cmocka_unit_test(test_the_fit_reads_what_is_written),

@@ -170,6 +170,38 @@ static void what_lasts(void **state)
     }
 }
 
+/* The half formats have one record, from the samples of both, and what was measured to last of one lasts; of single
+ * precision that says nothing. */
+static void halves_are_one(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    const struct matmul_record *single, *half;
+
+    (void)state;
+    add_matmuls(&samples, 600, 0);
+    for (size_t i = 0; i < 600; i++) {
+        struct sample other = samples.items[i];
+
+        other.dtype = i % 2 ? DTYPE_FP32 : DTYPE_BF16;
+        *GROW(&samples) = other;
+    }
+    add_sustained(&samples, 0.85);
+    start(&arena, &samples, &calibration);
+    assert_int_equal(calibration.profile.matmul.count, 2);
+    single = calibration.profile.matmul.items;
+    half = single + 1;
+    assert_true(single->dtypes.count == 1 && *(const int *)single->dtypes.items == DTYPE_FP32);
+    assert_near("speed", single->fit.speed, 1, 0.01);
+    assert_true(half->dtypes.count == 2 && half->error.samples + half->error.held_out == 900);
+    assert_near("rate", half->fit.rate, truth.rate, 0.01);
+    assert_near("speed", half->fit.speed, 0.85, 0.01);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
 static void a_shape_is_held_out_or_not(void **state)
 {
     (void)state;
@@ -351,7 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
         cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
-        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts),
+        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(halves_are_one),
         cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,11 @@ static void test_kinds_are_refused(void **state)
     refuses("preset: x\nstrategy: {schedule: [], placement: data}\n",
             "s.yaml:2:22: error: strategy: schedule: expected one of 1f1b, gpipe, none, found a list\n"
             "s.yaml:2:37: error: strategy: placement: expected a list, found 'data'\n");
+    refuses("preset: x\nstrategy: {schedule: 1f1b, placement: [], split: []}\nlayers: []\n",
+            "s.yaml:2:39: error: strategy: placement: found an empty list; expected at least one of tensor, data; left "
+            "out, it is [tensor]\n"
+            "s.yaml:2:50: error: strategy: split: found an empty list; expected at least one, or the key left out\n"
+            "s.yaml:3:9: error: sample: layers: found an empty list; expected at least one\n");
     refuses("preset: x\nstrategy: {schedule: , placement: [dato, {}]}\n",
             "s.yaml:2:22: error: strategy: schedule: expected one of 1f1b, gpipe, none, found nothing\n"
             "s.yaml:2:36: error: strategy: placement: unknown value 'dato'; did you mean 'data'?\n"

@@ -35,13 +35,13 @@ static void test_dump(void **state)
          "preset: x\nstrategy:\n  schedule: 1f1b\n  tensor: 1\n  pipeline: 1\n  flush: true\n"
          "  placement: [tensor]\n"
          "memory: {fraction: 0.9}\n"},
-        {"file: 'null'\nname: '8'\nlimit: 0\nlayers: []\nlink: {bandwidth: 24 GiB/s, share: 1e-3}\n"
-         "strategy: {schedule: gpipe, placement: [], split: [0, 7], data: 7}\nmemory: {states: 0 B}\n",
+        {"file: 'null'\nname: '8'\nlimit: 0\nlink: {bandwidth: 24 GiB/s, share: 1e-3}\n"
+         "strategy: {schedule: gpipe, placement: [data], split: [0, 7], data: 7}\nmemory: {states: 0 B}\n",
          "name: \"8\"\nfile: \"null\"\n"
          "strategy:\n  schedule: gpipe\n  tensor: 1\n  data: 7\n  pipeline: 1\n  flush: true\n"
-         "  placement: []\n  split: [0, 7]\n"
+         "  placement: [data]\n  split: [0, 7]\n"
          "  backward: fused\n"
-         "link: {bandwidth: 24 GiB/s, latency: 1 us, share: 0.001}\nlayers: []\n"
+         "link: {bandwidth: 24 GiB/s, latency: 1 us, share: 0.001}\n"
          "memory: {fraction: 0.9, states: 0 B}\nlimit: 0 B\n"},
         {"preset: x\nstrategy: {schedule: none}\nlayers: {forward: 1.5 ms, name: a}\n",
          "preset: x\nstrategy:\n  schedule: none\n  tensor: 1\n  pipeline: 1\n  flush: true\n"

@@ -218,7 +218,7 @@ static void messages(void **state)
             "1:31: model: sequence: 2048 is longer than the 1024 learned positions");
     refused("{stages: {forward: 1 s}, sequence: 2048}",
             "1:36: model: sequence: this model has no tokens; it goes with a transformer");
-    refused("layers: []", "1:9: layers: at least one is needed");
+    refused("layers: []", "1:9: model: layers: found an empty list; expected at least one");
     refused("layers: [{forward: 1 s}, {flops: 1 GFLOP}]",
             "1:34: layers: times are of a micro-batch and flops of a sample; give one kind for every layer");
     refused("layers: [{flops: 1 GFLOP, backward: 1 s}]",

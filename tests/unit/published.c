@@ -54,6 +54,9 @@ static void tables_are_met(void **state)
         {"a100-8", {5, 15}, {5, 15}, {0.06, 0.07}, ENGINE_SIMGRID},
         {"a100-2x8-ring", {2, 0}, {2, 0}, {0.27, 0}, ENGINE_SIMGRID},
         {"a100-small", {6, 0}, {6, 0}, {0.11, 0}, ENGINE_SIMGRID},
+        {"h100-8", {5, 15}, {5, 15}, {0.15, 0.03}, ENGINE_SIMGRID},
+        {"h100-8-all", {0, 32}, {0, 40}, {0, 0.085}, ENGINE_SIMGRID},
+        {"h100-10-nodes", {0, 44}, {0, 60}, {0, 0.15}, ENGINE_SIMGRID},
         {"h200-8", {5, 28}, {5, 28}, {0.16, 0.02}, ENGINE_SIMGRID},
         {"h100-nvls-tree", {7, 29}, {7, 30}, {0.09, 0.05}, ENGINE_IDEAL},       /* up to 512 GPUs */
         {"deepbench-p100", {4, 20}, {4, 21}, {0.13, 0.10}, ENGINE_SIMGRID},

@@ -153,25 +153,30 @@ static void test_rank(void **state)
     static const char swapped[] = "source: an order\n"
                                   "columns: [id, group, strategy.pipeline, measured.iteration_time_s]\n"
                                   "rows: [[a, g, 1, 1], [b, g, 2, 3], [c, g, 3, 2], [d, g, 4, 4],\n"
-                                  "       [e, h, 1, 3], [f, h, 2, 2], [g, h, 3, 1], [h, i, 1, 1], [i, i, 2, 2]]\n";
+                                  "       [e, h, 1, 3], [f, h, 2, 2], [g, h, 3, 1], [h, i, 1, 1], [i, i, 2, 2],\n"
+                                  "       [j, j, 2, 1], [k, j, 2, 2], [l, j, 2, 3], [m, k, 1, 5], [n, k, 2, 5],\n"
+                                  "       [o, k, 3, 5]]\n";
     struct validation validation;
     struct paper paper;
 
     (void)state;
     run(&paper, &validation, swapped, NULL);
-    /* Spearman: 1 - 6 sum d^2 / (n (n^2 - 1)) = 1 - 12/60 in g, -1 in h; i is no order. */
-    close_to(validation.summaries[3].rank, (0.8 - 1) / 2);
-    assert_int_equal(validation.summaries[3].groups, 2);
+    /* Spearman: 1 - 6 sum d^2 / (n (n^2 - 1)) = 1 - 12/60 in g, -1 in h, 0 in j, which is predicted alike; i and k are
+     * no order. */
+    close_to(validation.summaries[3].rank, (0.8 - 1 + 0) / 3);
+    assert_int_equal(validation.summaries[3].groups, 3);
     release(&paper, &validation);
 }
 
 static void test_selection(void **state)
 {
+    struct bar_result bars[BARS];
     struct validation validation;
     struct paper paper;
 
     (void)state;
     run(&paper, &validation, table, "b,d");
+    assert_int_equal(validation_bars(&validation, bars), 0);
     assert_false(validation.outcomes[0].selected);
     assert_true(validation.outcomes[1].simulated);
     assert_int_equal(validation.summaries[5].count, 1);

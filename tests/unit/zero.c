@@ -195,6 +195,29 @@ static void test_stream(void **state)
     simulated_release(&simulated);
 }
 
+/* In turn: what is computed and what is exchanged add up. The same whether a plan of layers was made or not. */
+static void test_in_turn(void **state)
+{
+    static const char *const recompute[] = {"none", "full", "optimal"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(recompute); i++)
+        for (int micro_batches = 1; micro_batches <= 3; micro_batches += 2) {
+            struct simulated simulated;
+            double layer = 3 * (1e-6 + 1e9 / 100e9), seconds;      /* a gather or a scatter of a layer */
+
+            simulate(&simulated, "model: {layers: [{name: a, forward: 10 ms, parameters: 1 G, activation: 1 GB}, "
+                     "{name: b, forward: 20 ms, parameters: 1 G, activation: 1 GB}, "
+                     "{name: c, forward: 40 ms, parameters: 1 G, activation: 1 GB}]}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
+                     "batch: {micro_batches: %d}\nstrategy: {data: 4, zero: 3, data_parallel: synchronous}\n"
+                     "memory: {precision: fp32, recompute: %s, limit: 1 TB}\n", micro_batches, recompute[i]);
+            seconds = micro_batches * (9 * layer + (i == 1 ? 4 : 3) * 70e-3);
+            expect_near("in turn", simulated.run.metrics.iteration_time, seconds, simulated.text);
+            simulated_release(&simulated);
+        }
+}
+
 /* Korthikanti et al. 2022, section 4.2.2: a reduce-scatter and an all-gather move as much as an all-reduce; the
  * backward gathers the inputs of the column-parallel products once more (two a block, one for the output layer).
  * Boundaries are shares. */
@@ -315,7 +338,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_traffic),      cmocka_unit_test(test_memory),
         cmocka_unit_test(test_published_memory), cmocka_unit_test(test_seconds),
-        cmocka_unit_test(test_stream),       cmocka_unit_test(test_sequence_parallel),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
         cmocka_unit_test(test_parameter_server),
         cmocka_unit_test(test_no_bubble),      cmocka_unit_test(test_whole),
