@@ -70,22 +70,24 @@ static void test_memory(void **state)
             struct setup setup = {zero, 1, 1, data, 1, 0, 1, NULL, NULL};
             struct memory memory;
             struct simulated simulated;
+            struct whole_units whole;
             double psi, expected;
 
             run_setup(&simulated, &setup);
+            whole = simulated.run.stages[0].gathered;
             psi = simulated.run.stages[0].parameters;
             memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
             expected = zero == 0 ? 16 * psi : zero == 1 ? 4 * psi + 12 * psi / data
                      : zero == 2 ? 2 * psi + 14 * psi / data : 16 * psi / data;
             expect_near("states", model_states(&memory), expected, simulated.text);
             expect_near("gathered", memory.bytes[MEMORY_GATHERED],
-                        zero == 3 && data > 1 ? simulated.run.stages[0].gathered : 0, simulated.text);
+                        zero == 3 && data > 1 ? whole.outside + whole.blocks : 0, simulated.text);
             simulated_release(&simulated);
         }
 }
 
-/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients. Without blocks that are
- * told apart two neighbouring layers. */
+/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients; of a rank at both ends of a
+ * V the embedding and the output layer. Without blocks that are told apart two neighbouring layers. */
 static void test_whole(void **state)
 {
     const double h = 64, outside = 1000 * h + 32 * h + 2 * h, block = 12 * h * h + 13 * h;
@@ -99,6 +101,13 @@ static void test_whole(void **state)
     memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
     expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 2 * block), simulated.text);
     expect_near("gradients", memory.bytes[MEMORY_BUFFERS], 2 * (outside + 2 * block), simulated.text);
+    simulated_release(&simulated);
+
+    simulate(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+             "tied: false}}\ncluster: {platform: dgx-a100}\nbatch: {micro: 1, micro_batches: 4}\n"
+             "strategy: {zero: 3, pipeline: 2, data: 2, schedule: zb-v}\nsimulation: {engine: ideal}\n");
+    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 1000 * h + 2 * block), simulated.text);
     simulated_release(&simulated);
 
     simulate(&simulated, "model: {layers: [{forward: 1 ms, parameters: 5 k}, {forward: 1 ms, parameters: 2 k}, "
