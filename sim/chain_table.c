@@ -58,11 +58,11 @@ static void save_layer(struct planner *planner, int s, int t, bool lean)
     }
 }
 
-/* The least time over all ways, a table row (of every memory) at a time. */
+/* The least time over all ways, a table row (of every memory) at a time; the rows are three different ones. */
 static void fill_segment(struct planner *planner, int s, int t)
 {
-    double *time = &planner->time[chain_at(planner, s, t, 0)];
-    int *how = &planner->how[chain_at(planner, s, t, 0)], space = 0;
+    double *restrict time = &planner->time[chain_at(planner, s, t, 0)];
+    int *restrict how = &planner->how[chain_at(planner, s, t, 0)], space = 0;
 
     for (int m = 0; m <= planner->slots; m++)
         time[m] = INFINITY, how[m] = SAVE_ALL;
@@ -70,8 +70,8 @@ static void fill_segment(struct planner *planner, int s, int t)
     if (planner->lean[s] >= 0)
         save_layer(planner, s, t, true);
     for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
-        const double *left = &planner->time[chain_at(planner, s, j, 0)];
-        const double *right = &planner->time[chain_at(planner, j, t, 0)];
+        const double *restrict left = &planner->time[chain_at(planner, s, j, 0)];
+        const double *restrict right = &planner->time[chain_at(planner, j, t, 0)];
         double forward = forward_between(planner, s, j);
         int input = planner->input[j], last = input + planner->space[j - 1].forward;
 

@@ -3,6 +3,7 @@
 
 #include "cmd.h"
 #include "figure.h"
+#include "notes.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
 static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
@@ -64,26 +65,11 @@ static void print_costs(const struct run *run, FILE *out)
     fputc('\n', out);
 }
 
-/* A vocabulary that nobody padded costs more than its rows: kernels for such products are slow. */
-static void print_vocabulary(const struct scenario *scenario, FILE *out)
-{
-    const struct transformer *shape = scenario->model.transformer;
-    int tensor = scenario->strategy.tensor;
-    double share, value = dtype_bytes(scenario_dtype(scenario));
-
-    if (!shape || shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE)
-        return;
-    share = transformer_output_columns(shape, tensor) / tensor;
-    if (fmod(share * value, 16) != 0)
-        fprintf(out, "note: the output layer has %.0f columns a GPU, no multiple of %.0f, for which its kernels are slower; "
-                "vocabulary: %.0f is what Megatron-LM pads to\n", share, 16 / value,
-                transformer_padded_vocabulary(shape, tensor));
-}
-
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->scenario;
+    struct notes notes = notes_of(run->scenario);
     char text[2][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
@@ -115,7 +101,8 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
     print_breakdown(m, out);
     print_costs(run, out);
-    print_vocabulary(scenario, out);
+    for (size_t i = 0; i < notes.count; i++)
+        fprintf(out, "note: %s\n", notes.items[i]);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)

@@ -110,14 +110,16 @@ static void print_memory_json(const struct metrics *metrics, int ranks)
     json_decref(whole);
 }
 
-/* Memory follows from the order alone, so the engine without a network tells it. */
+/* Memory follows from the order, which the engine without contention tells sooner; where copies to hosts or choices at
+ * run time matter, from the times. The network stays, as plans and some schedules' orders depend on it. */
 static int show_memory(struct scenario *scenario, bool json, struct error *err)
 {
+    bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     struct run run = {0};
     int rc;
 
-    scenario->simulation.engine = ENGINE_IDEAL;
-    scenario->cluster.ideal = true;
+    if (ordered)
+        scenario->simulation.engine = ENGINE_IDEAL;
     rc = run_init(&run, scenario, err);
     if (run.metrics.ranks)
         (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);

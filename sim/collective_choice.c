@@ -48,9 +48,17 @@ static void in_rounds(const struct pace *pace, double share, int channels, struc
     rates->launch += latency - rates->network.latency;
 }
 
+/* What large all-reduces wait longer for; no other collective does (NCCL, src/graph/tuning.cc). */
+static double plateau_of(const struct pace *pace, enum collective_op op, const struct seating *seating, double bytes)
+{
+    if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= pace->plateau_from))       /* NaN: never */
+        return 1;
+    return seating->nodes ? pace->spanning_plateau : pace->plateau;
+}
+
 /* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
-static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, const struct seating *seating,
-                             double bytes, int channels, bool tuned)
+static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, enum collective_op op,
+                             const struct seating *seating, double bytes, int channels, bool tuned)
 {
     struct rates rates = {
         .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
@@ -61,9 +69,7 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
 
     if (!pace)
         return rates;
-    double factor = seating->nodes ? pace->spanning_plateau : pace->plateau;
-    if (!(bytes >= pace->plateau_from))      /* NaN: never */
-        factor = 1;
+    double factor = plateau_of(pace, op, seating, bytes);
     rates.launch = pace->launch + cluster->communication->launch;
     rates.inside.latency = fmax(rates.inside.latency, factor * (seating->nodes ? fmax(pace->inside, pace->spanning) :
                                                                 pace->inside));
@@ -194,7 +200,7 @@ static double cost_at(const struct collective *collective, const struct cluster 
                       const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
 {
     struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
-    struct rates rates = rates_of(cluster, pace, seating, bytes, channels, pace && tuned);
+    struct rates rates = rates_of(cluster, pace, collective->op, seating, bytes, channels, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch;
 
@@ -321,7 +327,7 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
         return tuning;
     seating = seating_of(cluster, group);
     pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, &seating, bytes, choice->channels, false);
+    rates = rates_of(cluster, &pace, choice->used->op, &seating, bytes, choice->channels, false);
     take_nics(choice->used, cluster, &seating, &rates);
     tuning.buffered = true;
     if (choice->used->in_switch)

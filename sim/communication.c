@@ -52,7 +52,7 @@ static const struct field pace_fields[] = {
     {.key = "nic_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(nic_most),
      .brief = "likewise, for each NIC that is used: of a channel"},
     {.key = "plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .offset = AT(plateau),
-     .fallback = "1", .brief = "factor on the latencies of large collectives in one node"},
+     .fallback = "1", .brief = "factor on the latencies of large all-reduces in one node"},
     {.key = "spanning_plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
      .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
     {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),

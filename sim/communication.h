@@ -33,7 +33,7 @@ struct pace {
     double inside_most;              /* B/s of a GPU, all its channels together; NaN: no bound */
     double network_most;             /* B/s likewise, where the group spans nodes; NaN: no bound */
     double nic_most;                 /* B/s likewise, for each NIC that is used: of a channel; NaN: no bound */
-    double plateau;                  /* factor on the latencies of large collectives in one node, */
+    double plateau;                  /* factor on the latencies of large all-reduces in one node, */
     double spanning_plateau;         /* and on those that span nodes */
     double plateau_from;             /* how large: B of the vector; NaN: none is */
     double round;                    /* B that a rank of a ring sends to another node, all its channels together, before

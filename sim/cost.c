@@ -32,7 +32,8 @@ static double roofline(const struct gpu *gpu, const struct kernel *kernel)
     return fmax(compute, memory) + gpu->launch_overhead;
 }
 
-/* What the profile has no record for at all falls back to the roofline, as an extrapolation. */
+/* What the profile has no record for at all falls back to the roofline, as an extrapolation. A product that is more
+ * efficient than large ones are multiplies less than it counts (Winograd). */
 static struct kernel_seconds calibrated(const struct cost_model *model, const struct kernel *kernel)
 {
     struct kernel large = *kernel;
@@ -43,7 +44,7 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
     one = profile_kernel(model->profile, &large, model->attention);
     if (isnan(one.seconds))
         return (struct kernel_seconds){roofline(model->gpu, kernel), true};
-    one.seconds = fmax(one.seconds, kernel->flop / gpu_peak(model->gpu, kernel->dtype));
+    one.seconds = fmax(one.seconds, fmin(kernel->flop, large.flop) / gpu_peak(model->gpu, kernel->dtype));
     one.seconds = fmax(one.seconds, kernel->bytes / model->gpu->memory_bandwidth);
     one.seconds = fmax(one.seconds, model->gpu->launch_overhead);
     return one;

@@ -82,9 +82,9 @@ struct cost {
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
  *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et
  *           al. 2009); nothing is extrapolated.
- * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak,
- *           bytes / memory_bandwidth or launch_overhead. What has no record, or lies outside the sizes that it was
- *           fitted to, counts as extrapolated.
+ * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak (of what
+ *           is multiplied: flop / efficiency, where that is above 1), bytes / memory_bandwidth or launch_overhead. What
+ *           has no record, or lies outside the sizes that it was fitted to, counts as extrapolated.
  * Unaligned batches on the CUDA cores take at least flop / (12.2 / 19.5 * fp32's peak): cuBLAS of CUDA 11.6 on A100,
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);

@@ -66,21 +66,34 @@ static void repeat_row(const struct lowering *lowering, struct row *row)
     }
 }
 
-/* Walks the rows of all replicas together: each as far as the others let it, until all are done. */
+/* As far as the other ranks let it: a pipeline rank in all replicas, as these may wait for one another. Returns whether
+ * any of them came further. */
+static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
+{
+    bool moved = true, ever = false;
+
+    while (moved) {
+        moved = false;
+        for (int replica = 0; replica < lowering->out->replicas; replica++)
+            while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
+                   lower_cell(lowering, replica, rank))
+                moved = ever = true;
+    }
+    for (int replica = 0; replica < lowering->out->replicas; replica++)
+        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count;
+    return ever;
+}
+
+/* Walks the rows of all replicas together, each as far as the others let it, until all are done. What a replica does is
+ * lowered in the same order however many there are: transfers that take turns do so in that order. */
 static void lower_rows(struct lowering *lowering)
 {
     bool moved = true, waiting = true;
 
     while (moved && waiting) {
         moved = waiting = false;
-        for (int prank = 0; prank < lowering->program->ranks; prank++) {
-            int replica = prank / lowering->plan->stages, rank = prank % lowering->plan->stages;
-            size_t count = lowering->rows[rank].count;
-
-            while (lowering->cursor[prank] < count && lower_cell(lowering, replica, rank))
-                moved = true;
-            waiting |= lowering->cursor[prank] < count;
-        }
+        for (int rank = 0; rank < lowering->plan->stages; rank++)
+            moved |= lower_rank(lowering, rank, &waiting);
     }
     if (waiting && !lowering->failed)
         BUG("the rows of %s wait for each other", scenario_strategy(lowering->scenario)->name);
@@ -217,6 +230,16 @@ static int coupled_replicas(const struct lowering *lowering)
     return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
 }
 
+/* ZeRO 3's replicas meet in every layer too, in its gathers. Those that are coupled begin together by themselves, as
+ * what they do takes the same time, unless there is jitter. */
+static int replicas_together(const struct lowering *lowering)
+{
+    int coupled = lowering->scenario->simulation.jitter > 0 ? lowering->coupled : 1;
+    int shard = zero_applies(lowering) ? lowering->scenario->strategy.shard : 1;
+
+    return lowering->out->replicas == 1 ? 1 : coupled / gcd(coupled, shard) * shard;
+}
+
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
@@ -242,6 +265,7 @@ static void allocate(struct lowering *lowering)
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
+    lowering->meetings = ARENA_ARRAY(arena, struct meeting, ranks);
     lowering->updates = ARENA_ARRAY(arena, int, ranks);
     lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
     for (int i = 0; i < holders; i++) {
@@ -255,7 +279,7 @@ static void allocate(struct lowering *lowering)
             holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
     }
     lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 5 +
+                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 6 +
                                         lowering->plan->chunks * lowering->out->replicas *
                                             plan_most_holders(lowering->plan));
 }
@@ -291,6 +315,7 @@ int lower(const struct scenario *scenario, const struct stage *stages, enum lowe
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
     lowering.coupled = coupled_replicas(&lowering);
+    lowering.together = replicas_together(&lowering);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         repeat_row(&lowering, &lowering.rows[rank]);

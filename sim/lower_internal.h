@@ -62,6 +62,9 @@ struct rank_host {
     uint32_t before;                 /* the operation before the last one on the compute lane */
 };
 
+/* Where replicas begin a work together: the cell of their rows, and the operation that ends when all are there. */
+struct meeting { size_t cell; uint32_t id; };
+
 struct lowering {
     const struct scenario *scenario;
     const struct plan *plan;
@@ -92,6 +95,8 @@ struct lowering {
     struct arrival *sent;            /* [2 program ranks + up]: the boundaries that a rank sent last */
     int channels;                    /* of gradient all-reduces */
     int coupled;                     /* replicas, one after another, that exchange within their works */
+    int together;                    /* and that have to be kept in step: who is late holds up all */
+    struct meeting *meetings;        /* a program rank, of the first of these replicas: the last one */
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
     uint32_t *scratch;               /* ids that one operation waits for */

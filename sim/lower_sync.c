@@ -138,6 +138,28 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     return complete && !lowering->failed;
 }
 
+/* The sums that a rank's update waits for, `count` of each stage in all, in the order in which their gradients are
+ * complete: those of later stages first; but ZeRO 2's, of every micro-batch, as the row completes them. */
+static bool sync_rank(struct lowering *lowering, int rank, int count)
+{
+    const struct row *row = &lowering->rows[rank];
+    bool each = lowering->scenario->strategy.zero == 2, synced = true;
+    int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
+
+    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0 && !each; stage--)
+        for (int chunk = 0; synced && chunk < plan_chunks(lowering->plan, rank); chunk++)
+            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count)
+                synced = sync_stage(lowering, stage, count);
+    for (size_t i = 0; i < row->count && each && synced; i++) {
+        int chunk = row->items[i].chunk, stage = plan_global_stage(lowering->plan, rank, chunk);
+
+        if (lowering->completes[rank][i] && lowering->buckets[stage].count)
+            synced = sync_stage(lowering, stage, ++done[chunk]);
+    }
+    free(done);
+    return synced;
+}
+
 /* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies
  * after its sum over the replicas; whole, under ZeRO 1 too (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
 static bool tie(struct lowering *lowering, int replica, int count)
@@ -151,13 +173,9 @@ static bool tie(struct lowering *lowering, int replica, int count)
 
     if (lowering->ties[replica] >= count)
         return true;
-    for (int i = 0; i < 2; i++) {
-        int stage = i ? last : 0;
-
-        if (holder_of(lowering, ranks[i], chunk[i])->completed < count ||
-            (lowering->buckets[stage].count && !sync_stage(lowering, stage, count)))
+    for (int i = 0; i < 2; i++)
+        if (holder_of(lowering, ranks[i], chunk[i])->completed < count || !sync_rank(lowering, rank[i], count))
             return false;
-    }
     for (int t = 0; t < flows; t++) {
         uint32_t lanes[2], ready[2], done[2];
         int gpus[2];
@@ -205,12 +223,8 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     double seconds = 0;
     size_t ndeps = 0;
 
-    /* the gradients of later stages are complete first */
-    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
-        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
-                !sync_stage(lowering, stage, sums(lowering, *updates + 1)))
-                return false;
+    if (!sync_rank(lowering, rank, sums(lowering, *updates + 1)))
+        return false;
     if (tied_rank(lowering, rank) && updates_here && !tie(lowering, replica, sums(lowering, *updates + 1)))
         return false;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {

@@ -141,6 +141,8 @@ bool replicas_alike(const struct scenario *scenario)
 {
     const struct strategy_spec *spec = &scenario->strategy;
 
+    if (spec->data_parallel == DATA_PARALLEL_SERVER)
+        return false;            /* the server alone updates */
     if (!private_links(&scenario->cluster))
         return sums_alike(scenario);
     if (!groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||

@@ -1,6 +1,8 @@
 /* One cell of a row: its operation or operations, what they wait for, and what may wait for them. */
 #include "lower_internal.h"
 
+#include <stdlib.h>
+
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb)
 {
     const struct plan *plan = lowering->plan;
@@ -306,6 +308,37 @@ static void wait_for_sharers(const struct lowering *lowering, int rank, struct w
         wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
 }
 
+/* Replicas that are kept in step begin their next cell when the last of them has done the one before: whoever is late
+ * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them
+ * have not been lowered that far. */
+static bool meet(struct lowering *lowering, int replica, int rank, struct waits *waits)
+{
+    int n = lowering->together, first = replica / n * n;
+    size_t cell = lowering->cursor[program_rank(lowering, replica, rank)];
+    struct meeting *meeting = &lowering->meetings[program_rank(lowering, first, rank)];
+    struct waits all = {0};
+
+    if (n == 1 || cell == 0)
+        return true;
+    if (meeting->cell != cell) {
+        for (int r = first; r < first + n; r++)
+            if (lowering->cursor[program_rank(lowering, r, rank)] != cell)
+                return false;
+        all.ids = xcalloc((size_t)n, sizeof *all.ids);
+        for (int r = first; r < first + n; r++)
+            wait_for(&all, (struct arrival){lowering->latest[program_rank(lowering, r, rank)], 1});
+        *meeting = (struct meeting){cell, program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
+            .mb = lowering->rows[rank].items[cell].mb, .stage = -1,
+        }, all.ids, all.count)};
+        free(all.ids);
+        for (int r = first; r < first + n; r++)
+            lowering->latest[program_rank(lowering, r, rank)] = meeting->id;
+    }
+    wait_for(waits, (struct arrival){meeting->id, 1});
+    return true;
+}
+
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
 bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
@@ -329,6 +362,8 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
+    if (!meet(lowering, replica, rank, &waits))
+        return false;
     for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
         wait_for(&waits, sent[up]);
     for (size_t i = first; i <= last; i++)

@@ -55,9 +55,10 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
 
 /* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
 struct holding {
-    double trained, weights;
+    double trained, weights, largest;    /* largest: what one chunk has to train */
     double trained_share, weights_share, states_share;
-    double gathered, scattered, fetched, blocks, arrives, compression;
+    double scattered, fetched, blocks, arrives, compression;
+    struct whole_units gathered;
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -71,16 +72,18 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
 
         sum.trained += stage->parameters;
+        sum.largest = fmax(sum.largest, stage->parameters);
         sum.weights += weights;
         sum.trained_share += stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
         sum.weights_share += stage_share(scenario, 1, weights, stage->expert_parameters * stage->versions);
         sum.states_share += stage_share(scenario, 1, stage_states(scenario, stage, false),
                                         stage_states(scenario, stage, true));
         sum.compression += stage->compression;
-        sum.gathered = fmax(sum.gathered, stage->gathered);
+        sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
+        sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
         for (size_t i = 0; i < stage->nslices; i++)
             sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
-        sum.scattered = fmax(sum.scattered, stage->scattered);
+        sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
@@ -103,6 +106,8 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
         bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
     if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
         bytes += gradients;
+    else if (share > 1 && spec->zero == 2 && spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS)
+        bytes += holding->largest * scenario_parameter_bytes(scenario).gradients;
     else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
     if (share > 1 && spec->zero == 3)
@@ -143,7 +148,8 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
         return memory;
     memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
-    memory.bytes[MEMORY_GATHERED] = zero == 3 && scenario->strategy.shard > 1 ? holding.gathered : 0;
+    if (zero == 3 && scenario->strategy.shard > 1)
+        memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
     memory.bytes[MEMORY_GRADIENTS] =
         (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
     memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;

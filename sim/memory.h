@@ -25,8 +25,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
 
 /* What a rank of the program holds all the time: all kinds but activations, workspace and fragmentation, which are 0.
  * - Shares of ZeRO (Rajbhandari et al. 2020, section 5): stage 1 divides the optimizer states by the replicas that
- *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks and two neighbouring
- *   blocks are gathered at a time (FSDP).
+ *   share them, 2 also the gradients, 3 also the parameters, of which all outside of blocks (FSDP's outermost
+ *   unit, of every chunk) and two neighbouring blocks are gathered at a time.
  * - In fp8 the blocks' weights once more as they are and transposed, a byte each, which ZeRO does not divide
  *   (Transformer Engine keeps them in its modules); or these alone, where they are the primary ones (its
  *   fp8_model_init: Float8Tensor, which keeps its transpose too).
@@ -39,10 +39,10 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  * - Buffers: with fused_gradients 4 bytes a parameter, under ZeRO of a share (Rajbhandari et al. 2020, section 3.2: 6
  *   GB for 1.5 billion; Megatron-LM's main gradients: 20 and 4 + 16/d bytes a parameter in all); with bucket_copies the
  *   gradients once more, with flat_gradients those of a share; under ZeRO 2, and 1 with flat_gradients, a bucket of
- *   gradients, and under ZeRO 3 those of the layers that are there whole, before they are scattered; on a parameter
- *   server one replica's gradients; in a pipeline what arrives from both neighbours, where the model's times are not
- *   given. All of them stay, also where they are needed for the update alone: the allocator seldom puts pieces of that
- *   size where activations stood.
+ *   gradients (under ZeRO 2 all of a chunk, where they are scattered after its backward), and under ZeRO 3 those of the
+ *   layers that are there whole, before they are scattered; on a parameter server one replica's gradients; in a
+ *   pipeline what arrives from both neighbours, where the model's times are not given. All of them stay, also where
+ *   they are needed for the update alone: the allocator seldom puts pieces of that size where activations stood.
  * - Context, where the model's times are not given, unless the scenario says how much: 1 GiB (the driver's 0.7, CUDA's
  *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
  *   NVIDIA/nccl#964). */

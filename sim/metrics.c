@@ -92,13 +92,12 @@ static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         double start = timeline->start[i], end = timeline->end[i];
 
-        if (on_host(lane))
-            rank->offloaded += start >= window->from && (start < window->to || !window->steady) ?
-                               op->sent / window->updates : 0;
-        else if (start >= window->from && (start < window->to || !window->steady)) {
+        if (on_host(lane)) {
+            rank->offloaded += op->sent / window->all;
+        } else {
             rank->sent[op_payload(op->what)] +=
-                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->updates;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->updates;
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->all;
         }
         if (lane->kind != LANE_COMPUTE)
             continue;
@@ -166,7 +165,8 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
 {
     const struct program *program = timeline->program;
-    struct window window = {.to = timeline->makespan, .updates = scenario->strategy.local_steps};
+    int steps = scenario->strategy.local_steps;
+    struct window window = {.to = timeline->makespan, .updates = steps, .all = steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
@@ -182,12 +182,13 @@ static struct window find_window(const struct scenario *scenario, const struct t
         if (op->what == WHAT_UPDATE)
             *GROW(&ends) = timeline->end[i];
     }
-    window.updates = (int)ends.count;
+    window.updates = window.all = (int)ends.count;
     size_t steady = 0;
     while (steady < ends.count && ends.items[steady] <= last_forward)
         steady++;
     if (steady >= 2 && ends.items[steady - 1] > ends.items[steady / 4])
-        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4), true};
+        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4),
+                                 (int)ends.count, true};
     free(ends.items);
     return window;
 }

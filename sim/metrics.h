@@ -28,9 +28,9 @@ struct rank_metrics {
 
 /* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
  * asynchronous one is measured in its steady state: a window of whole iterations (updates), from the end of one update
- * of rank 0 to the end of a later one, after the fill and before its last forward. Seconds, bytes and FLOPs are then
- * means per iteration. */
-struct window { double from, to; int updates; bool steady; };
+ * of rank 0 to the end of a later one, after the fill and before its last forward: seconds are then means over its
+ * iterations. Bytes and FLOPs are the same in every iteration, and means over `all` of the timeline. */
+struct window { double from, to; int updates, all; bool steady; };
 
 struct metrics {
     struct window window;

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-#include <string.h>
 
 #include "data.h"
 #include "given_layers.h"

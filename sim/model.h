@@ -179,6 +179,7 @@ struct layer {
                                   * full: what stands there while its own backward runs (as under none) */
     double checkpoint;           /* B kept instead under full recomputation (its input); of FIRST and LAST, which are
                                   * never recomputed, the same as activation */
+    double within;               /* B of `checkpoint` that are part of `activation` */
     struct workspace workspace;
     /* Of a block of a transformer: the same under selective recomputation, whose backward computes the core of
      * attention again; of others 0. */

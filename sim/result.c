@@ -1,4 +1,5 @@
 #include "result.h"
+#include "notes.h"
 
 #include <errno.h>
 #include <math.h>
@@ -95,6 +96,16 @@ static json_t *protocols_json(const struct lowered *lowered)
     return json;
 }
 
+static json_t *notes_json(struct scenario *scenario)
+{
+    struct notes notes = notes_of(scenario);
+    json_t *json = json_array();
+
+    for (size_t i = 0; i < notes.count; i++)
+        json_array_append_new(json, json_string(notes.items[i]));
+    return json;
+}
+
 json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
@@ -126,6 +137,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
+    json_object_set_new(json, "notes", notes_json(scenario));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
     json_object_set_new(json, "scenario", node_json(field_dump(&scenario->arena, &scenario_table, scenario)));

@@ -93,9 +93,9 @@ struct stage {
     const struct chain_layer *chain; /* its layers to plan, and the plan, where it is computed layer by layer */
     const struct stage_plan *plan;   /* (stage_plan.h); or NULL */
     struct stage_work recomputed;    /* what the plan computes again in a backward */
-    double gathered;         /* B of full weights that ZeRO 3 holds at once: all outside of blocks, and the largest two
-                                neighbouring blocks, or where recomputation is planned any two */
-    double scattered;        /* and elements of gradients */
+    /* What ZeRO 3 holds whole at once: all outside of blocks, and the largest two neighbouring blocks, or of weights
+     * where recomputation is planned any two. */
+    struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };
 
 /* Of the parameters on a GPU of the stage, those that one replica keeps of what ZeRO divides from stage `from` on (1:

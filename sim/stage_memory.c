@@ -49,10 +49,11 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     peaks->blocks += layer->role == LAYER_BLOCK;
     if (stage->slices[stage->nslices - 1].again) {
         bool begins = peaks->run++ % every == 0;
+        double back = layer->activation - (begins ? layer->within : 0);      /* of a checkpoint that is there */
 
         stage->checkpoint += begins ? layer->checkpoint : 0;
-        stage->working_split += layer->activation;
-        peaks->segment = (begins ? 0 : peaks->segment) + layer->activation;
+        stage->working_split += back;
+        peaks->segment = (begins ? 0 : peaks->segment) + back;
     } else {
         stage->checkpoint += layer->activation;
         peaks->segment = 0;
@@ -90,27 +91,32 @@ static double shared_weights(const struct scenario *scenario, const struct slice
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
  * embedding's. A plan may turn from any block to any other to compute it again. */
-static double whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
+static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
-    double most = 0, before = 0, outside = 0;
+    struct whole_units whole = {0};
+    double before = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
         double here = gradients ? slice->parameters : shared_weights(scenario, slice);
 
         if (!slice->block) {
-            outside += here;
+            whole.outside += here;
             continue;
         }
-        most = fmax(most, before + here);
+        whole.blocks = fmax(whole.blocks, before + here);
         before = jumps ? fmax(before, here) : here;
     }
-    return outside + most;
+    return whole;
 }
 
 void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
 {
-    stage->gathered = whole_at_once(scenario, stage, false) * scenario_parameter_bytes(scenario).weights;
+    double each = scenario_parameter_bytes(scenario).weights;
+
+    stage->gathered = whole_at_once(scenario, stage, false);
+    stage->gathered.outside *= each;
+    stage->gathered.blocks *= each;
     stage->scattered = whole_at_once(scenario, stage, true);
 }

@@ -202,6 +202,7 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
                           .workspace = block_workspace(cut)};
 
     selective.recompute = RECOMPUTE_SELECTIVE;
+    layer.within = block_input(cut);
     layer.selective_activation = block_activation(&selective);
     layer.selective_workspace = block_workspace(&selective);
 

@@ -91,6 +91,7 @@ bool lora_trains(const struct cut *cut, enum lora_target target);
 /* Bytes of one micro-batch on this GPU: kept from the forward to the backward, and for a moment on top. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
+double block_input(const struct cut *cut);               /* what of it is the block's input */
 double output_activation(const struct cut *cut);
 double loss_activation(const struct cut *cut);           /* what of it belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);

@@ -54,6 +54,16 @@ static double plain_activation(const struct cut *cut)
     return bytes;
 }
 
+/* The first norm keeps its input, which a checkpoint holds already: a recomputation begins with a view of it
+ * (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction likewise). But one in plain PyTorch
+ * keeps a copy in fp32, and Rajbhandari et al. count no input. */
+double block_input(const struct cut *cut)
+{
+    bool copies = cut->shape->norm == NORM_RMSNORM && !cut->shape->fused_norm && cut->value < 4;
+
+    return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
+}
+
 /* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
  * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. The input of a product
  * is kept for its weights' gradient, so under LoRA only where there is an adapter. */

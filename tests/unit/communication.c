@@ -87,6 +87,11 @@ static void ring_between_nodes(void **state)
                 fmin(9e-6 + 6 * (16e-6 + 25e4 / 9e9), 5e-6 + 6 * (3e-6 + 25e4 / 5e9)), 1e-9);
     assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (24e-6 + 25e7 / 9e9), 1e-9);
+    /* the plateau is that of all-reduces alone */
+    assert_near(simulate(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_ALL_GATHER, "ring"), 4, 8, 1e9).seconds,
+                9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
+    assert_near(simulate(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), 4, 8, 1e9).seconds,
+                9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
     cluster.network.latency = 1e-3;
     assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (1e-3 + 25e7 / 9e9), 1e-9);

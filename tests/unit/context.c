@@ -243,6 +243,32 @@ static void unlike_groups(void **state)
     }
 }
 
+/* One replica stands for all where transfers between stages take turns, too: in the same order as all would. */
+static void turns(void **state)
+{
+    static const char *const folds[] = {"auto", "off"};
+    double times[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 6, hidden: 1024, heads: 8, sequence: 512, vocabulary: 1000}}\n"
+                 "cluster: {nodes: 3, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 0 s},\n"
+                 "          network: {bandwidth: 2 GB/s, latency: 3 us, nics: 4}}\n"
+                 "batch: {micro_batches: 12, micro: 2}\ncosts: {host_launch: 0}\n"
+                 "strategy: {schedule: dualpipe-v, pipeline: 3, context: 4, context_attention: all-gather,\n"
+                 "           placement: [context, data, pipeline, tensor], duplex_p2p: false}\n"
+                 "simulation: {engine: ideal, collectives: measured, fold: %s}\n", folds[k]);
+        assert_true(simulated.run.lowered.folded == (k == 0));
+        times[k] = simulated.run.metrics.iteration_time;
+        if (k)
+            expect_near("iteration", times[0], times[1], simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 /* To what sums gradients and divides states, a context group's GPUs are replicas like others: they send as much, and
  * hold as much. */
 static void replicas_like_others(void **state)
@@ -350,7 +376,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exposed), cmocka_unit_test(divides), cmocka_unit_test(one_is_none),
         cmocka_unit_test(engines_agree), cmocka_unit_test(keeps_step), cmocka_unit_test(placement),
-        cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(overlapped_all_to_alls),
+        cmocka_unit_test(sums_experts), cmocka_unit_test(unlike_groups), cmocka_unit_test(turns),
+        cmocka_unit_test(overlapped_all_to_alls),
         cmocka_unit_test(replicas_like_others), cmocka_unit_test(payloads),
         cmocka_unit_test(workspaces),
     };

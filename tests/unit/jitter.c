@@ -107,6 +107,71 @@ static void test_folding(void **state)
     simulated_release(&noisy);
 }
 
+/* ZeRO 3's replicas meet in every layer, so each work takes as long as it takes the slowest of them: without a network,
+ * the sum of these over all works and the update. Without ZeRO replicas meet once: the sum of the slowest. */
+static void test_meetings(void **state)
+{
+    enum { RANKS = 4, CELLS = 17 };      /* 8 micro-batches; the update */
+
+    (void)state;
+    for (int zero = 0; zero <= 3; zero += 3) {
+        double slowest[CELLS] = {0}, alone[RANKS] = {0}, together = 0, longest = 0;
+        struct simulated simulated;
+        int cell[RANKS] = {0};
+
+        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\ncluster: ideal\n"
+                 "batch: {micro_batches: 8}\nstrategy: {data: 4, zero: %d}\nsimulation: {jitter: 0.2}\n", zero);
+        const struct program *program = &simulated.run.lowered.program;
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+            int rank = program->lanes.items[op->lane].rank;
+
+            if (program->lanes.items[op->lane].kind != LANE_COMPUTE || op->amount == 0)
+                continue;
+            alone[rank] += op->amount;
+            slowest[cell[rank]] = fmax(slowest[cell[rank]], op->amount);
+            cell[rank]++;
+        }
+        for (int k = 0; k < CELLS; k++)
+            together += slowest[k];
+        for (int r = 0; r < RANKS; r++)
+            longest = fmax(longest, alone[r]);
+        assert_true(cell[0] >= CELLS - 1 && cell[0] <= CELLS);
+        expect_near("iteration", simulated.run.metrics.iteration_time, zero ? together : longest, simulated.text);
+        assert_true(together > 1.05 * longest);
+        simulated_release(&simulated);
+    }
+}
+
+/* Context groups meet in every layer too: nobody begins a work before the last of them has come to it. */
+static void test_context_meets(void **state)
+{
+    enum { RANKS = 4, WORKS = 6 };       /* of 3 micro-batches */
+    struct { double *items; size_t count, capacity; } starts[RANKS] = {0};
+    struct simulated simulated;
+
+    (void)state;
+    simulate(&simulated,
+             "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+             "batch: {micro_batches: 3}\nstrategy: {context: 4, data_parallel: synchronous}\n"
+             "simulation: {jitter: 0.2}\n");
+    const struct program *program = &simulated.run.lowered.program;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+        if (lane->kind == LANE_COMPUTE && program->ops.items[i].what <= WHAT_BACKWARD)
+            *GROW(&starts[lane->rank]) = simulated.run.timeline.start[i];
+    }
+    assert_int_equal(starts[0].count, WORKS);
+    for (size_t k = 0; k < starts[0].count; k++)
+        for (int r = 1; r < RANKS; r++)
+            expect_near("a work's start", starts[r].items[k], starts[0].items[k], simulated.text);
+    for (int r = 0; r < RANKS; r++)
+        free(starts[r].items);
+    simulated_release(&simulated);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -114,6 +179,8 @@ int main(void)
         cmocka_unit_test(test_what_it_touches),
         cmocka_unit_test(test_common_luck),
         cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_context_meets),
     };
 
     return cmocka_run_group_tests_name("jitter", tests, NULL, NULL);

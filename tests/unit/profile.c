@@ -227,6 +227,27 @@ static void products_without_a_shape(void **state)
     arena_release(&arena);
 }
 
+/* A Winograd convolution, counted in full, is twice as fast as the direct one: what it multiplies is half as much, and
+ * the data sheet's rate is of that. */
+static void more_efficient_than_counted(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct profile profile;
+    struct gpu gpu;
+    struct cost_model model = {.source = COST_CALIBRATED, .gpu = &gpu, .profile = &profile};
+    struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP32, .batch = 1, .flop = 1e12, .launches = 1};
+    double once;
+
+    assert_int_equal(profile_load(&arena, "v100-16gb", (struct loc){0}, &profile, &err), 0);
+    assert_int_equal(gpu_load(&arena, "v100-16gb", (struct loc){0}, &gpu, &err), 0);
+    once = cost_kernel(&model, &kernel).seconds;
+    kernel.efficiency = 2;
+    assert_true(fabs(cost_kernel(&model, &kernel).seconds / once - 0.5) < 0.01);
+    arena_release(&arena);
+}
+
 /* A fused attention that was not measured takes as long as its products would, and counts as extrapolated. */
 static void attention_without_a_record(void **state)
 {
@@ -313,7 +334,7 @@ int main(void)
         cmocka_unit_test(sane), cmocka_unit_test(under_no_bound), cmocka_unit_test(the_default),
         cmocka_unit_test(extrapolated_seconds), cmocka_unit_test(the_host),
         cmocka_unit_test(the_waiting_host), cmocka_unit_test(kept_weights), cmocka_unit_test(products_without_a_shape),
-        cmocka_unit_test(attention_without_a_record),
+        cmocka_unit_test(attention_without_a_record), cmocka_unit_test(more_efficient_than_counted),
         cmocka_unit_test(generations), cmocka_unit_test(formats_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

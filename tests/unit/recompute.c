@@ -139,7 +139,7 @@ static void test_linear(void **state)
 }
 
 /* The most that a single stage holds, found by going through one micro-batch layer by layer: a forward leaves the input
- * of what is computed again, all of the rest; a backward brings back its own layer, and frees what it leaves behind. */
+ * of what is computed again, all of the rest; a backward brings back the rest of its own layer, and frees what it leaves behind. */
 static double walked(const struct stage *stage)
 {
     double alive = 0, most = 0;
@@ -153,10 +153,37 @@ static double walked(const struct stage *stage)
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = &stage->slices[l];
 
-        most = fmax(most, alive + (slice->again ? slice->activation : 0) + slice->workspace.backward);
+        most = fmax(most, alive + (slice->again ? slice->activation - slice->input : 0) + slice->workspace.backward);
         alive -= slice->again ? slice->input : slice->activation;
     }
     return most;
+}
+
+/* Once a whole stage is computed again, it holds what it would have kept: ahead of its backwards (gpipe), and where those
+ * for the weights are still to come (zb-h1); but in plain PyTorch an RMSNorm's copy of its input comes on top. */
+static void test_whole_stage(void **state)
+{
+    static const char *const shapes[] = {"", "norm: rmsnorm, positions: 0", "flash_attention: true",
+                                         "norm: rmsnorm, fused_kernels: false"};
+    static const char *const schedules[] = {"gpipe", "zb-h1"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shapes) * COUNT(schedules); i++) {
+        struct simulated none, full;
+        const struct stage *all;
+        double copies = i / 2 == 3 ? 2 * 32 * 64 * (i % 2 ? 2 : 1) * 2 : 0;  /* of one block, or of two */
+
+        for (int again = 0; again < 2; again++)
+            simulate(again ? &full : &none, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, "
+                     "vocabulary: 100, %s}}\ncluster: {platform: dgx-a100}\nbatch: {micro: 2, micro_batches: 4}\n"
+                     "strategy: {pipeline: 2, data: 1, schedule: %s}\nmemory: {recompute: %s}\n", shapes[i / 2],
+                     schedules[i % 2], again ? "full" : "none");
+        all = full.run.stages;
+        expect_near("activations", all->checkpoint + all->working_split, none.run.stages->activation + copies,
+                    full.text);
+        simulated_release(&none);
+        simulated_release(&full);
+    }
 }
 
 static void test_memory(void **state)
@@ -230,7 +257,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_patterns), cmocka_unit_test(test_ends),     cmocka_unit_test(test_linear),
-        cmocka_unit_test(test_memory),   cmocka_unit_test(test_gathered), cmocka_unit_test(test_offloaded),
+        cmocka_unit_test(test_memory),   cmocka_unit_test(test_whole_stage), cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_offloaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,7 @@ static void test_closed_forms(void **state)
                     };
                     double n = shard, groups = (double)data / shard, psi, inside, across;
                     struct memory memory;
+                    struct whole_units whole;
                     struct simulated simulated;
 
                     if (data % shard)
@@ -62,10 +63,11 @@ static void test_closed_forms(void **state)
                                 (n - 1) / n * psi * (zero == 3 ? 2 * setup.micro_batches : 1), simulated.text);
                     memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
                     psi = 2 * simulated.run.stages[0].parameters;
+                    whole = simulated.run.stages[0].gathered;
                     expect_near("optimizer", memory.bytes[MEMORY_OPTIMIZER], 6 * psi / n, simulated.text);
                     expect_near("gradients", memory.bytes[MEMORY_GRADIENTS], zero > 1 ? psi / n : psi, simulated.text);
                     expect_near("parameters", memory.bytes[MEMORY_PARAMETERS] + memory.bytes[MEMORY_GATHERED],
-                                zero < 3 ? psi : psi / n + simulated.run.stages[0].gathered, simulated.text);
+                                zero < 3 ? psi : psi / n + whole.outside + whole.blocks, simulated.text);
                     simulated_release(&simulated);
                     compared++;
                 }

@@ -136,11 +136,11 @@ static void flattening(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *bare = cases[i].bytes == 16 ? "{precision: fp32}" : "{precision: mixed-bf16, gradients: half}";
         double parameters, expected;
         struct gpu gpu;
 
-        expected = weight_seconds(cases[i].bytes == 16 ? "{precision: fp32}" : "{precision: mixed-bf16, gradients: half}",
-                                  "{data: 1}", 1, &parameters, &gpu);
+        expected = weight_seconds(bare, "{data: 1}", 1, &parameters, &gpu);
         if (cases[i].bytes > 0)
             expected += traffic_seconds(&gpu, cases[i].bytes * parameters) + 3 * gpu.launch_overhead;
         if (cases[i].micro_batches > 1)

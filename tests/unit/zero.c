@@ -70,22 +70,24 @@ static void test_memory(void **state)
             struct setup setup = {zero, 1, 1, data, 1, 0, 1, NULL, NULL};
             struct memory memory;
             struct simulated simulated;
+            struct whole_units whole;
             double psi, expected;
 
             run_setup(&simulated, &setup);
+            whole = simulated.run.stages[0].gathered;
             psi = simulated.run.stages[0].parameters;
             memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
             expected = zero == 0 ? 16 * psi : zero == 1 ? 4 * psi + 12 * psi / data
                      : zero == 2 ? 2 * psi + 14 * psi / data : 16 * psi / data;
             expect_near("states", model_states(&memory), expected, simulated.text);
             expect_near("gathered", memory.bytes[MEMORY_GATHERED],
-                        zero == 3 && data > 1 ? simulated.run.stages[0].gathered : 0, simulated.text);
+                        zero == 3 && data > 1 ? whole.outside + whole.blocks : 0, simulated.text);
             simulated_release(&simulated);
         }
 }
 
-/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients. Without blocks that are
- * told apart two neighbouring layers. */
+/* FSDP: whole are two blocks and all outside of them, their weights and as many gradients; of a rank at both ends of a
+ * V the embedding and the output layer. Without blocks that are told apart two neighbouring layers. */
 static void test_whole(void **state)
 {
     const double h = 64, outside = 1000 * h + 32 * h + 2 * h, block = 12 * h * h + 13 * h;
@@ -99,6 +101,13 @@ static void test_whole(void **state)
     memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
     expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 2 * block), simulated.text);
     expect_near("gradients", memory.bytes[MEMORY_BUFFERS], 2 * (outside + 2 * block), simulated.text);
+    simulated_release(&simulated);
+
+    simulate(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+             "tied: false}}\ncluster: {platform: dgx-a100}\nbatch: {micro: 1, micro_batches: 4}\n"
+             "strategy: {zero: 3, pipeline: 2, data: 2, schedule: zb-v}\nsimulation: {engine: ideal}\n");
+    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 1000 * h + 2 * block), simulated.text);
     simulated_release(&simulated);
 
     simulate(&simulated, "model: {layers: [{forward: 1 ms, parameters: 5 k}, {forward: 1 ms, parameters: 2 k}, "
@@ -284,6 +293,47 @@ static void test_parameter_server(void **state)
         }
 }
 
+/* ZeRO 2 scatters every micro-batch's gradients as they are ready, whichever of a rank's chunks they are of: where each
+ * scatter takes less than a backward all are hidden but the last, as with ZeRO 1, which scatters once. */
+static void test_scatter_order(void **state)
+{
+    static const char *const schedules[] = {"1f1b", "interleaved", "looped-bfs", "zb-v", "v-half"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules); i++) {
+        double times[2];
+
+        for (int zero = 1; zero <= 2; zero++) {
+            struct simulated simulated;
+
+            simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 G, boundary: 1 kB}}\n"
+                     "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
+                     "batch: {micro_batches: 8}\nmemory: {precision: mixed-bf16}\n"
+                     "strategy: {pipeline: 2, data: 2, schedule: %s, zero: %d%s}\nsimulation: {engine: ideal}\n",
+                     schedules[i], zero, i == 1 || i == 2 ? ", chunks: 2" : "");
+            times[zero - 1] = simulated.run.metrics.iteration_time;
+            if (zero == 2)
+                expect_near("iteration", times[1], times[0], simulated.text);
+            simulated_release(&simulated);
+        }
+    }
+}
+
+/* The server alone updates, so no replica stands for the others: the average rank updates 1/n of the time. */
+static void test_server_updates(void **state)
+{
+    struct simulated simulated;
+
+    (void)state;
+    simulate(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
+             "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
+             "batch: {micro_batches: 2}\nsimulation: {collectives: measured}\n"
+             "strategy: {data: 4, data_parallel: parameter-server}\n");
+    expect_near("update", simulated.run.metrics.compute[WHAT_UPDATE], simulated.run.stages[0].update / 4,
+                simulated.text);
+    simulated_release(&simulated);
+}
+
 /* FSDP's notes: activation checkpointing adds no communication, as a layer is computed again right before its backward.
  * The seconds are those of the stage all the same. */
 static void test_recomputation(void **state)
@@ -332,7 +382,8 @@ int main(void)
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_in_turn),
         cmocka_unit_test(test_sequence_parallel),
         cmocka_unit_test(test_tied),         cmocka_unit_test(test_recomputation),
-        cmocka_unit_test(test_parameter_server),
+        cmocka_unit_test(test_parameter_server), cmocka_unit_test(test_server_updates),
+        cmocka_unit_test(test_scatter_order),
         cmocka_unit_test(test_no_bubble),      cmocka_unit_test(test_whole),
     };
 
