@@ -308,7 +308,7 @@ static void test_scatter_order(void **state)
 
             simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 G, boundary: 1 kB}}\n"
                      "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
-                     "batch: {micro_batches: 8}\nmemory: {precision: mixed-bf16}\n"
+                     "batch: {micro_batches: 8}\nmemory: {precision: mixed-bf16, gradients: half}\n"
                      "strategy: {pipeline: 2, data: 2, schedule: %s, zero: %d%s}\nsimulation: {engine: ideal}\n",
                      schedules[i], zero, i == 1 || i == 2 ? ", chunks: 2" : "");
             times[zero - 1] = simulated.run.metrics.iteration_time;
