@@ -15,7 +15,8 @@ static const char *const options[] = {
 };
 
 struct request {
-    const struct collective *collective;
+    enum collective_op op;
+    const struct collective *collective;     /* NULL: as the cluster's library would choose */
     int ranks, channels;             /* channels 0: as many as the cluster calls for */
     double bytes;
     enum engine engine;
@@ -52,10 +53,9 @@ static int parse_collective(const struct command *command, const struct argument
                usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
                            "broadcast, reduce or all_to_all", operation);
     }
-    request->collective = collective_find(op, algorithm ? algorithm : "ring");
-    if (!request->collective && !algorithm)
-        request->collective = collective_of(op, 0);
-    if (request->collective)
+    request->op = op;
+    request->collective = algorithm ? collective_find(op, algorithm) : NULL;
+    if (request->collective || !algorithm)
         return ARGS_DONE;
     meant = nearest(algorithm, collective_candidate, &op);
     if (meant)
@@ -98,12 +98,24 @@ static int parse_request(const struct command *command, const struct arguments *
     return values[OPT_ENGINE] ? engine_parse(command, values[OPT_ENGINE], &request->engine) : ARGS_DONE;
 }
 
+/* What runs where nobody says: NCCL's choice where the cluster has a profile of it. */
+static const struct collective *usual(enum collective_op op, const struct cluster *cluster)
+{
+    const struct collective *usual = cluster->communication ? collective_find(op, "auto") : NULL;
+
+    if (!usual)
+        usual = collective_find(op, "ring");
+    return usual ? usual : collective_of(op, 0);
+}
+
 /* A name, a path, or a file that holds just the mapping that stands under `cluster:`. */
 static int load_cluster(const char *text, struct request *request, struct error *err)
 {
     if (cluster_load(&request->arena, node_scalar(&request->arena, text, false), &request->cluster, err))
         return -1;
     cluster_size(&request->cluster, request->ranks);
+    if (!request->collective)
+        request->collective = usual(request->op, &request->cluster);
     if (!request->cluster.ideal && request->ranks > cluster_gpus(&request->cluster))
         return error_add(err, EXIT_INFEASIBLE, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
                          request->ranks, cluster_gpus(&request->cluster));
@@ -270,7 +282,7 @@ const struct command cmd_collective = {
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
-                "  dtsim collective dgx-h100 --algorithm auto --ranks 64 --bytes '256 MB'\n"
+                "  dtsim collective dgx-h100 --ranks 64 --bytes '256 MB'\n"
                 "  dtsim collective scenarios/paper/collectives/a100-8.yaml --table\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options =
@@ -280,8 +292,9 @@ const struct command cmd_collective = {
         "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
         "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
         "                      all_to_all\n"
-        "  --algorithm NAME    dtsim list collectives; left out: ring, or the operation's first. For auto the\n"
-        "                      algorithm that it chose is shown\n"
+        "  --algorithm NAME    dtsim list collectives; left out: auto for all_reduce where the cluster has a\n"
+        "                      communication profile, else ring, or the operation's first. For auto the algorithm\n"
+        "                      that it chose is shown\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"

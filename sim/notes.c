@@ -20,9 +20,9 @@ static const char *experts_note(struct scenario *scenario, const struct transfor
 {
     if (!shape->experts || shape->expert_ffn >= shape->hidden)
         return NULL;
-    return arena_printf(&scenario->arena, "experts of %d columns are narrower than what they compute on (%d); published "
-                        "runs of such a model (Qwen3 30B-A3B) took one and a half to three times as long as predicted",
-                        shape->expert_ffn, shape->hidden);
+    return arena_printf(&scenario->arena, "experts of %d columns are narrower than what they compute on (%d); "
+                        "published runs of such a model (Qwen3 30B-A3B) took one and a half to three times as long as "
+                        "predicted", shape->expert_ffn, shape->hidden);
 }
 
 struct notes notes_of(struct scenario *scenario)
