@@ -206,8 +206,13 @@ static int help_topic(const struct command *command, const char *topic)
             field_help(table_topics[i].table, 0, stdout);
             return EXIT_OK;
         }
-    if (field_help_at(&scenario_table, topic, stdout))
+    if (field_help_at(&scenario_table, topic, stdout) || field_help_everywhere(&scenario_table, topic, stdout))
         return EXIT_OK;
+    for (size_t i = 0; i < COUNT(lists); i++)
+        if (!strcmp(topic, lists[i].name)) {
+            lists[i].list(stdout);
+            return EXIT_OK;
+        }
     meant = nearest(topic, topic_candidate, NULL);
     if (meant)
         return usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
@@ -239,7 +244,7 @@ const struct command cmd_help = {
         "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
         "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
         "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
-        "  KEY                 of a scenario, from the top: memory, strategy.zero\n",
+        "  KEY                 of a scenario: memory, strategy.zero, zero\n",
     .main = help_main,
 };
 

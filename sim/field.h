@@ -96,6 +96,8 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 void field_help(const struct table *table, int depth, FILE *out);
 /* The same of one key, "cluster.network"; false, and nothing is printed, where the table has none. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);
+/* And wherever the table and those below it have the key, "zero", each under its path. */
+bool field_help_everywhere(const struct table *table, const char *key, FILE *out);
 
 /* The table as a JSON schema (draft 2020-12), as a tree for node_print_json. A table with an extension allows further
  * keys. */

@@ -64,22 +64,58 @@ void field_help(const struct table *table, int depth, FILE *out)
     arena_release(&arena);
 }
 
+static void help_alone(const struct table *table, const struct field *field, FILE *out)
+{
+    struct table alone = *table;
+
+    alone.fields = field;
+    alone.count = 1;
+    field_help(&alone, 0, out);
+}
+
 bool field_help_at(const struct table *table, const char *path, FILE *out)
 {
     size_t length = strcspn(path, ".");
 
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
-        struct table alone = *table;
 
         if (strlen(field->key) != length || memcmp(field->key, path, length) != 0)
             continue;
         if (path[length])
             return field->table && field_help_at(field->table, path + length + 1, out);
-        alone.fields = field;
-        alone.count = 1;
-        field_help(&alone, 0, out);
+        help_alone(table, field, out);
         return true;
     }
     return false;
+}
+
+/* `where`: the keys on the way down. */
+static bool help_everywhere(struct arena *arena, const struct table *table, const char *where, const char *key,
+                            int depth, FILE *out)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        if (!strcmp(field->key, key)) {
+            fprintf(out, "%s%s\n", where, key);
+            help_alone(table, field, out);
+            found = true;
+        }
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)
+            found |= help_everywhere(arena, field->table, arena_printf(arena, "%s%s.", where, field->key), key,
+                                     depth + 1, out);
+    }
+    return found;
+}
+
+bool field_help_everywhere(const struct table *table, const char *key, FILE *out)
+{
+    struct arena arena = {0};
+    bool found = help_everywhere(&arena, table, "", key, 0, out);
+
+    arena_release(&arena);
+    return found;
 }
