@@ -49,7 +49,8 @@ struct error {
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Prints "file:line:column: error: text" a line each, in the order of files (by name), lines and columns, then how many
- * more there were. "file: error: text" when the line is 0, "error: text" when there is no file. */
+ * more there were. "file: error: text" when the line is 0, "error: text" when there is no file. In colour on a terminal
+ * unless NO_COLOR is set, elsewhere where CLICOLOR_FORCE is. */
 void error_print(const struct error *err, FILE *out);
 /* EXIT_INPUT if any message says so, else the code of the first message; EXIT_OK if there is none. */
 enum exit_code error_exit_code(const struct error *err);

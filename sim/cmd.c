@@ -1,6 +1,7 @@
 #include "cmd.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct command *const commands[] = {
@@ -69,7 +70,7 @@ struct option_names { const char *const *options; size_t count; };
 static const char *option_candidate(size_t i, const void *context)
 {
     const struct option_names *names = context;
-    static const char *const common[] = {"--set", "--help"};
+    static const char *const common[] = {"--set", "--help", "--color"};
 
     if (i < names->count)
         return names->options[i];
@@ -110,6 +111,20 @@ static bool match(const char *option, int argc, char **argv, int *i, const char 
     return true;
 }
 
+/* --color[=WHEN], in the variables that say so to whoever prints. */
+static int choose_color(const struct command *command, const char *when)
+{
+    bool always = !strcmp(when, "always"), never = !strcmp(when, "never");
+
+    if (!always && !never && strcmp(when, "auto"))
+        return usage_error(command, "--color: expected auto, always or never, found '%s'", when);
+    if (never)
+        setenv("NO_COLOR", "1", 1);
+    else if (always)
+        unsetenv("NO_COLOR"), setenv("CLICOLOR_FORCE", "1", 1);
+    return ARGS_DONE;
+}
+
 static int parse_option(const struct command *command, int argc, char **argv, int *i, const char *const *options,
                         size_t noptions, struct arguments *arguments)
 {
@@ -119,6 +134,10 @@ static int parse_option(const struct command *command, int argc, char **argv, in
         command_help(command, stdout);
         return EXIT_OK;
     }
+    if (!strcmp(word, "--color"))
+        return choose_color(command, "always");
+    if (match("--color=", argc, argv, i, &value))
+        return choose_color(command, value);
     if (match("--set=", argc, argv, i, &value)) {
         if (!value)
             return usage_error(command, "--set: expected PATH=VALUE after it");

@@ -28,7 +28,7 @@ struct arguments {
     const char *values[32];          /* by index in the command's option table */
 };
 /* An option: "--json" takes no value, "--engine=" does; "-o=" is short. Its value, or "" for one without, goes to
- * arguments.values at its index. --set and --help are known to all. */
+ * arguments.values at its index. --set, --help and --color are known to all. */
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
 int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
                     int min_positional, int max_positional, struct arguments *arguments);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char *duplicate(const char *text)
 {
@@ -97,19 +98,35 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
     return -1;
 }
 
-static void message_print(const struct message *message, FILE *out)
+/* A variable that is set to something (no-color.org; bixense.com/clicolors). */
+static bool asked(const char *variable)
 {
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+static bool colored(FILE *out)
+{
+    return !asked("NO_COLOR") && (asked("CLICOLOR_FORCE") || isatty(fileno(out)));
+}
+
+static void message_print(const struct message *message, bool color, FILE *out)
+{
+    static const char bold[] = "\033[1m", red[] = "\033[1;31m", plain[] = "\033[0m";
     const struct loc *loc = &message->loc;
 
+    fputs(color && loc->file ? bold : "", out);
     if (loc->file && loc->line > 0)
         fprintf(out, "%s:%d:%d: ", loc->file, loc->line, loc->column);
     else if (loc->file)
         fprintf(out, "%s: ", loc->file);
-    fprintf(out, "error: %s\n", message->text);
+    fprintf(out, "%serror:%s %s\n", color ? red : "", color ? plain : "", message->text);
 }
 
 void error_print(const struct error *err, FILE *out)
 {
+    bool color = colored(out);
     int order[ERROR_MAX];
 
     /* Insertion keeps messages of one place in the order in which they were found. */
@@ -121,7 +138,7 @@ void error_print(const struct error *err, FILE *out)
         order[at] = i;
     }
     for (int i = 0; i < err->count; i++)
-        message_print(&err->messages[order[i]], out);
+        message_print(&err->messages[order[i]], color, out);
     if (err->dropped > 0)
         fprintf(out, "error: %d more %s not shown\n", err->dropped, err->dropped == 1 ? "error is" : "errors are");
 }
