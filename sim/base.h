@@ -74,8 +74,8 @@ char *text_clip(const char *text, char *buffer, size_t size);
 /* Bytes of the byte order mark that some editors put before UTF-8: 3, or 0 where there is none. */
 size_t text_mark(const char *text, size_t length);
 
-/* All of a file of at most `most` bytes (whole MiB) and a zero byte behind them, to be freed; NULL after saying at `loc`
- * why not. `what` it is, for the message. */
+/* All of a file of at most `most` bytes (whole MiB) and a zero byte behind them, to be freed; NULL after saying at
+ * `loc` why not. `what` it is, for the message. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
 /* malloc, calloc and realloc that abort in one place when memory is out. */
