@@ -6,9 +6,8 @@
 static bool share_one(const struct list *a, const struct list *b)
 {
     for (size_t i = 0; i < a->count; i++)
-        for (size_t k = 0; k < b->count; k++)
-            if (((const int *)a->items)[i] == ((const int *)b->items)[k])
-                return true;
+        if (list_has(b, ((const int *)a->items)[i]))
+            return true;
     return false;
 }
 

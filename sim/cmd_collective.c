@@ -98,16 +98,6 @@ static int parse_request(const struct command *command, const struct arguments *
     return values[OPT_ENGINE] ? engine_parse(command, values[OPT_ENGINE], &request->engine) : ARGS_DONE;
 }
 
-/* What runs where nobody says: NCCL's choice where the cluster has a profile of it. */
-static const struct collective *usual(enum collective_op op, const struct cluster *cluster)
-{
-    const struct collective *usual = cluster->communication ? collective_find(op, "auto") : NULL;
-
-    if (!usual)
-        usual = collective_find(op, "ring");
-    return usual ? usual : collective_of(op, 0);
-}
-
 /* A name, a path, or a file that holds just the mapping that stands under `cluster:`. */
 static int load_cluster(const char *text, struct request *request, struct error *err)
 {
@@ -115,7 +105,7 @@ static int load_cluster(const char *text, struct request *request, struct error 
         return -1;
     cluster_size(&request->cluster, request->ranks);
     if (!request->collective)
-        request->collective = usual(request->op, &request->cluster);
+        request->collective = collective_usual(request->op, request->cluster.communication);
     if (!request->cluster.ideal && request->ranks > cluster_gpus(&request->cluster))
         return error_add(err, EXIT_INFEASIBLE, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
                          request->ranks, cluster_gpus(&request->cluster));

@@ -77,24 +77,29 @@ static const char *list_candidate(size_t i, const void *context)
     return i < COUNT(lists) ? lists[i].name : NULL;
 }
 
+static bool list_named(const char *name)
+{
+    for (size_t i = 0; i < COUNT(lists); i++)
+        if (!strcmp(name, lists[i].name)) {
+            lists[i].list(stdout);
+            return true;
+        }
+    return false;
+}
+
 static int list_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     int code = arguments_parse(command, argc, argv, NULL, 0, 0, 1, &arguments);
     const char *wanted = arguments.positional[0];
-    bool found = false;
 
     if (code != ARGS_DONE)
         return code;
-    for (size_t i = 0; i < COUNT(lists); i++) {
-        if (wanted && strcmp(wanted, lists[i].name))
-            continue;
-        if (!wanted)
-            printf("%s%s\n", i ? "\n" : "", lists[i].name);
+    for (size_t i = 0; i < COUNT(lists) && !wanted; i++) {
+        printf("%s%s\n", i ? "\n" : "", lists[i].name);
         lists[i].list(stdout);
-        found = true;
     }
-    if (!found) {
+    if (wanted && !list_named(wanted)) {
         const char *meant = nearest(wanted, list_candidate, NULL);
 
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
@@ -206,13 +211,9 @@ static int help_topic(const struct command *command, const char *topic)
             field_help(table_topics[i].table, 0, stdout);
             return EXIT_OK;
         }
-    if (field_help_at(&scenario_table, topic, stdout) || field_help_everywhere(&scenario_table, topic, stdout))
+    if (field_help_at(&scenario_table, topic, stdout) || field_help_everywhere(&scenario_table, topic, stdout) ||
+        list_named(topic))
         return EXIT_OK;
-    for (size_t i = 0; i < COUNT(lists); i++)
-        if (!strcmp(topic, lists[i].name)) {
-            lists[i].list(stdout);
-            return EXIT_OK;
-        }
     meant = nearest(topic, topic_candidate, NULL);
     if (meant)
         return usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
@@ -236,7 +237,7 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | FILE | KEY | SCHEDULE | COLLECTIVE | OPERATION]",
+    .usage = "[COMMAND | FILE | KEY | SCHEDULE | COLLECTIVE | OPERATION | LIST]",
     .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
                 "  dtsim help all_gather\n",
@@ -244,7 +245,8 @@ const struct command cmd_help = {
         "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
         "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
         "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
-        "  KEY                 of a scenario: memory, strategy.zero, zero\n",
+        "  KEY                 of a scenario: memory, strategy.zero, zero\n"
+        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models\n",
     .main = help_main,
 };
 

@@ -46,10 +46,8 @@ static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->scenario;
     const struct metrics *m = &run->metrics;
-    double compute = 0;
+    double compute = m->utilization * m->iteration_time;
 
-    for (int what = 0; what <= WHAT_UPDATE; what++)
-        compute += m->compute[what];
     if (model_is_timed(&scenario->model))
         return;
     if (scenario->costs.gpu == COST_ROOFLINE) {

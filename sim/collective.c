@@ -52,6 +52,15 @@ const struct collective *collective_find(enum collective_op op, const char *name
     return NULL;
 }
 
+const struct collective *collective_usual(enum collective_op op, bool library)
+{
+    const struct collective *usual = library ? collective_find(op, "auto") : NULL;
+
+    if (!usual)
+        usual = collective_find(op, "ring");
+    return usual ? usual : collective_of(op, 0);
+}
+
 const char *all_reduce_name(size_t index)
 {
     const struct collective *collective = collective_of(COLLECTIVE_ALL_REDUCE, index);

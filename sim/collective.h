@@ -122,6 +122,9 @@ struct collective {
 const struct collective *collective_at(size_t index);                                /* NULL past the last */
 const struct collective *collective_of(enum collective_op op, size_t index);         /* likewise, of one operation */
 const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
+/* What runs where nobody says: the library's choice, where there is one to be asked for and the operation has several;
+ * else a ring, or the operation's first. */
+const struct collective *collective_usual(enum collective_op op, bool library);
 const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
 /* Which GPU sends for which member, and over how many rings (channels) at once. */

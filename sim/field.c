@@ -55,6 +55,16 @@ static int record_parse(const struct reading *reading, const struct field *field
     return field->load(reading->arena, node, object, reading->err);
 }
 
+bool list_has(const struct list *list, int value)
+{
+    const int *items = list->items;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (items[i] == value)
+            return true;
+    return false;
+}
+
 /* A list of nothing: what it should name, and what is meant where the key is left out. */
 static int list_empty(const struct reading *reading, const struct field *field, const struct node *node)
 {

@@ -26,6 +26,8 @@ struct list {
     const struct node *node;    /* where it came from; NULL when left out */
 };
 
+bool list_has(const struct list *list, int value);       /* CHOICES, INTS */
+
 /* The names a CHOICE accepts: a NULL-terminated array, or a function for names that are collected elsewhere. */
 typedef const char *choice_name(size_t index);      /* NULL past the last */
 

@@ -138,19 +138,14 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     return complete && !lowering->failed;
 }
 
-/* The sums that a rank's update waits for, `count` of each stage in all, in the order in which their gradients are
- * complete: those of later stages first; but ZeRO 2's, of every micro-batch, as the row completes them. */
-static bool sync_rank(struct lowering *lowering, int rank, int count)
+/* The sums of every micro-batch, as the row completes them (ZeRO 2, which has one iteration alone). */
+static bool sync_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
-    bool each = lowering->scenario->strategy.zero == 2, synced = true;
     int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
+    bool synced = true;
 
-    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0 && !each; stage--)
-        for (int chunk = 0; synced && chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count)
-                synced = sync_stage(lowering, stage, count);
-    for (size_t i = 0; i < row->count && each && synced; i++) {
+    for (size_t i = 0; i < row->count && synced; i++) {
         int chunk = row->items[i].chunk, stage = plan_global_stage(lowering->plan, rank, chunk);
 
         if (lowering->completes[rank][i] && lowering->buckets[stage].count)
@@ -158,6 +153,20 @@ static bool sync_rank(struct lowering *lowering, int rank, int count)
     }
     free(done);
     return synced;
+}
+
+/* The sums that a rank's update waits for, `count` of each stage in all, in the order in which their gradients are
+ * complete: those of later stages first. */
+static bool sync_rank(struct lowering *lowering, int rank, int count)
+{
+    if (lowering->scenario->strategy.zero == 2)
+        return sync_row(lowering, rank);
+    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
+        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
+                !sync_stage(lowering, stage, count))
+                return false;
+    return true;
 }
 
 /* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies

@@ -181,16 +181,6 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
     return 0;
 }
 
-static bool listed(const struct list *list, int value)
-{
-    const int *items = list->items;
-
-    for (size_t i = 0; i < list->count; i++)
-        if (items[i] == value)
-            return true;
-    return false;
-}
-
 static bool inside(const struct covered_range *range, double value)
 {
     return value >= range->from && value <= range->to;
@@ -211,7 +201,7 @@ static const struct matmul_record *find_matmul(const struct profile *profile, en
     const struct matmul_record *records = profile->matmul.items, *best = NULL;
 
     for (size_t i = 0; i < profile->matmul.count; i++)
-        if (listed(&records[i].dtypes, (int)dtype) &&
+        if (list_has(&records[i].dtypes, (int)dtype) &&
             (!best || batch_distance(&records[i], batch) < batch_distance(best, batch)))
             best = &records[i];
     return best;
@@ -234,7 +224,7 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
     record = find_matmul(profile, kernel->dtype, product.batch);
     if (!record)
         return unknown;
-    covered = shaped && listed(&record->layouts, (int)kernel->layout) && inside(&record->batch, product.batch) &&
+    covered = shaped && list_has(&record->layouts, (int)kernel->layout) && inside(&record->batch, product.batch) &&
               inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
     fit = record->fit;
     if (!shaped)
@@ -275,7 +265,7 @@ static const struct attention_record *attention_find(const struct profile *profi
     for (size_t i = 0; i < profile->attention.count; i++) {
         const struct attention_record *record = &records[i];
 
-        if (!same_phase(record->direction, direction) || !listed(&record->dtypes, (int)dtype) ||
+        if (!same_phase(record->direction, direction) || !list_has(&record->dtypes, (int)dtype) ||
             (generation != ATTENTION_NEWEST && record->generation > (int)generation))
             continue;
         if (!best || record->generation > best->generation ||
@@ -306,7 +296,7 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
     const struct memory_record *records = profile->memory.items, *other = NULL;
 
     for (size_t i = 0; i < profile->memory.count; i++) {
-        if (records[i].dtypes.count > 0 && !listed(&records[i].dtypes, (int)kernel->dtype))
+        if (records[i].dtypes.count > 0 && !list_has(&records[i].dtypes, (int)kernel->dtype))
             continue;
         if (records[i].class == (int)kernel->class)
             return (struct kernel_seconds){memory_seconds(&records[i].fit, kernel->bytes),

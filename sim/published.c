@@ -96,17 +96,14 @@ static int resolve_row(struct published *published, struct published_row *row, s
     const struct cluster *cluster = &published->cluster;
     int most = row->per_node ? row->per_node * cluster->nodes : cluster_gpus(cluster);
 
-    if (!name)
-        name = row->op == COLLECTIVE_ALL_REDUCE ? "auto" : "ring";
-    row->collective = collective_find((enum collective_op)row->op, name);
-    if (!row->collective && !row->algorithm && !published->algorithm)
-        row->collective = collective_of((enum collective_op)row->op, 0);
+    row->collective = name ? collective_find((enum collective_op)row->op, name)
+                           : collective_usual((enum collective_op)row->op, true);
     if (!row->collective)
         return error_add(err, EXIT_INPUT, loc, "row: %s has no algorithm '%s' (dtsim list collectives)",
                          collective_op_names[row->op], name);
     if (!collective_runs_on(row->collective, cluster))
         return error_add(err, EXIT_INPUT, loc, "row: %s needs switches that reduce: a cluster whose communication "
-                         "profile has 'nvls'", name);
+                         "profile has 'nvls'", row->collective->name);
     if (row->per_node > cluster->gpus_per_node)
         return error_add(err, EXIT_INPUT, field_loc(&row_table, row, "per_node"),
                          "row: per_node: a node has %d GPUs, expected at most as many", cluster->gpus_per_node);

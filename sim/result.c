@@ -1,11 +1,12 @@
 #include "result.h"
-#include "notes.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#include "notes.h"
 
 static json_t *number(double value)
 {

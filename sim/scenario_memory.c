@@ -192,12 +192,7 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
 
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
 {
-    const struct list *list = &scenario->memory.offload;
-
-    for (size_t i = 0; i < list->count; i++)
-        if (((const int *)list->items)[i] == (int)what)
-            return true;
-    return false;
+    return list_has(&scenario->memory.offload, (int)what);
 }
 
 double scenario_room(const struct scenario *scenario)

@@ -231,15 +231,6 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     return layer;
 }
 
-/* Columns of dummy tokens take their time, but are nothing that the mathematics needs. */
-static void padded_output_kernels(struct kernels *list, const struct cut *cut)
-{
-    output_kernels(list, cut);
-    for (size_t i = 0; i < list->count; i++)
-        if (strcmp(list->items[i].name, "logits") == 0)
-            list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
-}
-
 int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
                        struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
 {
@@ -257,7 +248,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     tensors_adapt(&last, &cut, false);
     cut.fp8 = false;             /* blocks alone are */
     embedding_kernels(&list[0], &cut);
-    padded_output_kernels(&list[1], &cut);
+    output_kernels(&list[1], &cut);
     cut.fp8 = shard->fp8;
 
     all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),

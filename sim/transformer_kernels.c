@@ -383,6 +383,16 @@ static void transform(struct kernels *list, const struct cut *cut)
     norm(list, cut, "transform-norm");
 }
 
+/* Columns of dummy tokens take their time, but are nothing that the mathematics needs. */
+static void logits(struct kernels *list, const struct cut *cut)
+{
+    size_t first = list->count;
+
+    weight_product(list, cut, "logits", cut->tokens, cut->columns, cut->hidden);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
+}
+
 void output_kernels(struct kernels *list, const struct cut *cut)
 {
     if (cut->shape->final_norm)
@@ -391,7 +401,7 @@ void output_kernels(struct kernels *list, const struct cut *cut)
         return;
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         transform(list, cut);
-    weight_product(list, cut, "logits", cut->tokens, cut->columns, cut->hidden);
+    logits(list, cut);
     if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
         bias(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
     loss_kernels(list, cut);

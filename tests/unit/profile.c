@@ -48,18 +48,24 @@ static void sane(void **state)
     arena_release(&arena);
 }
 
+static void load(struct arena *arena, const char *name, struct profile *profile, struct gpu *gpu)
+{
+    struct error err = {0};
+
+    assert_int_equal(profile_load(arena, name, (struct loc){0}, profile, &err), 0);
+    assert_int_equal(gpu_load(arena, name, (struct loc){0}, gpu, &err), 0);
+}
+
 /* No kernel is faster than the GPU's data sheet, measured or not. */
 static void under_no_bound(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct error err = {0};
     struct profile profile;
     struct gpu gpu;
     struct cost_model model = {.source = COST_CALIBRATED, .gpu = &gpu, .profile = &profile};
 
-    assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
-    assert_int_equal(gpu_load(&arena, "a100-80gb", (struct loc){0}, &gpu, &err), 0);
+    load(&arena, "a100-80gb", &profile, &gpu);
     for (double m = 1; m < 1e5; m *= 8)
         for (double k = 1; k < 1e5; k *= 8) {
             struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP16, .batch = 1, .m = m, .n = 1000, .k = k,
@@ -233,15 +239,13 @@ static void more_efficient_than_counted(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct error err = {0};
     struct profile profile;
     struct gpu gpu;
     struct cost_model model = {.source = COST_CALIBRATED, .gpu = &gpu, .profile = &profile};
     struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_FP32, .batch = 1, .flop = 1e12, .launches = 1};
     double once;
 
-    assert_int_equal(profile_load(&arena, "v100-16gb", (struct loc){0}, &profile, &err), 0);
-    assert_int_equal(gpu_load(&arena, "v100-16gb", (struct loc){0}, &gpu, &err), 0);
+    load(&arena, "v100-16gb", &profile, &gpu);
     once = cost_kernel(&model, &kernel).seconds;
     kernel.efficiency = 2;
     assert_true(fabs(cost_kernel(&model, &kernel).seconds / once - 0.5) < 0.01);
