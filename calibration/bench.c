@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "bench_options.h"
 #include "device.h"
 #include "sample.h"

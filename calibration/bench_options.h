@@ -2,7 +2,7 @@
 #ifndef DTSIM_BENCH_OPTIONS_H
 #define DTSIM_BENCH_OPTIONS_H
 
-#include "base.h"
+#include "base/base.h"
 #include "case.h"
 
 struct bench_options {

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base.h"
+#include "base/base.h"
 
 const char *const bench_dtype_names[BENCH_DTYPES] = {"", "fp32", "tf32", "fp16", "bf16", "fp8", "int32", "byte"};
 const char *const bench_layout_names[BENCH_LAYOUTS] = {"", "nn", "nt", "tn"};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "case.h"
 
 /* What is listed of one kind; kinds take turns in the final order. */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "device.h"
 #include "device_kernels.h"
 #include "reference.h"

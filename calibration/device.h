@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "case.h"
 #include "statistics.h"
 

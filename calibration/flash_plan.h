@@ -4,7 +4,7 @@
 
 #include <cudnn.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "case.h"
 
 enum { FLASH_TENSORS = 40, FLASH_OPS = 32, FLASH_CONFIGS = 4 };

@@ -5,7 +5,7 @@
 #include <cublasLt.h>
 #include <stdlib.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "device.h"
 
 struct matmul {

@@ -2,7 +2,7 @@
  * nccl-tests runs them with one thread. The GPU that is measured is the first of the ranks; its stream is timed. */
 #include <stdlib.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "device.h"
 #include "device_kernels.h"
 

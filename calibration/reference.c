@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base.h"
+#include "base/base.h"
 
 /* Element (row, column) of an operand of a product that lies in memory as it is or transposed. */
 static double element(const double *at, bool transposed, int64_t rows, int64_t columns, int64_t row, int64_t column)

@@ -2,7 +2,7 @@
 #ifndef DTSIM_SAMPLE_H
 #define DTSIM_SAMPLE_H
 
-#include "base.h"
+#include "base/base.h"
 #include "case.h"
 #include "statistics.h"
 

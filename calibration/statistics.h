@@ -2,7 +2,7 @@
 #ifndef DTSIM_STATISTICS_H
 #define DTSIM_STATISTICS_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct series {
     double *items;               /* s */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "base.h"
+#include "base/base.h"
 #include "device.h"
 #include "device_kernels.h"
 

@@ -2,7 +2,7 @@
 #ifndef DTSIM_CHART_H
 #define DTSIM_CHART_H
 
-#include "base.h"
+#include "base/base.h"
 
 /* What result.json says of a run. The name is valid UTF-8 of one line, and short enough for a title. */
 struct headline {

@@ -2,7 +2,7 @@
 #ifndef DTSIM_FIT_CHART_H
 #define DTSIM_FIT_CHART_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct fit_point {
     const char *series;      /* "matmul fp16"; points of one series come one after another */

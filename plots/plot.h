@@ -3,7 +3,7 @@
 #ifndef DTSIM_PLOT_H
 #define DTSIM_PLOT_H
 
-#include "base.h"
+#include "base/base.h"
 
 struct plot_kind {
     const char *name;

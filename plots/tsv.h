@@ -3,7 +3,7 @@
 #ifndef DTSIM_TSV_H
 #define DTSIM_TSV_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum { TSV_COLUMNS = 64 };       /* at most, in a file */
 

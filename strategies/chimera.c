@@ -5,7 +5,7 @@
  *     S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .
  *     S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~
  */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>

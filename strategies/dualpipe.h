@@ -2,7 +2,7 @@
 #ifndef DTSIM_DUALPIPE_H
 #define DTSIM_DUALPIPE_H
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 /* Of `ranks` in a V: the row of the rank-th, whose chunk `near` begins micro-batches and whose chunk 1 - near ends
  * them. */

@@ -6,7 +6,7 @@
  *     S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .
  *     S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~
  */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 enum { DESCENDING, ASCENDING };
 

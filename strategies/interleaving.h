@@ -3,7 +3,7 @@
 #ifndef DTSIM_INTERLEAVING_H
 #define DTSIM_INTERLEAVING_H
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 struct interleaving_options {
     const struct node *node;

@@ -5,7 +5,7 @@
  *     S2  .   F1  F2  F3  F1b F2b F3b .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .
  *     S1  F1  F2  F3  F1b F2b F3b .   .   .   .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~
  */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {

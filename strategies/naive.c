@@ -6,7 +6,7 @@
  *     S2  .  F1 .  .  .  .  .  .  B1 ~  .  .
  *     S1  F1 .  .  .  .  .  .  .  .  .  B1 ~
  */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {

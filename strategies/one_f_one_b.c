@@ -6,7 +6,7 @@
  *     S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  .  B3 ~  .  B4 ~  .  .
  *     S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  .  B2 ~  .  B3 ~  .  B4 ~
  */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 static int warm_up(const struct plan *plan, int rank)
 {

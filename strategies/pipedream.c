@@ -12,7 +12,7 @@
  * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
  * slowest stage may then wait. Between two shared stages that runtime turns a place further every round
  * (communication.py, send): the same number of minibatches each, other ones. */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
  */
 #include <math.h>
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 static int warm_up(const struct plan *plan, int rank)
 {

@@ -10,7 +10,7 @@
  * This table was computed beforehand, for a recomputation half as long as a backward and a free network. Varuna's run
  * time (varuna/pipeline.py) does not know when the next stage's backward will end: coming to a recomputation, it looks
  * whether the gradient has arrived, and if not does its next forward first. */
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 #include <limits.h>
 #include <stdlib.h>

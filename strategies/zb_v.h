@@ -2,7 +2,7 @@
 #ifndef DTSIM_ZB_V_H
 #define DTSIM_ZB_V_H
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 /* Works on a V have two turns: forwards are done on chunk 0 (from rank to rank), then on chunk 1 (back again);
  * backwards on chunk 1, then on chunk 0. */

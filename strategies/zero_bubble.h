@@ -2,7 +2,7 @@
 #ifndef DTSIM_ZERO_BUBBLE_H
 #define DTSIM_ZERO_BUBBLE_H
 
-#include "schedule.h"
+#include "schedule/schedule.h"
 
 enum zero_bubble_variant { ZERO_BUBBLE_GREEDY, ZERO_BUBBLE_FIXED };
 struct zero_bubble_options {

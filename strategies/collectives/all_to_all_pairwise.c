@@ -9,7 +9,7 @@
  *
  * Cost: n - 1 messages of 1/n of what a rank holds (Thakur, Rabenseifner, Gropp, "Optimization of collective
  * communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

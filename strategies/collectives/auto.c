@@ -4,7 +4,7 @@
  * Choosing by a model of latency and bandwidth is what NCCL's tuner does (src/graph/tuning.cc), between rings and
  * trees; so do Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J.
  * High Performance Computing Applications 19(1), 2005, section 5. */
-#include "collective.h"
+#include "collective/collective.h"
 
 const struct collective collective_auto = {
     .op = COLLECTIVE_ALL_REDUCE,

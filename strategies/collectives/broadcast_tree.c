@@ -9,7 +9,7 @@
  *
  * Cost: ceil(log2 n) rounds, in each of which the root sends once more (Thakur, Rabenseifner, Gropp, "Optimization of
  * collective communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

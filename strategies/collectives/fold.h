@@ -5,7 +5,7 @@
 #ifndef DTSIM_FOLD_H
 #define DTSIM_FOLD_H
 
-#include "collective.h"
+#include "collective/collective.h"
 
 /* p. */
 static inline int core_size(int n)

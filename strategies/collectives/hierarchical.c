@@ -15,7 +15,7 @@
  * Cost: with g ranks a node and L nodes, 1/g of the vector a message inside, 1/n between nodes; only 2 (L - 1)
  * messages pay the network's latency (Cho, Finkler, Serrano, Kung, Hunter, "BlueConnect: decomposing all-reduce for
  * deep learning on heterogeneous network hierarchy", IBM J. Research and Development 63(6), 2019). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

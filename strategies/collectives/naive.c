@@ -13,7 +13,7 @@
  *
  * Cost: every vector crosses rank 0's port by itself, n - 1 in and n - 1 out (the latency and bandwidth model of
  * Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20(3), 1994). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

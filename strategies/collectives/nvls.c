@@ -28,7 +28,7 @@
  * ways through the switch, one there and one back, when nothing comes the other way, and the hops of the trees but for
  * two, whose pieces are among the shares. A tree's root has one child where others have two (NCCL, src/graph/trees.cc),
  * so the two hops there carry half a piece each: a piece that is alone saves that, one of many finds the NICs busy. */
-#include "collective.h"
+#include "collective/collective.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #ifndef DTSIM_ONCE_ROUND_H
 #define DTSIM_ONCE_ROUND_H
 
-#include "collective.h"
+#include "collective/collective.h"
 
 /* n - 1 steps from `step` on; `hand` is copy or reduce. */
 static inline void once_round(struct arrows *arrows, const struct task *task, int step, int ahead,

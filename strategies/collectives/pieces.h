@@ -5,7 +5,7 @@
 #ifndef DTSIM_PIECES_H
 #define DTSIM_PIECES_H
 
-#include "collective.h"
+#include "collective/collective.h"
 
 static inline int pieces(double bytes)
 {

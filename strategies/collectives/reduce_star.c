@@ -9,7 +9,7 @@
  *
  * Cost: n - 1 messages one after another through the root's port, as of a parameter server (Li et al., "Scaling
  * distributed machine learning with the parameter server", OSDI 2014). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

@@ -14,7 +14,7 @@
  * Cost: ceil(log2 n) rounds up and as many down. It is exact for every n: rank 0 receives in each round up, one message
  * after another, and sends in each round down (Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
-#include "collective.h"
+#include "collective/collective.h"
 
 static int chunks(const struct task *task)
 {

@@ -1,7 +1,7 @@
 /* bench: operations a second of each engine, on the shapes of programs that scenarios lower to. Prints a line a shape
  * and engine, the fastest of `repeats` (the first argument, 3); and how long large collectives take to be measured. A
  * measurement, no test: it depends on the machine. */
-#include "measure.h"
+#include "collective/measure.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

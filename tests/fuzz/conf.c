@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../field_sample.h"
+#include "field_sample.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,8 +2,8 @@
  * whose rows the tables' own reader takes. */
 #include <stdlib.h>
 
-#include "import_nccl.h"
-#include "published.h"
+#include "validate/import_nccl.h"
+#include "validate/published.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "order.h"
+#include "schedule/order.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

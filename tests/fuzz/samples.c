@@ -1,7 +1,7 @@
 /* Whatever the bytes of samples: no crash, no leak, no hang; what is accepted holds numbers that a fit can take. */
 #include <math.h>
 
-#include "samples.h"
+#include "calibrate/samples.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

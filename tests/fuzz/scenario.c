@@ -2,7 +2,8 @@
  * printing says must read back. */
 #include <stdlib.h>
 
-#include "stage.h"
+#include "stage/stage.h"
+#include "lower/workload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,55 +3,80 @@
 
 #include <dirent.h>
 
+/* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
+static const char *const floors[] = {
+    "base", "config", "hardware", "kernels", "model", "engine", "collective", "schedule", "scenario", "stage",
+    "recompute", "lower", "run", "report", "calibrate", "validate", "cli",
+};
+
+/* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
 struct rule {
     const char *files;               /* a path's beginning, below the sources */
     const char *except;              /* of these names (between spaces), or NULL */
-    const char *may;                 /* own headers it may include (between spaces), or NULL: any */
+    const char *may;                 /* beginnings of own headers it may include (between spaces), or NULL: any */
     const char *may_not;             /* beginnings of headers it must not include (between spaces), or NULL */
 };
 
 static const struct rule rules[] = {
-    {"", " sim/conf.c ", NULL, " yaml.h "},
-    {"", " sim/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
-    {"", " sim/fit.c sim/validation.c ", NULL, " gsl/ "},
-    {"sim/fit", NULL, " base.h fit.h ", NULL},
-    {"sim/kernel_time", NULL, " kernel_time.h cost.h ", NULL},
+    {"", " sim/config/conf.c ", NULL, " yaml.h "},
+    {"", " sim/engine/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
-    {"calibration/", NULL, " base.h bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
+    {"calibration/", NULL, " base/ bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
      "kernels.h reference.h sample.h statistics.h ", NULL},
-    {"calibration/case", NULL, " base.h case.h kernels.h ", " cuda "},
-    {"strategies/collectives/", NULL, " collective.h fold.h once_round.h pieces.h list.h ", NULL},
-    {"strategies/", " strategies/collectives/ ", " schedule.h base.h ", NULL},      /* and headers of that folder */
-    {"plots/", NULL, " base.h chart.h fit_chart.h gantt.h plot.h tsv.h ", NULL},
-    {"sim/replay", NULL, " base.h program.h cluster.h agenda.h child.h replay.h replay_simgrid.h ", NULL},
-    {"sim/agenda", NULL, " base.h program.h cluster.h agenda.h ", NULL},
-    {"sim/child", NULL, " base.h child.h ", NULL},
-    {"sim/platform", NULL, " base.h cluster.h replay.h ", NULL},
-    {"sim/metrics", NULL, " metrics.h lower.h memory.h base.h ", " simgrid/ cost.h "},
-    {"sim/memory", " sim/memory_advice.c ", " memory.h memory_advice.h metrics.h stage.h program.h base.h ",
-     " simgrid/ cost.h "},
-    {"sim/program", NULL, " base.h program.h ", NULL},
-    {"sim/schedule", NULL, " schedule.h field.h base.h list.h ", NULL},
-    {"sim/order", NULL, " order.h order_internal.h schedule.h base.h ", NULL},
-    {"sim/collective", NULL, " base.h program.h cluster.h collective.h drawing.h seating.h collectives/list.h ", NULL},
-    {"sim/base", NULL, " base.h ", NULL},
-    {"sim/units", NULL, " base.h units.h ", NULL},
-    {"sim/conf", NULL, " base.h conf.h conf_node.h conf_text.h units.h ", NULL},
+    {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
+    {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
+    {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
+    {"plots/", NULL, " base/ chart.h fit_chart.h gantt.h plot.h tsv.h ", NULL},
+    {"sim/engine/", NULL, " base/ hardware/cluster.h engine/ ", NULL},
+    {"sim/engine/program", NULL, " base/ engine/program.h ", NULL},
+    {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
+    {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
+    {"sim/run/metric", NULL, " base/ stage/memory.h lower/lower.h run/metrics.h ", " kernels/ "},
+    {"sim/calibrate/fit", NULL, " base/ calibrate/fit.h ", NULL},
 };
 
-static const char *const folders[] = {"sim", "plots", "strategies", "strategies/collectives", "calibration"};
-
-/* Whether one of the words between spaces is `name`, or (whole false) is how it begins. */
-static bool listed(const char *words, const char *name, bool whole)
+/* Whether the name begins with one of the words between spaces. */
+static bool listed(const char *words, const char *name)
 {
     for (const char *word = words, *end; word && *++word; word = end) {
         end = strchr(word, ' ');
         if (!end)
             return false;
-        if (!strncmp(word, name, (size_t)(end - word)) && (!whole || !name[end - word]))
+        if (!strncmp(word, name, (size_t)(end - word)))
             return true;
     }
     return false;
+}
+
+/* The place of a path's first folder in the list of floors; -1: it is none of them. */
+static int floor_of(const char *path)
+{
+    for (size_t i = 0; i < COUNT(floors); i++)
+        if (!strncmp(path, floors[i], strlen(floors[i])) && path[strlen(floors[i])] == '/')
+            return (int)i;
+    return -1;
+}
+
+/* A file of sim/ includes what stands in its own folder or above it, by folder and name; private headers are of their
+ * own folder. The two lists of strategies are the exception, as they stand for all schedules and collectives. */
+static void check_floor(const char *path, const char *header)
+{
+    int own = floor_of(path + strlen("sim/")), other = floor_of(header);
+
+    if (own < 0)
+        fail_msg("%s stands in no folder of the list in this test", path);
+    if (!strcmp(header, own == floor_of("schedule/") ? "strategies/list.h" : "strategies/collectives/list.h") &&
+        (own == floor_of("schedule/") || own == floor_of("collective/")))
+        return;
+    if (!strncmp(header, "plots/", 6) && own == floor_of("cli/"))
+        return;
+    if (other < 0)
+        fail_msg("%s includes %s; expected a folder of sim/ and a name", path, header);
+    if (other > own)
+        fail_msg("%s includes %s, which stands below it", path, header);
+    if (other != own && strstr(header, "_internal.h"))
+        fail_msg("%s includes %s, which is private to its folder", path, header);
 }
 
 static void check_include(const struct rule *rule, const char *path, const char *header, bool own)
@@ -61,7 +86,7 @@ static void check_include(const struct rule *rule, const char *path, const char 
     snprintf(beside, sizeof beside, "%s/strategies/%s", DTSIM_SOURCE_DIR, header);
     if (own && !strncmp(path, "strategies/", 11) && access(beside, F_OK) == 0)
         return;
-    if (listed(rule->may_not, header, false) || (own && rule->may && !listed(rule->may, header, true)))
+    if (listed(rule->may_not, header) || (own && rule->may && !listed(rule->may, header)))
         fail_msg("%s includes %s; the rule is: %s%s%s%s", path, header, rule->may ? "only" : "",
                  rule->may ? rule->may : "", rule->may_not ? " never" : "", rule->may_not ? rule->may_not : "");
 }
@@ -73,8 +98,10 @@ static void check_file(const char *path, const char *text)
 
         if (sscanf(line, "#include %c%127[^>\"\n]", &open, header) != 2)
             continue;
+        if (open == '"' && !strncmp(path, "sim/", 4))
+            check_floor(path, header);
         for (size_t i = 0; i < COUNT(rules); i++)
-            if (!strncmp(path, rules[i].files, strlen(rules[i].files)) && !listed(rules[i].except, path, false))
+            if (!strncmp(path, rules[i].files, strlen(rules[i].files)) && !listed(rules[i].except, path))
                 check_include(&rules[i], path, header, open == '"');
     }
 }
@@ -86,31 +113,65 @@ static int is_source(const struct dirent *entry)
     return dot && (!strcmp(dot, ".c") || !strcmp(dot, ".h"));
 }
 
-/* Calls `check` for every source with its path below the sources and its text. */
-static void each_source(void (*check)(const char *path, const char *text))
+/* Calls `check` for every source of a folder, with its path below the sources and its text; returns how many. */
+static int each_of(const char *name, void (*check)(const char *path, const char *text))
 {
-    int files = 0;
+    struct dirent **entries;
+    char folder[512], path[1024];
+    int count;
 
-    for (size_t f = 0; f < COUNT(folders); f++) {
-        struct dirent **entries;
-        char folder[512], path[1024];
-        int count;
+    snprintf(folder, sizeof folder, "%s/%s", DTSIM_SOURCE_DIR, name);
+    count = scandir(folder, &entries, is_source, alphasort);
+    assert_true(count >= 0);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (check) {
+            char *text = read_file(path);
 
-        snprintf(folder, sizeof folder, "%s/%s", DTSIM_SOURCE_DIR, folders[f]);
-        count = scandir(folder, &entries, is_source, alphasort);
-        assert_true(count > 0);
-        for (int i = 0; i < count; i++, files++) {
-            char *text;
-
-            snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-            text = read_file(path);
             check(path + strlen(DTSIM_SOURCE_DIR) + 1, text);
             free(text);
-            free(entries[i]);
         }
-        free(entries);
+        free(entries[i]);
     }
-    assert_true(files > 50);
+    free(entries);
+    return count;
+}
+
+static void each_source(void (*check)(const char *path, const char *text))
+{
+    static const char *const others[] = {"plots", "strategies", "strategies/collectives", "calibration"};
+    char folder[64];
+
+    for (size_t f = 0; f < COUNT(floors); f++) {
+        snprintf(folder, sizeof folder, "sim/%s", floors[f]);
+        assert_true(each_of(folder, check) > 0);
+    }
+    for (size_t f = 0; f < COUNT(others); f++)
+        assert_true(each_of(others[f], check) > 0);
+}
+
+/* sim/ holds the folders of the list and nothing else; a folder is small enough to be looked through. */
+static void test_folders(void **state)
+{
+    enum { MOST = 16 };
+    struct dirent **entries;
+    int count = scandir(DTSIM_SOURCE_DIR "/sim", &entries, NULL, alphasort);
+
+    (void)state;
+    assert_true(count > 0);
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name;
+        char folder[300];
+
+        snprintf(folder, sizeof folder, "%s/", name);
+        if (name[0] != '.' && floor_of(folder) < 0)
+            fail_msg("sim/%s is no folder of the list in this test", name);
+        snprintf(folder, sizeof folder, "sim/%s", name);
+        if (name[0] != '.' && strcmp(name, "cli") && each_of(folder, NULL) > MOST)
+            fail_msg("sim/%s holds more than %d files", name, MOST);
+        free(entries[i]);
+    }
+    free(entries);
 }
 
 static void test_includes(void **state)
@@ -122,10 +183,10 @@ static void test_includes(void **state)
 /* A schedule or a collective is named by its own file and by its line of list.h, by nobody else. */
 static const char *const symbols[] = {
 #define SCHEDULE(name) "strategy_" #name,
-#include "list.h"
+#include "strategies/list.h"
 #undef SCHEDULE
 #define COLLECTIVE(name) "collective_" #name,
-#include "collectives/list.h"
+#include "strategies/collectives/list.h"
 #undef COLLECTIVE
 };
 
@@ -167,6 +228,7 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_folders),
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),
     };

@@ -1,0 +1,268 @@
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void bug_(const char *file, int line, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "%s:%d: BUG: ", file, line);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    abort();
+}
+
+/* The one place where the program gives up for want of memory. */
+static _Noreturn void out_of_memory(void)
+{
+    fputs("dtsim: out of memory\n", stderr);
+    abort();
+}
+
+void *xcalloc(size_t count, size_t size)
+{
+    void *memory = calloc(count ? count : 1, size ? size : 1);
+
+    if (!memory)
+        out_of_memory();
+    return memory;
+}
+
+void *xrealloc(void *old, size_t count, size_t size)
+{
+    void *memory = reallocarray(old, count ? count : 1, size ? size : 1);
+
+    if (!memory)
+        out_of_memory();
+    return memory;
+}
+
+/* Under the address sanitizer every piece is a block of its own, so that a step over its end is seen. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { BLOCK_SIZE = 0 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+enum { BLOCK_SIZE = 0 };
+#else
+enum { BLOCK_SIZE = 64 << 10 };
+#endif
+#else
+enum { BLOCK_SIZE = 64 << 10 };
+#endif
+
+struct arena_block {
+    struct arena_block *previous;
+    size_t size, used;
+    max_align_t data[];
+};
+
+static struct arena_block *block_new(size_t size)
+{
+    struct arena_block *block;
+
+    if (size > SIZE_MAX - sizeof *block)
+        out_of_memory();
+    block = xcalloc(1, sizeof *block + size);
+    block->size = size;
+    return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    const size_t align = _Alignof(max_align_t);
+    struct arena_block *block = arena->last;
+    size_t rounded = size ? size : 1;
+
+    if (rounded > SIZE_MAX - align)
+        out_of_memory();
+    /* The very size at a block's end: rounding it up would hide a step over its end from the sanitizer. */
+    if (BLOCK_SIZE > 0)
+        rounded = (rounded + align - 1) / align * align;
+    if (!block || rounded > block->size - block->used) {
+        block = block_new(rounded > (size_t)BLOCK_SIZE ? rounded : (size_t)BLOCK_SIZE);
+        if (arena->last && rounded > (size_t)BLOCK_SIZE / 2) {
+            /* A large piece fills its block; go on with the one that still has room. */
+            block->previous = arena->last->previous;
+            arena->last->previous = block;
+        } else {
+            block->previous = arena->last;
+            arena->last = block;
+        }
+    }
+    block->used += rounded;
+    return (char *)block->data + block->used - rounded;
+}
+
+char *arena_strndup(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc(arena, length + 1);
+
+    memcpy(copy, text, length);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_strndup(arena, text, strlen(text));
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    int length;
+    char *text;
+
+    va_start(args, format);
+    va_copy(again, args);
+    length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    BUG_IF(length < 0);
+    text = arena_alloc(arena, (size_t)length + 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void arena_release(struct arena *arena)
+{
+    struct arena_block *block = arena->last;
+
+    while (block) {
+        struct arena_block *previous = block->previous;
+        free(block);
+        block = previous;
+    }
+    arena->last = NULL;
+}
+
+size_t text_mark(const char *text, size_t length)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+
+    return length >= sizeof mark - 1 && !memcmp(text, mark, sizeof mark - 1) ? sizeof mark - 1 : 0;
+}
+
+char *text_clip(const char *text, char *buffer, size_t size)
+{
+    size_t length = strlen(text);
+
+    BUG_IF(size < 8);
+    if (length < size)
+        return memcpy(buffer, text, length + 1);
+    length = size - sizeof "...";
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
+        length--;
+    memcpy(buffer, text, length);
+    strcpy(buffer + length, "...");
+    return buffer;
+}
+
+/* What a word costs nothing to get wrong: its case, and '-' for '_'. */
+static int folded(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A' + 'a';
+    return c == '-' ? '_' : c;
+}
+
+enum { NEAREST_MAX = 64 };
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Edits between two words (optimal string alignment). Both are at most NEAREST_MAX long. */
+static int edits(const char *a, size_t na, const char *b, size_t nb)
+{
+    int rows[3][NEAREST_MAX + 1];
+
+    for (size_t j = 0; j <= nb; j++)
+        rows[0][j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        int *row = rows[i % 3];
+        const int *up = rows[(i + 2) % 3], *up2 = rows[(i + 1) % 3];
+
+        row[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int same = folded(a[i - 1]) == folded(b[j - 1]);
+
+            row[j] = smaller(smaller(up[j], row[j - 1]) + 1, up[j - 1] + !same);
+            if (i > 1 && j > 1 && folded(a[i - 1]) == folded(b[j - 2]) && folded(a[i - 2]) == folded(b[j - 1]))
+                row[j] = smaller(row[j], up2[j - 2] + 1);
+        }
+    }
+    return rows[na % 3][nb];
+}
+
+int gcd(int a, int b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
+const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context)
+{
+    const char *best = NULL, *name;
+    size_t length = strlen(word);
+    int limit = length >= 9 ? (int)(length / 3) : length >= 5 ? 2 : 1;
+
+    if (length == 0 || length > NEAREST_MAX)
+        return NULL;
+    /* With every letter edited it would be another word, not this one misspelt. */
+    limit = smaller(limit, (int)length - 1);
+    for (size_t i = 0; (name = candidate(i, context)); i++) {
+        size_t n = strlen(name);
+        int distance;
+
+        if (n > NEAREST_MAX)
+            continue;
+        distance = edits(word, length, name, n);
+        if (distance <= limit) {
+            best = name;
+            limit = distance - 1;
+        }
+    }
+    return best;
+}
+
+char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)
+{
+    FILE *file = fopen(path, "rb");
+    struct stat status;
+    char *text = NULL;
+    size_t got;
+    int rc = 0;
+
+    *length = 0;
+    if (!file) {
+        error_add(err, EXIT_INPUT, loc, "cannot open the %s '%s': %s", what, path, strerror(errno));
+        return NULL;
+    }
+    if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+        fclose(file);
+        error_add(err, EXIT_INPUT, loc, "the %s '%s' is no file", what, path);
+        return NULL;
+    }
+    do {
+        text = xrealloc(text, *length + (1 << 16), 1);
+        got = fread(text + *length, 1, 1 << 16, file);
+        *length += got;
+    } while (got && *length <= most);
+    if (ferror(file))
+        rc = error_add(err, EXIT_INPUT, loc, "cannot read the %s '%s': %s", what, path, strerror(errno));
+    else if (*length > most)
+        rc = error_add(err, EXIT_INPUT, loc, "the %s '%s' is larger than %zu MiB", what, path, most >> 20);
+    fclose(file);
+    if (rc) {
+        free(text);
+        return NULL;
+    }
+    text[*length] = '\0';        /* the last read found nothing to fill its room with */
+    return text;
+}

@@ -1,0 +1,197 @@
+#include "base/data.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ROOTS_MAX = 2 };
+
+struct names {
+    const char **items;
+    size_t count, capacity;
+};
+
+/* bin/dtsim of an installation finds its share/dtsim wherever both have been put. */
+static const char *beside_program(struct arena *arena)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+
+    for (int level = 0; level < 2; level++)
+        while (length > 0 && path[--length] != '/')
+            ;
+    return length <= 0 ? NULL : arena_printf(arena, "%.*s/share/dtsim", (int)length, path);
+}
+
+/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. An installed
+ * program reads what was installed with it; one that was built in the sources reads these. */
+static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
+{
+    const char *own = getenv("DTSIM_DATA"), *installed = beside_program(arena);
+    size_t count = 0;
+
+    if (own && *own)
+        roots[count++] = own;
+    roots[count++] = installed && access(installed, R_OK) == 0 ? installed : DTSIM_SOURCE_DIR;
+    return count;
+}
+
+const char *data_file(struct arena *arena, const char *folder, const char *name)
+{
+    const char *roots[ROOTS_MAX];
+    size_t count = data_roots(arena, roots);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *path = arena_printf(arena, "%s/%s/%s.yaml", roots[i], folder, name);
+        if (access(path, R_OK) == 0)
+            return path;
+    }
+    return NULL;
+}
+
+static bool ends_in_yaml(const char *text, size_t *stem)
+{
+    size_t length = strlen(text);
+    if (length < 5 || strcmp(text + length - 5, ".yaml") != 0)
+        return false;
+    *stem = length - 5;
+    return true;
+}
+
+static bool names_hold(const struct names *names, const char *name, size_t length)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (strlen(names->items[i]) == length && memcmp(names->items[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+static void names_collect(struct arena *arena, const char *path, struct names *names)
+{
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        size_t stem;
+        if (entry->d_name[0] == '.' || !ends_in_yaml(entry->d_name, &stem) || names_hold(names, entry->d_name, stem))
+            continue;
+        *GROW(names) = arena_strndup(arena, entry->d_name, stem);
+    }
+    closedir(dir);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **data_names(struct arena *arena, const char *folder)
+{
+    struct names names = {0};
+    const char *roots[ROOTS_MAX];
+    size_t count = data_roots(arena, roots);
+
+    for (size_t i = 0; i < count; i++)
+        names_collect(arena, arena_printf(arena, "%s/%s", roots[i], folder), &names);
+    if (names.count)
+        qsort(names.items, names.count, sizeof names.items[0], compare_names);
+    const char **list = ARENA_ARRAY(arena, const char *, names.count + 1);
+    for (size_t i = 0; i < names.count; i++)
+        list[i] = names.items[i];
+    free(names.items);
+    return list;
+}
+
+const char *data_beside(struct arena *arena, const char *file, const char *path)
+{
+    /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
+    const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
+
+    while (path[0] == '.' && path[1] == '/')
+        path += 2 + strspn(path + 2, "/");
+    if (path[0] == '/' || !slash)
+        return arena_strdup(arena, path);
+    return arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path);
+}
+
+static const char *name_at(size_t i, const void *context)
+{
+    return ((const char *const *)context)[i];
+}
+
+/* 'ideal' is a platform without a file. */
+static const char **known_names(struct arena *arena, const char *folder)
+{
+    const char **files = data_names(arena, folder);
+    size_t count = 0;
+
+    while (files[count])
+        count++;
+    if (strcmp(folder, "platforms") != 0)
+        return files;
+    const char **names = ARENA_ARRAY(arena, const char *, count + 2);
+    names[0] = "ideal";
+    for (size_t i = 0; i < count; i++)
+        names[i + 1] = files[i];
+    return names;
+}
+
+static void report_unknown(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                           struct error *err)
+{
+    const char **names = known_names(arena, folder);
+    const char *meant = nearest(text, name_at, names);
+    const char *list = "";
+
+    if (meant) {
+        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", what, text, meant);
+        return;
+    }
+    for (size_t i = 0; names[i]; i++)
+        list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", what, text,
+              *list ? list : "(no files found; is DTSIM_DATA right?)");
+}
+
+bool data_is_path(const char *text)
+{
+    size_t stem;
+
+    return strchr(text, '/') || ends_in_yaml(text, &stem);
+}
+
+const char *data_absolute(struct arena *arena, const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *copy = arena_strdup(arena, real ? real : path);
+
+    free(real);
+    return copy;
+}
+
+const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+                         struct error *err)
+{
+    if (!data_is_path(text)) {
+        const char *file = data_file(arena, folder, text);
+        if (!file)
+            report_unknown(arena, folder, what, text, loc, err);
+        return file;
+    }
+    const char *path = data_beside(arena, loc.file, text);
+    if (access(path, R_OK) != 0) {
+        error_add(err, EXIT_INPUT, loc, "cannot read the %s file '%s': %s", what, path, strerror(errno));
+        return NULL;
+    }
+    return path;
+}
+
+const char *data_stem(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    return arena_strndup(arena, name, dot && dot != name ? (size_t)(dot - name) : strlen(name));
+}

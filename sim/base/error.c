@@ -1,0 +1,161 @@
+/* error: the messages of base.h, collected, put in order and printed. */
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *duplicate(const char *text)
+{
+    char *copy = xrealloc(NULL, strlen(text) + 1, 1);
+
+    return strcpy(copy, text);
+}
+
+/* A message is one line and must not steer the terminal, whatever the user's file holds. */
+static char *one_line(const char *text)
+{
+    char *line = xrealloc(NULL, strlen(text) + 1, 4), *at = line;
+
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c == '\n')
+            at = stpcpy(at, "\\n");
+        else if (c == '\t')
+            at = stpcpy(at, "\\t");
+        else if (c < 0x20 || c == 0x7F)
+            at += sprintf(at, "\\x%02X", c);
+        else
+            *at++ = *text;
+    }
+    *at = '\0';
+    return line;
+}
+
+static int file_compare(const char *a, const char *b)
+{
+    if (!a || !b)
+        return (a != NULL) - (b != NULL);
+    return strcmp(a, b);
+}
+
+static int loc_compare(const struct loc *a, const struct loc *b)
+{
+    int files = file_compare(a->file, b->file);
+
+    if (files)
+        return files;
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    return (a->column > b->column) - (a->column < b->column);
+}
+
+/* The first mistakes of a file are shown, in whatever order they were found: the last message gives way to one that
+ * stands before it. */
+static bool room_before(struct error *err, const struct loc *loc)
+{
+    int last = 0;
+
+    for (int i = 1; i < err->count; i++)
+        if (loc_compare(&err->messages[i].loc, &err->messages[last].loc) >= 0)
+            last = i;
+    err->dropped++;
+    if (loc_compare(loc, &err->messages[last].loc) >= 0)
+        return false;
+    free(err->messages[last].text);
+    free((char *)err->messages[last].loc.file);
+    err->count--;
+    memmove(&err->messages[last], &err->messages[last + 1], (size_t)(err->count - last) * sizeof *err->messages);
+    return true;
+}
+
+int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
+{
+    va_list args;
+    char *raw, *text;
+
+    va_start(args, format);
+    if (vasprintf(&raw, format, args) < 0)
+        BUG("cannot write the message '%s'", format);
+    va_end(args);
+    text = one_line(raw);
+    free(raw);
+    for (int i = 0; i < err->count; i++)
+        if (loc_compare(&err->messages[i].loc, &loc) == 0 && strcmp(err->messages[i].text, text) == 0) {
+            free(text);
+            return -1;
+        }
+    if (err->count == ERROR_MAX && !room_before(err, &loc)) {
+        free(text);
+        return -1;
+    }
+    /* The file's name often lives in an arena that is gone before the messages are printed. */
+    if (loc.file)
+        loc.file = duplicate(loc.file);
+    err->messages[err->count++] = (struct message){.loc = loc, .code = code, .text = text};
+    return -1;
+}
+
+/* A variable that is set to something (no-color.org; bixense.com/clicolors). */
+static bool asked(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value;
+}
+
+static bool colored(FILE *out)
+{
+    return !asked("NO_COLOR") && (asked("CLICOLOR_FORCE") || isatty(fileno(out)));
+}
+
+static void message_print(const struct message *message, bool color, FILE *out)
+{
+    static const char bold[] = "\033[1m", red[] = "\033[1;31m", plain[] = "\033[0m";
+    const struct loc *loc = &message->loc;
+
+    fputs(color && loc->file ? bold : "", out);
+    if (loc->file && loc->line > 0)
+        fprintf(out, "%s:%d:%d: ", loc->file, loc->line, loc->column);
+    else if (loc->file)
+        fprintf(out, "%s: ", loc->file);
+    fprintf(out, "%serror:%s %s\n", color ? red : "", color ? plain : "", message->text);
+}
+
+void error_print(const struct error *err, FILE *out)
+{
+    bool color = colored(out);
+    int order[ERROR_MAX];
+
+    /* Insertion keeps messages of one place in the order in which they were found. */
+    for (int i = 0; i < err->count; i++) {
+        int at = i;
+
+        for (; at > 0 && loc_compare(&err->messages[i].loc, &err->messages[order[at - 1]].loc) < 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (int i = 0; i < err->count; i++)
+        message_print(&err->messages[order[i]], color, out);
+    if (err->dropped > 0)
+        fprintf(out, "error: %d more %s not shown\n", err->dropped, err->dropped == 1 ? "error is" : "errors are");
+}
+
+enum exit_code error_exit_code(const struct error *err)
+{
+    for (int i = 0; i < err->count; i++)
+        if (err->messages[i].code == EXIT_INPUT)
+            return EXIT_INPUT;
+    return err->count > 0 ? err->messages[0].code : EXIT_OK;
+}
+
+void error_release(struct error *err)
+{
+    for (int i = 0; i < err->count; i++) {
+        free(err->messages[i].text);
+        free((char *)err->messages[i].loc.file);
+    }
+    memset(err, 0, sizeof *err);
+}

@@ -1,0 +1,353 @@
+#include "base/units.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Ascending: later is larger. */
+struct prefix {
+    const char *text;
+    int exp10, exp2;
+    bool alias;
+};
+static const struct prefix none[] = {{"", 0, 0, false}, {NULL, 0, 0, false}};
+static const struct prefix time_prefixes[] = {
+    {"n", -9, 0, false}, {"u", -6, 0, false}, {"\u00b5", -6, 0, true}, {"\u03bc", -6, 0, true}, {"m", -3, 0, false},
+    {"", 0, 0, false}, {NULL, 0, 0, false},
+};
+static const struct prefix byte_prefixes[] = {
+    {"", 0, 0, false}, {"k", 3, 0, false}, {"K", 3, 0, true}, {"Ki", 0, 10, false}, {"M", 6, 0, false},
+    {"Mi", 0, 20, false}, {"G", 9, 0, false}, {"Gi", 0, 30, false}, {"T", 12, 0, false}, {"Ti", 0, 40, false},
+    {"P", 15, 0, false}, {"Pi", 0, 50, false}, {NULL, 0, 0, false},
+};
+static const struct prefix flop_prefixes[] = {
+    {"", 0, 0, false}, {"k", 3, 0, false}, {"K", 3, 0, true}, {"M", 6, 0, false}, {"G", 9, 0, false},
+    {"T", 12, 0, false}, {"P", 15, 0, false}, {"E", 18, 0, false}, {NULL, 0, 0, false},
+};
+static const struct prefix power_prefixes[] = {
+    {"m", -3, 0, false}, {"", 0, 0, false}, {"k", 3, 0, false}, {"M", 6, 0, false}, {"G", 9, 0, false},
+    {NULL, 0, 0, false},
+};
+static const struct prefix count_prefixes[] = {
+    {"", 0, 0, false}, {"k", 3, 0, false}, {"K", 3, 0, true}, {"M", 6, 0, false}, {"G", 9, 0, true},
+    {"B", 9, 0, false}, {"T", 12, 0, false}, {NULL, 0, 0, false},
+};
+
+/* What stands after the prefix, worth `scale` of the SI unit. */
+struct name {
+    const char *text;
+    double scale;
+    const struct prefix *prefixes;
+    bool alias;
+};
+
+#define DIGITS "([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
+#define ZERO "[+-]?(0+[.]?0*|[.]0+)([eE][+-]?[0-9]+)?"
+#define PATTERN(units) "^(" ZERO "|[+-]?" DIGITS " *(" units "))$"
+#define BYTE_PREFIX "([kKMGTP]|[KMGTP]i)?"
+
+static const struct rule {
+    const char *expectation, *pattern;
+    struct name names[5];       /* up to the first without text */
+} rules[] = {
+    [UNIT_NUMBER] = {"a number such as '0.85'", "^[+-]?" DIGITS "$", {{"", 1, none, false}}},
+    [UNIT_COUNT] = {"a count such as '1536' or '124.4 M'", "^[+-]?" DIGITS "( *[kKMGBT])?$",
+                    {{"", 1, count_prefixes, false}}},
+    [UNIT_TIME] = {"a time such as '1.5 us' or '2 h'", PATTERN("(n|u|\u00b5|\u03bc|m)?s|min|h|d"),
+                   {{"s", 1, time_prefixes, false}, {"min", 60, none, false}, {"h", 3600, none, false},
+                    {"d", 86400, none, false}}},
+    [UNIT_BYTES] = {"bytes such as '80 GiB' or '25 MB'", PATTERN(BYTE_PREFIX "B"), {{"B", 1, byte_prefixes, false}}},
+    [UNIT_BANDWIDTH] = {"a bandwidth such as '300 GB/s' or '400 Gb/s'",
+                        PATTERN(BYTE_PREFIX "(B/s|b/s|bit/s|bps)"),
+                        {{"B/s", 1, byte_prefixes, false}, {"b/s", 0.125, byte_prefixes, true},
+                         {"bit/s", 0.125, byte_prefixes, true}, {"bps", 0.125, byte_prefixes, true}}},
+    [UNIT_FLOP] = {"floating-point operations such as '3.9 GFLOP'", PATTERN("[kKMGTPE]?FLOP"),
+                   {{"FLOP", 1, flop_prefixes, false}}},
+    [UNIT_FLOP_RATE] = {"a rate such as '312 TFLOP/s'", PATTERN("[kKMGTPE]?(FLOP/s|FLOPS)"),
+                        {{"FLOP/s", 1, flop_prefixes, false}, {"FLOPS", 1, flop_prefixes, true}}},
+    [UNIT_POWER] = {"a power such as '400 W' or '1.2 kW'", PATTERN("[mkMG]?W"), {{"W", 1, power_prefixes, false}}},
+};
+static const struct name bits[] = {{"b", 1, byte_prefixes, false}, {"bit", 1, byte_prefixes, false}, {0}};
+
+const char *unit_expectation(enum unit unit)
+{
+    return rules[unit].expectation;
+}
+
+const char *unit_pattern(enum unit unit)
+{
+    return rules[unit].pattern;
+}
+
+/* The name and prefix that make up the suffix; false when none do. */
+static bool suffix_find(const struct name *names, const char *suffix, const struct name **name,
+                        const struct prefix **prefix)
+{
+    size_t length = strlen(suffix);
+
+    for (const struct name *n = names; n->text; n++) {
+        size_t tail = strlen(n->text);
+
+        if (tail > length || strcmp(suffix + length - tail, n->text) != 0)
+            continue;
+        for (const struct prefix *p = n->prefixes; p->text; p++)
+            if (strlen(p->text) == length - tail && memcmp(p->text, suffix, length - tail) == 0) {
+                *name = n;
+                *prefix = p;
+                return true;
+            }
+    }
+    return false;
+}
+
+enum { NUMBER_MAX = 64 };    /* characters of a number */
+
+struct number {
+    char mantissa[NUMBER_MAX + 1];
+    long exponent;
+    bool zero;
+};
+
+static const char *digits_skip(const char *at)
+{
+    while (*at >= '0' && *at <= '9')
+        at++;
+    return at;
+}
+
+/* Reads a decimal number at the start of text; its end, or NULL when there is none. */
+static const char *number_scan(const char *text, struct number *number)
+{
+    const char *start = text + (*text == '+' || *text == '-'), *point = digits_skip(start), *end = point;
+    const char *exponent;
+
+    if (*end == '.')
+        end = digits_skip(end + 1);
+    if (end - start == (*point == '.') || end - text > NUMBER_MAX)
+        return NULL;
+    memcpy(number->mantissa, text, (size_t)(end - text));
+    number->mantissa[end - text] = '\0';
+    number->zero = strspn(start, "0.") >= (size_t)(end - start);
+    number->exponent = 0;
+    if (*end != 'e' && *end != 'E')
+        return end;
+    exponent = end + 1 + (end[1] == '+' || end[1] == '-');
+    if (digits_skip(exponent) == exponent)
+        return end;
+    number->exponent = strtol(end + 1, NULL, 10);
+    /* Far beyond what a double holds, and far from what a prefix could make overflow a long. */
+    if (number->exponent > 100000 || number->exponent < -100000)
+        number->exponent = number->exponent > 0 ? 100000 : -100000;
+    return digits_skip(exponent);
+}
+
+/* Decimal prefixes are read as part of the exponent, so that "1.5 us" is the double nearest to 1.5e-6. */
+static double number_value(const struct number *number, const struct name *name, const struct prefix *prefix)
+{
+    char text[NUMBER_MAX + 32];
+
+    snprintf(text, sizeof text, "%se%ld", number->mantissa, number->exponent + prefix->exp10);
+    return ldexp(strtod(text, NULL) * name->scale, prefix->exp2);
+}
+
+static int suffix_refuse(enum unit unit, const char *text, const char *suffix, char *why, size_t size)
+{
+    const struct name *name;
+    const struct prefix *prefix;
+    char shown[CLIP_SIZE], shown_suffix[CLIP_SIZE / 2];
+
+    text_clip(text, shown, sizeof shown);
+    text_clip(suffix, shown_suffix, sizeof shown_suffix);
+    if (!*suffix)
+        snprintf(why, size, "'%s' has no unit; expected %s", shown, rules[unit].expectation);
+    else if (strpbrk(suffix, "0123456789_.") || suffix[strspn(suffix, " ")] == '\0')
+        snprintf(why, size, "'%s' is not a number; expected %s", shown, rules[unit].expectation);
+    else if (unit == UNIT_NUMBER)
+        snprintf(why, size, "'%s' has '%s' behind the number; expected %s", shown, shown_suffix,
+                 rules[unit].expectation);
+    else if (unit == UNIT_BYTES && suffix_find(bits, suffix, &name, &prefix))
+        snprintf(why, size, "'%s' is in bits (b means bits, B means bytes); expected %s", shown,
+                 rules[unit].expectation);
+    else
+        snprintf(why, size, "'%s' has the unit '%s'; expected %s", shown, shown_suffix, rules[unit].expectation);
+    return -1;
+}
+
+int unit_parse(enum unit unit, const char *text, double *value, char *why, size_t size)
+{
+    struct number number;
+    const struct name *name;
+    const struct prefix *prefix;
+    const char *suffix = number_scan(text, &number);
+    char shown[CLIP_SIZE];
+    double result;
+
+    if (!suffix) {
+        snprintf(why, size, "'%s' is not a number; expected %s", text_clip(text, shown, sizeof shown),
+                 rules[unit].expectation);
+        return -1;
+    }
+    if (suffix[strspn(suffix, " ")])
+        suffix += strspn(suffix, " ");
+    if (!*suffix && number.zero) {
+        *value = 0;
+        return 0;
+    }
+    if (!suffix_find(rules[unit].names, suffix, &name, &prefix))
+        return suffix_refuse(unit, text, suffix, why, size);
+    result = number_value(&number, name, prefix);
+    if (isinf(result) || (result == 0 && !number.zero)) {
+        snprintf(why, size, "'%s' is too %s", text_clip(text, shown, sizeof shown), isinf(result) ? "large" : "small");
+        return -1;
+    }
+    *value = number.zero ? 0 : result;    /* no negative zero */
+    return 0;
+}
+
+static const struct { double least, most; } plausible[] = {
+    [UNIT_NUMBER] = {0, INFINITY}, [UNIT_COUNT] = {0, 1e18}, [UNIT_TIME] = {1e-15, 1e12}, [UNIT_BYTES] = {0, 1e18},
+    [UNIT_BANDWIDTH] = {1, 1e18}, [UNIT_FLOP] = {0, 1e30}, [UNIT_FLOP_RATE] = {1, 1e24}, [UNIT_POWER] = {0, 1e12},
+};
+
+int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size)
+{
+    double least = plausible[unit].least, most = plausible[unit].most;
+    char shown[CLIP_SIZE], limit[48];
+
+    if (value <= 0 || (value >= least && value <= most))
+        return 0;
+    snprintf(why, size, "'%s' is too %s; expected at %s %s", text_clip(text, shown, sizeof shown),
+             value > most ? "large" : "small", value > most ? "most" : "least",
+             unit_format(unit, value > most ? most : least, limit, sizeof limit));
+    return -1;
+}
+
+/* The fewest decimal digits that read back as this positive double: digits d with value 0.d * 10^point. */
+static void shortest(double value, char digits[20], int *point)
+{
+    char text[40];
+    size_t count = 0;
+
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*e", precision - 1, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    for (const char *at = text; *at != 'e'; at++)
+        if (*at != '.')
+            digits[count++] = *at;
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    digits[count] = '\0';
+    *point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
+}
+
+/* Writes 0.digits * 10^point; whether it needed an exponent. */
+static bool digits_place(const char *digits, int point, char *out)
+{
+    int count = (int)strlen(digits);
+
+    if (point > 15 || point < -3) {
+        sprintf(out, "%.1s%s%se%d", digits, count > 1 ? "." : "", digits + 1, point - 1);
+        return true;
+    }
+    if (point <= 0)
+        sprintf(out, "0.%.*s%s", -point, "000", digits);
+    else if (count <= point)
+        sprintf(out, "%s%.*s", digits, point - count, "00000000000000");
+    else
+        sprintf(out, "%.*s.%s", point, digits, digits + point);
+    return false;
+}
+
+/* Writes value with that name and prefix into out. The lower the score, the nicer; negative: cannot be written so. */
+static int candidate(double value, const struct name *name, const struct prefix *prefix, char out[48])
+{
+    double quotient = ldexp(value / name->scale, -prefix->exp2);
+    char digits[20];
+    const char *gap = *name->text || *prefix->text ? " " : "";
+    int point, score = 0;
+
+    if (name->alias || prefix->alias)
+        return -1;
+    if (name->scale != 1 && !(quotient >= 1 && quotient < 1e15 && quotient == floor(quotient) &&
+                              quotient * name->scale == value))
+        return -1;
+    if (prefix->exp2 != 0 && ldexp(quotient, prefix->exp2) != value)
+        return -1;
+    shortest(quotient, digits, &point);
+    point -= prefix->exp10;
+    score += digits_place(digits, point, out) ? 1000 : 0;
+    score += point <= 0 ? 100 : 0;
+    strcat(strcat(strcat(out, gap), prefix->text), name->text);
+    return score + (int)strlen(out);
+}
+
+char *unit_format(enum unit unit, double value, char *buffer, size_t size)
+{
+    char best[48], text[48];
+    int best_score = -1;
+
+    if (!isfinite(value)) {
+        snprintf(buffer, size, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+        return buffer;
+    }
+    if (value == 0) {
+        snprintf(buffer, size, *rules[unit].names[0].text ? "0 %s" : "0", rules[unit].names[0].text);
+        return buffer;
+    }
+    for (const struct name *name = rules[unit].names; name->text; name++)
+        for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++) {
+            int score = candidate(fabs(value), name, prefix, text);
+
+            if (score >= 0 && (best_score < 0 || score <= best_score)) {
+                best_score = score;
+                strcpy(best, text);
+            }
+        }
+    snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", best);
+    return buffer;
+}
+
+/* People read bytes in binary prefixes, the rest in decimal ones; minutes and hours from two on, counts from 10 k. */
+static bool short_fits(enum unit unit, double value, double quotient, const struct name *name,
+                       const struct prefix *prefix)
+{
+    char text[32];
+
+    if (unit == UNIT_BYTES ? prefix->exp10 != 0 : prefix->exp2 != 0)
+        return false;
+    if (unit == UNIT_COUNT && *prefix->text && value < 1e4)
+        return false;
+    snprintf(text, sizeof text, "%.4g", quotient);
+    return strtod(text, NULL) >= (name->scale == 1 ? 1 : 2);
+}
+
+char *unit_format_short(enum unit unit, double value, char *buffer, size_t size)
+{
+    const struct name *name = &rules[unit].names[0], *best_name = name;
+    const struct prefix *best_prefix = name->prefixes;
+    const char *gap;
+    double quotient = 0;
+
+    while ((value == 0 || !isfinite(value)) && *best_prefix->text)
+        best_prefix++;          /* "0 s", not "0 ns" */
+    for (; name->text; name++)
+        for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++)
+            if (!name->alias && !prefix->alias && isfinite(value) &&
+                short_fits(unit, fabs(value), fabs(value) / name->scale / pow(10, prefix->exp10) /
+                           ldexp(1, prefix->exp2), name, prefix)) {
+                best_name = name;
+                best_prefix = prefix;
+            }
+    quotient = value / best_name->scale / pow(10, best_prefix->exp10) / ldexp(1, best_prefix->exp2);
+    gap = *best_name->text || *best_prefix->text ? " " : "";
+    if (fabs(quotient) >= 9999.5 && fabs(quotient) < 1e15)
+        snprintf(buffer, size, "%.0f%s%s%s", quotient, gap, best_prefix->text, best_name->text);
+    else
+        snprintf(buffer, size, "%.4g%s%s%s", quotient, gap, best_prefix->text, best_name->text);
+    return buffer;
+}

@@ -1,0 +1,365 @@
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_OUT = 5 };                   /* one shape in so many */
+
+const char *sample_group_name(const struct sample_group *group)
+{
+    static const char *const matmul[] = {"matmul", "matmul, single", "matmul, batched"};
+
+    if (group->kind == SAMPLE_MATMUL)
+        return matmul[group->which];
+    return group->kind == SAMPLE_ATTENTION ? attention_direction_names[group->which] : memory_class_names[group->which];
+}
+
+/* By the shape alone: whoever measures it again, or in another order, holds out the same. */
+static bool is_held_out(const struct sample *sample)
+{
+    const double sizes[] = {sample->batch, sample->m, sample->n, sample->k, sample->bytes};
+    uint64_t hash = 14695981039346656037u;           /* FNV-1a, then mixed */
+
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        hash = (hash ^ (uint64_t)sizes[i]) * 1099511628211u;
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdu;
+    return (hash ^ hash >> 33) % HELD_OUT == 0;
+}
+
+enum dtype sample_format(const struct sample *sample)
+{
+    return sample->dtype == DTYPE_BF16 ? DTYPE_FP16 : sample->dtype;
+}
+
+static struct sample_group *find_group(struct sample_groups *groups, enum sample_kind kind, int which, enum dtype dtype)
+{
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->items[i].kind == kind && groups->items[i].which == which &&
+            (kind == SAMPLE_MEMORY || groups->items[i].dtype == dtype))
+            return &groups->items[i];
+    *GROW(groups) = (struct sample_group){.kind = kind, .which = which, .dtype = dtype};
+    return &groups->items[groups->count - 1];
+}
+
+static void put_sample(struct sample_group *group, const struct sample *sample)
+{
+    if (is_held_out(sample))
+        *GROW(&group->held_out) = sample;
+    else
+        *GROW(&group->fit) = sample;
+}
+
+/* Fits the group; one that is too small without what is held out keeps all of it, and its error is not known. */
+static bool fit_group(struct sample_group *group, int sms)
+{
+    if (group_fit(group, sms) == 0)
+        return true;
+    while (group->held_out.count)
+        *GROW(&group->fit) = group->held_out.items[--group->held_out.count];
+    return group_fit(group, sms) == 0;
+}
+
+/* What stands for the classes that were not sampled. */
+static bool is_element_wise(enum memory_class class)
+{
+    return class == CLASS_DROPOUT_RESIDUAL_FORWARD || class == CLASS_DROPOUT_RESIDUAL_BACKWARD ||
+           class == CLASS_GELU_FORWARD || class == CLASS_GELU_BACKWARD || class == CLASS_COPY;
+}
+
+static void make_groups(struct calibration *calibration, const struct samples *samples)
+{
+    for (size_t i = 0; i < samples->count; i++) {
+        const struct sample *sample = &samples->items[i];
+
+        if (sample->kind == SAMPLE_UNUSED) {
+            calibration->unused++;
+            continue;
+        }
+        if (sample->kind == SAMPLE_SUSTAINED)
+            continue;
+        put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample_format(sample)), sample);
+        if (sample->kind == SAMPLE_MATMUL)
+            put_sample(find_group(&calibration->groups, SAMPLE_MATMUL, sample->batch > 1 ? BATCHES_MANY : BATCHES_ONE,
+                                  sample_format(sample)), sample);
+        if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
+            put_sample(find_group(&calibration->groups, SAMPLE_MEMORY, CLASS_OTHER, sample_format(sample)), sample);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double sorted_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof *values, compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+static double error_of(const struct sample_group *group, int sms, const struct sample *sample)
+{
+    return fabs(group_seconds(group, sms, sample) / sample->seconds - 1);
+}
+
+static void measure_error(struct sample_group *group, int sms)
+{
+    size_t n = group->held_out.count;
+    double *errors = xcalloc(n + 1, sizeof *errors), sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        sum += errors[i] = error_of(group, sms, group->held_out.items[i]);
+    group->error = (struct fit_error){.samples = (int)group->fit.count, .held_out = (int)n, .mean = NAN, .median = NAN,
+                                      .max = NAN};
+    if (n) {
+        group->error.mean = round(1e4 * sum / (double)n) / 1e4;
+        group->error.median = round(1e4 * sorted_median(errors, n)) / 1e4;
+        group->error.max = round(1e4 * errors[n - 1]) / 1e4;
+    }
+    free(errors);
+}
+
+/* ---- single and batched products ---- */
+
+static double fitted_error(const struct sample_group *by, const struct sample_group *of, int sms)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < of->fit.count; i++)
+        sum += error_of(by, sms, of->fit.items[i]);
+    return sum / (double)of->fit.count;
+}
+
+/* Two records where one serves single or batched products worse by a hundredth; where either are too few, one. */
+static bool needs_two(const struct sample_group *any, const struct sample_group *one, const struct sample_group *many,
+                      int sms)
+{
+    const double worse = 0.01;
+
+    return !one->left_out && !many->left_out &&
+           (any->left_out || fitted_error(any, one, sms) > fitted_error(one, one, sms) + worse ||
+            fitted_error(any, many, sms) > fitted_error(many, many, sms) + worse);
+}
+
+static void drop_group(struct sample_groups *groups, struct sample_group *group)
+{
+    size_t after = groups->count - (size_t)(group - groups->items) - 1;
+
+    free(group->fit.items);
+    free(group->held_out.items);
+    memmove(group, group + 1, after * sizeof *group);
+    groups->count--;
+}
+
+struct by_batches { struct sample_group *of[BATCHES_MANY + 1]; };          /* of a format; NULL: no samples */
+
+static struct by_batches find_batches(struct sample_groups *groups, int dtype)
+{
+    struct by_batches found = {{NULL}};
+
+    for (size_t i = 0; i < groups->count; i++)
+        if (groups->items[i].kind == SAMPLE_MATMUL && (int)groups->items[i].dtype == dtype)
+            found.of[groups->items[i].which] = &groups->items[i];
+    return found;
+}
+
+/* Later ones first: the groups are sorted, and those behind a dropped one move. */
+static void keep_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
+{
+    for (int batches = BATCHES_MANY; batches >= BATCHES_ANY; batches--)
+        if (found->of[batches] && (batches == BATCHES_ANY) == two)
+            drop_group(groups, found->of[batches]);
+}
+
+/* Before the fit: where all samples are single, or all batched, there is nothing to tell apart. */
+static void merge_batches(struct sample_groups *groups)
+{
+    for (int dtype = 0; dtype_names[dtype]; dtype++) {
+        struct by_batches found = find_batches(groups, dtype);
+
+        if (!found.of[BATCHES_ONE] || !found.of[BATCHES_MANY])
+            keep_batches(groups, &found, false);
+    }
+}
+
+static void choose_batches(struct sample_groups *groups, int sms)
+{
+    for (int dtype = 0; dtype_names[dtype]; dtype++) {
+        struct by_batches found = find_batches(groups, dtype);
+        struct sample_group *one = found.of[BATCHES_ONE], *many = found.of[BATCHES_MANY];
+
+        if (one)
+            keep_batches(groups, &found, needs_two(found.of[BATCHES_ANY], one, many, sms));
+    }
+}
+
+double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
+                         double to, int *count)
+{
+    double sum = 0;
+
+    *count = 0;
+    for (size_t i = 0; i < group->held_out.count; i++) {
+        const struct sample *sample = group->held_out.items[i];
+
+        if (sample->m <= from || sample->m > to)
+            continue;
+        sum += error_of(group, calibration->sms, sample);
+        ++*count;
+    }
+    return *count ? sum / *count : NAN;
+}
+
+/* ---- records ---- */
+
+static void cover(struct covered_range *range, double value)
+{
+    range->from = range->to == 0 ? value : fmin(range->from, value);
+    range->to = fmax(range->to, value);
+}
+
+static struct list int_list(struct arena *arena, const int *items, size_t count)
+{
+    struct list list = {.items = ARENA_ARRAY(arena, int, count), .count = count};
+
+    memcpy(list.items, items, count * sizeof *items);
+    return list;
+}
+
+static struct list dtypes_of(struct arena *arena, const struct sample_group *group)
+{
+    const int halves[] = {DTYPE_FP16, DTYPE_BF16}, own = (int)group->dtype;
+
+    return group->dtype == DTYPE_FP16 ? int_list(arena, halves, COUNT(halves)) : int_list(arena, &own, 1);
+}
+
+static struct matmul_record matmul_record(struct arena *arena, const struct calibration *calibration,
+                                          const struct sample_group *group)
+{
+    struct matmul_record record = {.fit = group->fitted.matmul, .error = group->error};
+    bool sampled[LAYOUT_COUNT] = {false};
+    int layouts[LAYOUT_COUNT];
+    size_t count = 0;
+
+    for (size_t i = 0; i < group->fit.count; i++) {
+        const struct sample *sample = group->fit.items[i];
+
+        cover(&record.batch, sample->batch);
+        cover(&record.m, sample->m);
+        cover(&record.n, sample->n);
+        cover(&record.k, sample->k);
+        sampled[sample->layout] = true;
+    }
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++)
+        if (sampled[layout])
+            layouts[count++] = layout;
+    record.layouts = int_list(arena, layouts, count);
+    record.fit.speed = calibration->sustained[group->dtype].share;
+    record.dtypes = dtypes_of(arena, group);
+    return record;
+}
+
+static struct attention_record attention_record(struct arena *arena, const struct calibration *calibration,
+                                                const struct sample_group *group)
+{
+    struct attention_record record = {.direction = group->which, .generation = calibration->attention,
+                                      .fit = group->fitted.attention, .error = group->error};
+
+    for (size_t i = 0; i < group->fit.count; i++) {
+        const struct sample *sample = group->fit.items[i];
+
+        cover(&record.rows, sample->batch * sample->m);
+        cover(&record.keys, sample->n);
+        cover(&record.head, sample->k);
+    }
+    record.fit.speed = calibration->sustained[group->dtype].share;
+    record.dtypes = dtypes_of(arena, group);
+    return record;
+}
+
+static struct memory_record memory_record(const struct sample_group *group)
+{
+    struct memory_record record = {.class = group->which, .fit = group->fitted.memory, .error = group->error};
+
+    for (size_t i = 0; i < group->fit.count; i++)
+        cover(&record.bytes, group->fit.items[i]->bytes);
+    return record;
+}
+
+static void make_records(struct arena *arena, struct calibration *calibration)
+{
+    struct profile *profile = &calibration->profile;
+    size_t count = calibration->groups.count;
+    struct matmul_record *matmul = ARENA_ARRAY(arena, struct matmul_record, count);
+    struct attention_record *attention = ARENA_ARRAY(arena, struct attention_record, count);
+    struct memory_record *memory = ARENA_ARRAY(arena, struct memory_record, count);
+
+    profile->matmul.items = matmul;
+    profile->attention.items = attention;
+    profile->memory.items = memory;
+    for (size_t i = 0; i < count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        if (group->left_out)
+            continue;
+        if (group->kind == SAMPLE_MATMUL)
+            matmul[profile->matmul.count++] = matmul_record(arena, calibration, group);
+        else if (group->kind == SAMPLE_ATTENTION)
+            attention[profile->attention.count++] = attention_record(arena, calibration, group);
+        else
+            memory[profile->memory.count++] = memory_record(group);
+    }
+}
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct sample_group *x = a, *y = b;
+
+    if (x->kind != y->kind)
+        return (x->kind > y->kind) - (x->kind < y->kind);
+    if (x->which != y->which)
+        return (x->which > y->which) - (x->which < y->which);
+    return (x->dtype > y->dtype) - (x->dtype < y->dtype);
+}
+
+int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err)
+{
+    struct sample_groups *groups = &calibration->groups;
+    size_t fitted = 0;
+
+    *calibration = (struct calibration){.sms = samples->sms, .attention = samples->attention};
+    make_groups(calibration, samples);
+    if (groups->count)
+        qsort(groups->items, groups->count, sizeof *groups->items, compare_groups);
+    merge_batches(groups);
+    for (size_t i = 0; i < groups->count; i++) {
+        groups->items[i].left_out = !fit_group(&groups->items[i], samples->sms);
+        if (groups->items[i].left_out)
+            continue;
+        measure_error(&groups->items[i], samples->sms);
+        fitted++;
+    }
+    choose_batches(groups, samples->sms);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        calibration->sustained[dtype] = calibrate_sustained(calibration, samples, (enum dtype)dtype);
+    if (!fitted)
+        return error_add(err, EXIT_INPUT, samples->gpu_loc, "too few samples of every kernel; expected some 20 shapes "
+                         "of products or attention, or 5 sizes of a kernel bound by memory");
+    calibration->profile = (struct profile){.gpu = samples->gpu, .sms = samples->sms};
+    calibration->profile.source = samples_source(samples);
+    make_records(arena, calibration);
+    return 0;
+}
+
+void calibration_release(struct calibration *calibration)
+{
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        free(calibration->groups.items[i].fit.items);
+        free(calibration->groups.items[i].held_out.items);
+    }
+    free(calibration->groups.items);
+    memset(calibration, 0, sizeof *calibration);
+}

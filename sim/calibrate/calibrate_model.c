@@ -1,0 +1,233 @@
+/* The parameters that each kind of kernel has, where their search starts, and what they predict. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/fit.h"
+
+enum { FITTED_MAX = 4000 };              /* of more samples, evenly spaced ones are fitted: more tell nothing new */
+enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */
+
+struct context {
+    const struct sample_group *group;
+    int sms;
+    size_t stride;
+    bool layouts[LAYOUT_COUNT];          /* those that have a factor: all that were sampled but the commonest */
+    bool unaligned, odd;                 /* sampled, beside aligned ones; odd ones apart where there are others */
+};
+
+/* Four digits are more than a fit knows. */
+static double rounded(double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%.4g", value);
+    return strtod(text, NULL);
+}
+
+static struct product product_of(const struct sample *sample)
+{
+    return (struct product){sample->batch, sample->m, sample->n, sample->k, sample->layout, dtype_bytes(sample->dtype)};
+}
+
+static struct heads heads_of(const struct sample *sample)
+{
+    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
+}
+
+static double fitted_seconds(enum sample_kind kind, const union fitted *fitted, int sms, const struct sample *sample)
+{
+    struct product product = product_of(sample);
+    struct heads heads = heads_of(sample);
+
+    if (kind == SAMPLE_MATMUL)
+        return matmul_seconds(&fitted->matmul, sms, &product);
+    if (kind == SAMPLE_ATTENTION)
+        return attention_seconds(&fitted->attention, sms, (enum attention_direction)sample->which, &heads);
+    return memory_seconds(&fitted->memory, sample->bytes);
+}
+
+double group_seconds(const struct sample_group *group, int sms, const struct sample *sample)
+{
+    return fitted_seconds(group->kind, &group->fitted, sms, sample);
+}
+
+static union fitted fitted_of(const struct context *context, const double *values)
+{
+    union fitted fitted = {0};
+
+    if (context->group->kind == SAMPLE_MATMUL) {
+        fitted.matmul = (struct matmul_fit){
+            .rate = values[0], .intensity = values[1], .fill = values[2], .quantization = values[3],
+            .bandwidth = values[4], .overlap = 1 + values[5], .overhead = values[6],
+            .drain = values[7], .layout = {1, 1, 1},
+            .unaligned = 1, .speed = 1,
+        };
+        values += MATMUL_PARAMETERS;
+        for (int layout = 0; layout < LAYOUT_COUNT; layout++)
+            if (context->layouts[layout])
+                fitted.matmul.layout[layout] = *values++;
+        if (context->unaligned)
+            fitted.matmul.unaligned = *values++;
+        if (context->odd)
+            fitted.matmul.odd = *values;
+    } else if (context->group->kind == SAMPLE_ATTENTION) {
+        fitted.attention = (struct attention_fit){
+            .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
+            .overhead = values[4], .speed = 1,
+        };
+    } else {
+        fitted.memory = (struct memory_fit){.bandwidth = values[0], .overhead = values[1]};
+    }
+    return fitted;
+}
+
+static const struct sample *sample_at(const struct context *context, size_t i)
+{
+    return context->group->fit.items[i * context->stride];
+}
+
+static double measured(const void *context, size_t i)
+{
+    return sample_at(context, i)->seconds;
+}
+
+static double predicted(const void *data, const double *values, size_t i)
+{
+    const struct context *context = data;
+    union fitted fitted = fitted_of(context, values);
+
+    return fitted_seconds(context->group->kind, &fitted, context->sms, sample_at(context, i));
+}
+
+/* The highest rate that the samples show. */
+static double highest(const struct sample_group *group, double (*amount)(const struct sample *))
+{
+    double most = 0;
+
+    for (size_t i = 0; i < group->fit.count; i++)
+        most = fmax(most, amount(group->fit.items[i]) / group->fit.items[i]->seconds);
+    return most;
+}
+
+static double quickest(const struct sample_group *group)
+{
+    double least = INFINITY;
+
+    for (size_t i = 0; i < group->fit.count; i++)
+        least = fmin(least, group->fit.items[i]->seconds);
+    return least;
+}
+
+/* Where the search starts, from what the samples show at best; gives how many parameters there are. */
+static size_t start(const struct context *context, struct fit_parameter *parameters)
+{
+    const struct sample_group *group = context->group;
+    double rate = highest(group, sample_flop), bandwidth = highest(group, sample_bytes), half = 0.5 * quickest(group);
+    double most = 1.25 * bandwidth, least = 2 * half;
+    const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
+        {rate, 1.25 * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least},
+        {0.5, 1},
+    };
+    const struct fit_parameter attention[] = {
+        {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
+        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch: what grows with the tokens is traffic */
+    };
+    const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
+    size_t count = COUNT(memory);
+
+    if (group->kind == SAMPLE_ATTENTION) {
+        memcpy(parameters, attention, sizeof attention);
+        return COUNT(attention);
+    }
+    if (group->kind == SAMPLE_MEMORY) {
+        memcpy(parameters, memory, sizeof memory);
+        return count;
+    }
+    memcpy(parameters, matmul, sizeof matmul);
+    count = MATMUL_PARAMETERS;
+    for (int layout = 0; layout < LAYOUT_COUNT; layout++)
+        if (context->layouts[layout])
+            parameters[count++] = (struct fit_parameter){1, 10};
+    for (int factors = context->unaligned + context->odd; factors > 0; factors--)
+        parameters[count++] = (struct fit_parameter){1, 100};
+    return count;
+}
+
+/* The commonest layout's tiles set the rate, the others' have factors. */
+static void find_layouts(struct context *context)
+{
+    size_t counts[LAYOUT_COUNT] = {0}, most = 0;
+
+    for (size_t i = 0; context->group->kind == SAMPLE_MATMUL && i < context->group->fit.count; i++)
+        counts[context->group->fit.items[i]->layout]++;
+    for (size_t layout = 1; layout < LAYOUT_COUNT; layout++)
+        most = counts[layout] > counts[most] ? layout : most;
+    for (size_t layout = 0; layout < LAYOUT_COUNT; layout++)
+        context->layouts[layout] = counts[layout] && layout != most;
+}
+
+static void find_unaligned(struct context *context)
+{
+    const struct sample_group *group = context->group;
+    size_t count = 0, odd = 0;
+
+    for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++) {
+        struct product product = product_of(group->fit.items[i]);
+
+        count += !product_aligned(&product);
+        odd += product_odd(&product);
+    }
+    context->unaligned = count > 0 && count < group->fit.count;
+    context->odd = context->unaligned && odd > 0 && odd < count;
+}
+
+static bool same_shape(const struct sample *a, const struct sample *b)
+{
+    return a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k && a->bytes == b->bytes;
+}
+
+/* How many shapes there are, counted up to `enough`: a shape that is measured again tells no further parameter. */
+static size_t count_shapes(const struct sample_group *group, size_t enough)
+{
+    const struct sample *shapes[2 * FIT_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < group->fit.count && count < enough; i++) {
+        size_t seen = 0;
+
+        while (seen < count && !same_shape(shapes[seen], group->fit.items[i]))
+            seen++;
+        shapes[seen] = group->fit.items[i];
+        count += seen == count;
+    }
+    return count;
+}
+
+int group_fit(struct sample_group *group, int sms)
+{
+    struct fit_parameter parameters[FIT_MAX];
+    double values[FIT_MAX];
+    struct context context = {.group = group, .sms = sms, .stride = 1 + group->fit.count / FITTED_MAX};
+    struct fit_problem problem = {
+        .parameters = parameters, .measured = measured, .predicted = predicted, .context = &context,
+        .count = (group->fit.count + context.stride - 1) / context.stride,
+    };
+
+    if (!group->fit.count)
+        return -1;
+    find_layouts(&context);
+    find_unaligned(&context);
+    problem.nparameters = start(&context, parameters);
+    if (count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters)
+        return -1;
+    fit_robust(&problem, values);
+    for (size_t p = 0; p < problem.nparameters; p++)
+        values[p] = rounded(values[p]);
+    group->fitted = fitted_of(&context, values);
+    if (group->kind == SAMPLE_MATMUL)
+        group->fitted.matmul.overlap = fmin(rounded(group->fitted.matmul.overlap), 100);
+    return 0;
+}

@@ -1,0 +1,53 @@
+/* What share of its products' speed a GPU keeps at its power limit: samples of seconds beside a fit of bursts. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "calibrate/calibrate.h"
+
+/* The record that a single product of this format is timed by. */
+static const struct sample_group *single_products(const struct calibration *calibration, enum dtype dtype)
+{
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        if (group->kind == SAMPLE_MATMUL && group->dtype == dtype && group->which != BATCHES_MANY && !group->left_out)
+            return group;
+    }
+    return NULL;
+}
+
+/* The share with which the fit gives the time of a sample that was sustained, by bisection. */
+static double share_of(const struct sample_group *group, int sms, const struct sample *sample)
+{
+    const struct product product = {sample->batch, sample->m, sample->n, sample->k, sample->layout,
+                                    dtype_bytes(sample->dtype)};
+    struct matmul_fit fit = group->fitted.matmul;
+    double low = 0.01, high = 1;
+
+    for (int i = 0; i < 50; i++) {
+        fit.speed = (low + high) / 2;
+        if (matmul_seconds(&fit, sms, &product) > sample->seconds)
+            low = fit.speed;
+        else
+            high = fit.speed;
+    }
+    return high;
+}
+
+struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
+                                           enum dtype dtype)
+{
+    const struct sample_group *group = single_products(calibration, dtype);
+    struct { double *items; size_t count, capacity; } shares = {0};
+    struct sustained_share found = {0, 1};
+
+    for (size_t i = 0; i < samples->count && group; i++)
+        if (samples->items[i].kind == SAMPLE_SUSTAINED && sample_format(&samples->items[i]) == dtype)
+            *GROW(&shares) = share_of(group, calibration->sms, &samples->items[i]);
+    if (shares.count) {
+        found.measured = shares.count;
+        found.share = round(1e3 * sorted_median(shares.items, shares.count)) / 1e3;
+    }
+    free(shares.items);
+    return found;
+}

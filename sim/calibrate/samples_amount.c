@@ -1,0 +1,76 @@
+/* What the kernel of a sample computes and moves, and what no GPU does in its time. */
+#include "calibrate/samples.h"
+
+/* How often kernels of m x n values (adam: of m parameters) read or write each, in values and in bytes beside. */
+double sample_class_bytes(enum memory_class class, double m, double n, double value)
+{
+    static const struct { double values, more; } each[CLASS_COUNT] = {
+        [CLASS_SOFTMAX_FORWARD] = {2, 0}, [CLASS_SOFTMAX_BACKWARD] = {3, 0},
+        [CLASS_LAYERNORM_FORWARD] = {2, 0}, [CLASS_LAYERNORM_BACKWARD] = {3, 0},
+        [CLASS_RMSNORM_FORWARD] = {2, 0}, [CLASS_RMSNORM_BACKWARD] = {3, 0},
+        [CLASS_GELU_FORWARD] = {2, 0}, [CLASS_GELU_BACKWARD] = {3, 0},
+        [CLASS_SWIGLU_FORWARD] = {3, 0}, [CLASS_SWIGLU_BACKWARD] = {5, 0},
+        [CLASS_DROPOUT_RESIDUAL_FORWARD] = {3, 1}, [CLASS_DROPOUT_RESIDUAL_BACKWARD] = {2, 1},
+        [CLASS_EMBEDDING_FORWARD] = {2, 0}, [CLASS_EMBEDDING_BACKWARD] = {3, 0},
+        [CLASS_CROSS_ENTROPY_FORWARD] = {1, 4}, [CLASS_CROSS_ENTROPY_BACKWARD] = {1, 4},
+        [CLASS_ADAM] = {2, 24}, [CLASS_REDUCTION] = {1, 0}, [CLASS_COPY] = {2, 0},
+    };
+
+    return m * n * (each[class].values * value + each[class].more);
+}
+
+double sample_flop(const struct sample *sample)
+{
+    static const double products[] = {
+        [ATTENTION_FORWARD] = 4, [ATTENTION_BACKWARD] = 10, [ATTENTION_FORWARD_CAUSAL] = 2,
+        [ATTENTION_BACKWARD_CAUSAL] = 5,
+    };
+    bool is_product = sample->kind == SAMPLE_MATMUL || sample->kind == SAMPLE_SUSTAINED;
+    double each = is_product ? 2 : sample->kind == SAMPLE_ATTENTION ? products[sample->which] : 0;
+
+    return each * sample->batch * sample->m * sample->n * sample->k;
+}
+
+double sample_bytes(const struct sample *sample)
+{
+    struct heads heads = {sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
+
+    if (sample->kind == SAMPLE_MEMORY)
+        return sample->bytes;
+    if (sample->kind == SAMPLE_ATTENTION)
+        return attention_bytes((enum attention_direction)sample->which, &heads);
+    return sample->batch * heads.value * (sample->m * sample->k + sample->k * sample->n + sample->m * sample->n);
+}
+
+/* Of one multiprocessor, far beyond any: B200 has 30 TFLOP/s in fp8 (data sheet, 4.5 PFLOP/s dense of 148), and reads
+ * its first-level cache at 128 bytes a cycle. Times in another unit than microseconds are a thousand times off. */
+static const double most_flop = 100e12, most_bytes = 1e12;
+/* And far below any that trains, beside what a launch takes: K80 has 300 of its 4.4 TFLOP/s, and 18 of its 240 GB/s. A
+ * product of few rows and columns may be one multiprocessor's alone, however deep it is. */
+static const double least_flop = 1e9, least_bytes = 1e8, launch = 1e-3;
+
+int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err)
+{
+    double all_flop = sample_flop(sample), all_bytes = sample_bytes(sample);
+    double flop = all_flop / sample->seconds / sms, bytes = all_bytes / sample->seconds / sms;
+    double most_seconds = launch + (all_flop > 0 ? all_flop / least_flop : all_bytes / least_bytes / sms);
+    bool slow = sample->seconds > most_seconds;
+    const struct { bool wrong; enum unit unit; double rate; const char *how; } checks[] = {
+        {flop > most_flop, UNIT_FLOP_RATE, flop, "more than any has"},
+        {bytes > most_bytes, UNIT_BANDWIDTH, bytes, "more than any has"},
+        {slow && all_flop > 0, UNIT_FLOP_RATE, flop, "less than any has"},
+        {slow, UNIT_BANDWIDTH, bytes, "less than any has"},
+    };
+
+    if (sample->kind == SAMPLE_UNUSED)
+        return 0;
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        char text[48];
+
+        if (checks[i].wrong)
+            return error_add(err, EXIT_INPUT, loc, "median_us: %g us would be %s a multiprocessor, %s; expected "
+                             "microseconds", 1e6 * sample->seconds,
+                             unit_format_short(checks[i].unit, checks[i].rate, text, sizeof text), checks[i].how);
+    }
+    return 0;
+}

@@ -1,0 +1,183 @@
+#include "cli/cmd.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct command *const commands[] = {
+    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
+    &cmd_calibrate,
+    &cmd_list, &cmd_schema, &cmd_help,
+};
+
+const struct command *command_at(size_t index)
+{
+    return index < COUNT(commands) ? commands[index] : NULL;
+}
+
+void command_help(const struct command *command, FILE *out)
+{
+    fprintf(out, "%s\n\n%s\nusage: dtsim %s%s%s\n", command->brief, command->examples, command->name,
+            *command->usage ? " " : "", command->usage);
+    if (command->options)
+        fprintf(out, "\n%s", command->options);
+}
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "dtsim %s: ", command->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "; see 'dtsim help %s'\n", command->name);
+    return EXIT_USAGE;
+}
+
+static const char *engine_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return engine_names[i];
+}
+
+int engine_parse(const struct command *command, const char *name, enum engine *engine)
+{
+    const char *meant = nearest(name, engine_candidate, NULL);
+
+    for (int i = 0; engine_names[i]; i++)
+        if (!strcmp(engine_names[i], name)) {
+            *engine = (enum engine)i;
+            return ARGS_DONE;
+        }
+    if (meant)
+        return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
+    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", name);
+}
+
+int report(struct error *err)
+{
+    int code = (int)error_exit_code(err);
+
+    fflush(stdout);
+    error_print(err, stderr);
+    error_release(err);
+    return code;
+}
+
+struct option_names { const char *const *options; size_t count; };
+
+static const char *option_candidate(size_t i, const void *context)
+{
+    const struct option_names *names = context;
+    static const char *const common[] = {"--set", "--help", "--color"};
+
+    if (i < names->count)
+        return names->options[i];
+    return i - names->count < COUNT(common) ? common[i - names->count] : NULL;
+}
+
+static int unknown_option(const struct command *command, const char *word, const char *const *options, size_t count)
+{
+    struct option_names names = {options, count};
+    const char *meant = nearest(word, option_candidate, &names);
+
+    for (size_t k = 0; k < count; k++)
+        if (!strncmp(word, options[k], strlen(options[k])) && word[strlen(options[k])] == '=')
+            return usage_error(command, "%s takes no value, found '%s'", options[k], word);
+    if (!meant)
+        return usage_error(command, "unknown option '%s'", word);
+    return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);
+}
+
+/* Whether argv[*i] is this option; its value then, from the same word or the next. NULL value: none follows. */
+static bool match(const char *option, int argc, char **argv, int *i, const char **value)
+{
+    size_t length = strcspn(option, "=");
+    const char *word = argv[*i];
+    bool takes = option[length] == '=';
+
+    if (strncmp(word, option, length))
+        return false;
+    *value = "";
+    if (!word[length] && takes)
+        *value = *i + 1 < argc ? argv[++*i] : NULL;
+    else if (takes && word[1] == '-' && word[length] == '=')
+        *value = word + length + 1;
+    else if (takes && word[1] != '-')
+        *value = word + length;
+    else
+        return !word[length];
+    return true;
+}
+
+/* --color[=WHEN], in the variables that say so to whoever prints. */
+static int choose_color(const struct command *command, const char *when)
+{
+    bool always = !strcmp(when, "always"), never = !strcmp(when, "never");
+
+    if (!always && !never && strcmp(when, "auto"))
+        return usage_error(command, "--color: expected auto, always or never, found '%s'", when);
+    if (never)
+        setenv("NO_COLOR", "1", 1);
+    else if (always)
+        unsetenv("NO_COLOR"), setenv("CLICOLOR_FORCE", "1", 1);
+    return ARGS_DONE;
+}
+
+static int parse_option(const struct command *command, int argc, char **argv, int *i, const char *const *options,
+                        size_t noptions, struct arguments *arguments)
+{
+    const char *value, *word = argv[*i];
+
+    if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+        command_help(command, stdout);
+        return EXIT_OK;
+    }
+    if (!strcmp(word, "--color"))
+        return choose_color(command, "always");
+    if (match("--color=", argc, argv, i, &value))
+        return choose_color(command, value);
+    if (match("--set=", argc, argv, i, &value)) {
+        if (!value)
+            return usage_error(command, "--set: expected PATH=VALUE after it");
+        if (arguments->nsets == COUNT(arguments->sets))
+            return usage_error(command, "--set: at most %zu", COUNT(arguments->sets));
+        arguments->sets[arguments->nsets++] = value;
+        return ARGS_DONE;
+    }
+    for (size_t k = 0; k < noptions; k++) {
+        if (!match(options[k], argc, argv, i, &value))
+            continue;
+        if (!value)
+            return usage_error(command, "%s: expected a value after it", word);
+        arguments->values[k] = value;
+        return ARGS_DONE;
+    }
+    return unknown_option(command, word, options, noptions);
+}
+
+int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
+                    int min_positional, int max_positional, struct arguments *arguments)
+{
+    bool only_positional = false;
+
+    *arguments = (struct arguments){0};
+    for (int i = 1; i < argc; i++) {
+        if (!only_positional && !strcmp(argv[i], "--")) {
+            only_positional = true;
+        } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
+            int code = parse_option(command, argc, argv, &i, options, noptions, arguments);
+
+            if (code != ARGS_DONE)
+                return code;
+        } else if (arguments->npositional == max_positional) {
+            return usage_error(command, "unexpected argument '%s'", argv[i]);
+        } else {
+            arguments->positional[arguments->npositional++] = argv[i];
+        }
+    }
+    if (arguments->npositional < min_positional)
+        return usage_error(command, "expected: dtsim %s %s", command->name, command->usage);
+    return ARGS_DONE;
+}

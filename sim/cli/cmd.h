@@ -1,0 +1,42 @@
+/* cmd: the command line. Data goes to stdout, messages to stderr; only here does the program print errors and exit. */
+#ifndef DTSIM_CMD_H
+#define DTSIM_CMD_H
+
+#include "report/result.h"
+
+struct command {
+    const char *name;
+    const char *usage;               /* after "dtsim NAME" */
+    const char *brief;
+    const char *examples;            /* first in the help, a line each */
+    const char *options;             /* the rest of the help */
+    int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
+};
+extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
+    cmd_calibrate, cmd_list,
+    cmd_help, cmd_schema, cmd_validate;
+const struct command *command_at(size_t index);      /* NULL past the last */
+void command_help(const struct command *command, FILE *out);
+
+/* What several commands accept. */
+enum { ARGS_MAX = 256 };
+struct arguments {
+    const char *positional[ARGS_MAX];
+    int npositional;
+    const char *sets[256];           /* --set PATH=VALUE */
+    size_t nsets;
+    const char *values[32];          /* by index in the command's option table */
+};
+/* An option: "--json" takes no value, "--engine=" does; "-o=" is short. Its value, or "" for one without, goes to
+ * arguments.values at its index. --set, --help and --color are known to all. */
+enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
+int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
+                    int min_positional, int max_positional, struct arguments *arguments);
+/* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
+int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
+int engine_parse(const struct command *command, const char *name, enum engine *engine);
+/* Prints the errors and gives their exit code; releases them. */
+int report(struct error *err);
+
+#endif

@@ -1,0 +1,223 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calibrate/calibrate.h"
+#include "cli/cmd.h"
+#include "plots/fit_chart.h"
+
+enum { OPT_OUT, OPT_PLOT, OPT_KEEP };
+static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_PLOT] = "--plot=", [OPT_KEEP] = "--keep="};
+
+/* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
+static const char *dtype_of(const struct sample_group *group)
+{
+    const struct sample_list *fit = &group->fit;
+    enum dtype dtype = fit->count ? fit->items[0]->dtype : group->dtype;
+
+    for (size_t i = 0; i < fit->count; i++)
+        if (fit->items[i]->dtype != dtype && group->kind != SAMPLE_MEMORY)
+            return "half";
+    return group->kind == SAMPLE_MEMORY ? "" : dtype_names[dtype];
+}
+
+static void print_percent(double share)
+{
+    if (isnan(share))
+        printf(" %9s", "");
+    else
+        printf(" %7.1f %%", 100 * share);
+}
+
+/* Where the products are small, and where they are large. */
+static void print_ranges(const struct calibration *calibration, const struct sample_group *group)
+{
+    static const double edges[] = {0, 64, 256, 1024, 4096, 16384, INFINITY};
+
+    for (size_t i = 1; i < COUNT(edges); i++) {
+        int count;
+        double error = calibration_error(calibration, group, edges[i - 1], edges[i], &count);
+        char text[40];
+
+        if (!count)
+            continue;
+        if (isinf(edges[i]))
+            snprintf(text, sizeof text, "m over %g", edges[i - 1]);
+        else
+            snprintf(text, sizeof text, "m up to %g", edges[i]);
+        printf("    %-38s %9d", text, count);
+        print_percent(error);
+        putchar('\n');
+    }
+}
+
+static void print_calibration(const struct calibration *calibration, const char *keep)
+{
+    const struct profile *profile = &calibration->profile;
+
+    printf("%s, %d SMs: %s\n", profile->gpu, profile->sms, profile->source);
+    printf("%-27s %-6s %7s %9s %9s %9s %9s\n", "kernel", "format", "fitted", "held out", "mean", "median", "max");
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        printf("%-27s %-6s %7zu %9zu", sample_group_name(group), dtype_of(group), group->fit.count,
+               group->held_out.count);
+        if (group->left_out) {
+            puts("  too few: left out");
+            continue;
+        }
+        print_percent(group->error.mean);
+        print_percent(group->error.median);
+        print_percent(group->error.max);
+        putchar('\n');
+        if (group->kind == SAMPLE_MATMUL)
+            print_ranges(calibration, group);
+    }
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (calibration->sustained[dtype].measured)
+            printf("products of %s sustain %.1f %% of the speed of short runs (%zu samples)\n",
+                   dtype == DTYPE_FP16 ? "half formats" : dtype_names[dtype],
+                   100 * calibration->sustained[dtype].share, calibration->sustained[dtype].measured);
+    if (calibration->unused)
+        printf("%zu samples of transfers, launches and other formats are no part of a profile\n", calibration->unused);
+    if (keep)
+        printf("%zu records are those of %s\n", calibration->kept, keep);
+    puts("errors: |predicted / measured - 1| on shapes that were not fitted");
+}
+
+/* What a fit of good samples does not come to (calibration/data/README.md). */
+static void warn_of_errors(const struct calibration *calibration)
+{
+    const double usual = 0.08;
+
+    fflush(stdout);
+    for (size_t i = 0; i < calibration->groups.count; i++) {
+        const struct sample_group *group = &calibration->groups.items[i];
+
+        if (group->kind == SAMPLE_MATMUL && !group->left_out && group->error.mean > usual)
+            fprintf(stderr, "warning: %s %s: a mean error above %g %% means that something is wrong with the samples: "
+                    "clocks that changed, another program on the GPU, a kernel that is not what its name says\n",
+                    sample_group_name(group), dtype_of(group), 100 * usual);
+    }
+}
+
+static int write_profile(struct arena *arena, const struct calibration *calibration, const char *path,
+                         struct error *err)
+{
+    FILE *out = fopen(path, "w");
+    bool failed;
+
+    if (!out)
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+    fprintf(out, "# Kernel times of %s, fitted by dtsim calibrate fit (%s).\n"
+                 "# Errors are |predicted / measured - 1| on shapes that the fit did not see.\n",
+            calibration->profile.gpu, DTSIM_VERSION);
+    node_print(field_dump(arena, &profile_table, &calibration->profile), out);
+    failed = ferror(out);
+    if (fclose(out) || failed)
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+    return 0;
+}
+
+static int draw(struct arena *arena, const struct calibration *calibration, const char *picture, struct error *err)
+{
+    struct { struct fit_point *items; size_t count, capacity; } points = {0};
+    int rc;
+
+    for (size_t g = 0; g < calibration->groups.count; g++) {
+        const struct sample_group *group = &calibration->groups.items[g];
+        const char *name = sample_group_name(group), *dtype = dtype_of(group);
+        const struct { const struct sample_list *list; bool held_out; } lists[] = {
+            {&group->fit, false}, {&group->held_out, true},
+        };
+
+        if (group->left_out || (group->kind == SAMPLE_MEMORY && group->which == CLASS_OTHER))
+            continue;
+        name = *dtype ? arena_printf(arena, "%s %s", name, dtype) : name;
+        for (size_t l = 0; l < COUNT(lists); l++)
+            for (size_t i = 0; i < lists[l].list->count; i++) {
+                const struct sample *sample = lists[l].list->items[i];
+
+                *GROW(&points) = (struct fit_point){
+                    name, sample->seconds, group_seconds(group, calibration->sms, sample), lists[l].held_out,
+                };
+            }
+    }
+    rc = fit_chart_draw(picture, arena_printf(arena, "%s: shapes that the fit did not see", calibration->profile.gpu),
+                        points.items, points.count, err);
+    free(points.items);
+    return rc;
+}
+
+static int fit(struct arguments *arguments, struct error *err)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration = {0};
+    const char *out = arguments->values[OPT_OUT], *picture = arguments->values[OPT_PLOT];
+    const char *keep = arguments->values[OPT_KEEP];
+    int rc = 0;
+
+    for (int i = 1; i < arguments->npositional; i++)
+        rc |= samples_load(&samples, arguments->positional[i], err);
+    if (!rc)
+        rc = calibrate(&arena, &samples, &calibration, err);
+    if (!rc && keep)
+        rc = calibrate_keep(&arena, &calibration, keep, err);
+    if (!rc)
+        print_calibration(&calibration, keep), warn_of_errors(&calibration);
+    if (!rc && out && !(rc = write_profile(&arena, &calibration, out, err)))
+        fprintf(stderr, "wrote %s\n", out);
+    if (!rc && picture && !(rc = draw(&arena, &calibration, picture, err)))
+        fprintf(stderr, "wrote %s\n", picture);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+    return rc;
+}
+
+static int calibrate_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, COUNT(arguments.positional),
+                               &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.nsets)
+        return usage_error(command, "--set changes a scenario; expected files of samples");
+    if (strcmp(arguments.positional[0], "fit") != 0)
+        return usage_error(command, "unknown action '%s'; expected fit", arguments.positional[0]);
+    fit(&arguments, &err);
+    return report(&err);
+}
+
+const struct command cmd_calibrate = {
+    .name = "calibrate",
+    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--plot FILE]",
+    .brief = "Makes a profile of a GPU's kernel times from measured samples.",
+    .examples = "  dtsim calibrate fit samples.csv -o h200.yaml --plot h200.png\n"
+                "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
+    .options =
+        "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
+        "                      (batched products apart from single ones, where one record does not serve both)\n"
+        "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
+        "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: products of other\n"
+        "                      formats, older fused attention, other kernels\n"
+        "  --plot FILE         draw predicted against measured times of the shapes held out (.png, .svg or .pdf)\n"
+        "\nSamples are CSV files (calibration/README.md):\n"
+        "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"
+        "  # sms: 108\n"
+        "  kernel,dtype,batch,m,n,k,layout,bytes,median_us\n"
+        "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
+        "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
+        "\n  matmul              batch products of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
+        "  matmul-sustained    the same, run for seconds without a pause: what lasts at the chip's power limit\n"
+        "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
+        "                      size\n"
+        "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
+        "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
+    .main = calibrate_main,
+};

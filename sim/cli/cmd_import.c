@@ -1,0 +1,111 @@
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "config/conf_text.h"
+#include "validate/import_nccl.h"
+
+/* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
+typedef struct node *importer(struct arena *arena, const char *path, struct error *err);
+
+static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
+{
+    struct node *value = node_mapping(arena);
+
+    node_put(arena, mapping, key, value);
+    return value;
+}
+
+static void put_number(struct arena *arena, struct node *mapping, const char *key, int value)
+{
+    node_put(arena, mapping, key, node_scalar(arena, arena_printf(arena, "%d", value), false));
+}
+
+/* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
+static struct node *import_order(struct arena *arena, const char *path, struct error *err)
+{
+    struct node *root = node_mapping(arena), *strategy, *stages;
+    struct order order;
+
+    if (order_load(arena, path, (struct loc){0}, RECOMPUTE_WITH_GRADIENT, &order, err))
+        return NULL;
+    stages = put_mapping(arena, put_mapping(arena, root, "model"), "stages");
+    node_put(arena, stages, "forward", node_scalar(arena, "1 s", false));
+    node_put(arena, stages, "backward", node_scalar(arena, "2 s", false));
+    node_put(arena, root, "cluster", node_scalar(arena, "ideal", false));
+    put_number(arena, put_mapping(arena, root, "batch"), "micro_batches", order.micro_batches);
+    strategy = put_mapping(arena, root, "strategy");
+    node_put(arena, put_mapping(arena, strategy, "schedule"), "csv", node_scalar(arena, path, text_is_special(path)));
+    put_number(arena, strategy, "pipeline", order.ranks);
+    if (order.chunks > 1)
+        put_number(arena, strategy, "chunks", order.chunks);
+    return root;
+}
+
+static const struct import { const char *name; importer *import; } imports[] = {
+    {"pytorch-schedule", import_order},
+    {"nccl-tests", import_nccl_load},
+};
+
+static const char *import_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return i < COUNT(imports) ? imports[i].name : NULL;
+}
+
+static int unknown_kind(const struct command *command, const char *kind)
+{
+    const char *meant = nearest(kind, import_candidate, NULL);
+
+    if (meant)
+        return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
+    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule or nccl-tests", kind);
+}
+
+static int import_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct arena arena = {0};
+    struct error err = {0};
+    const struct import *import = NULL;
+    struct node *root;
+    int code = arguments_parse(command, argc, argv, NULL, 0, 2, 2, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.nsets)
+        return usage_error(command, "--set changes a scenario; expected a kind of file and the file");
+    for (size_t i = 0; i < COUNT(imports); i++)
+        if (!strcmp(arguments.positional[0], imports[i].name))
+            import = &imports[i];
+    if (!import)
+        return unknown_kind(command, arguments.positional[0]);
+    root = import->import(&arena, arguments.positional[1], &err);
+    if (root)
+        node_print(root, stdout);
+    arena_release(&arena);
+    return report(&err);
+}
+
+const struct command cmd_import = {
+    .name = "import",
+    .usage = "pytorch-schedule | nccl-tests FILE",
+    .brief = "Prints a scenario, or a table of measurements, made from another program's file.",
+    .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
+                "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
+                "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n",
+    .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
+               "(compute only):\n"
+               "                      a line a rank, cells <global stage><kind><micro-batch> from 0 between commas: "
+               "0F0,0B0\n"
+               "                      kinds: F forward, B backward, I and W its halves for input and weights, "
+               "R recomputation;\n"
+               "                      @0 or @1 behind a cell of two directions; (1F1;0B0)O runs two as one; "
+               "empty: idle\n"
+               "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
+               "Where no platform\n"
+               "                      has such GPUs, put yours under 'cluster'\n"
+               "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take "
+               "1 s forward and\n"
+               "2 s backward on a free network: put your model and cluster there.\n",
+    .main = import_main,
+};

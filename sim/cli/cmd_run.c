@@ -1,0 +1,183 @@
+#include <math.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "report/figure.h"
+#include "report/notes.h"
+#include "lower/workload.h"
+
+enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
+static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
+
+static void line(FILE *out, const char *what, enum unit unit, double value, const char *note)
+{
+    char text[48];
+
+    if (isnan(value))
+        return;
+    fprintf(out, "  %-24s %s%s\n", what, unit_format_short(unit, value, text, sizeof text), note);
+}
+
+static void rate(FILE *out, const char *what, double value)
+{
+    if (!isnan(value))
+        fprintf(out, value < 9999.5 ? "  %-24s %.4g\n" : "  %-24s %.0f\n", what, value);
+}
+
+static void percent(FILE *out, const char *what, double value)
+{
+    if (!isnan(value))
+        fprintf(out, "  %-24s %.2f %%\n", what, 100 * value);
+}
+
+static void print_breakdown(const struct metrics *m, FILE *out)
+{
+    fputs("where the average rank's time goes\n", out);
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        if (m->compute[what] > 0)
+            line(out, op_what_names[what], UNIT_TIME, m->compute[what], "");
+    line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
+    if (m->exposed_offload > 0)
+        line(out, "exposed offload", UNIT_TIME, m->exposed_offload, "");
+    line(out, "bubble", UNIT_TIME, m->bubble, "");
+}
+
+/* What the compute rests on. */
+static void print_costs(const struct run *run, FILE *out)
+{
+    const struct scenario *scenario = run->scenario;
+    const struct metrics *m = &run->metrics;
+    double compute = m->utilization * m->iteration_time;
+
+    if (model_is_timed(&scenario->model))
+        return;
+    if (scenario->costs.gpu == COST_ROOFLINE) {
+        fprintf(out, "compute costs: roofline of %s (data sheet and achievable shares, no measured kernels)\n",
+                scenario->cluster.gpu.title);
+        return;
+    }
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.loaded->name,
+            scenario->costs.loaded->gpu);
+    if (m->extrapolated > 0)
+        fprintf(out, "; %.0f %% of the compute time is of kernels unlike these (extrapolated)",
+                fmin(100 * m->extrapolated / compute, 100));
+    fputc('\n', out);
+}
+
+static void print_run(const struct run *run, FILE *out)
+{
+    const struct metrics *m = &run->metrics;
+    const struct scenario *scenario = run->scenario;
+    struct notes notes = notes_of(run->scenario);
+    char text[2][48], degrees[128];
+
+    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
+            scenario_strategy(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
+            scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
+            run->lowered.folded ? ", one replica simulated for all" : "");
+    if (scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
+                scenario->simulation.seed);
+    line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
+    if (m->window.steady)
+        fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
+                unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
+    else if (scenario->strategy.local_steps > 1)
+        fprintf(out, "  mean of %d local steps and one average of the weights\n",
+                scenario->strategy.local_steps);
+    else if (scenario_strategy(scenario)->asynchronous)
+        fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
+    rate(out, "samples/s", m->samples_per_s);
+    rate(out, "tokens/s", m->tokens_per_s);
+    line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");
+    line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
+    percent(out, "MFU", m->mfu);
+    percent(out, "HFU", m->hfu);
+    percent(out, "bubble", m->bubble_fraction);
+    percent(out, "utilization", m->utilization);
+    line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");
+    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
+    print_breakdown(m, out);
+    print_costs(run, out);
+    for (size_t i = 0; i < notes.count; i++)
+        fprintf(out, "note: %s\n", notes.items[i]);
+}
+
+static int run_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct run run = {0};
+    enum engine engine;
+    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
+
+    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
+        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
+    if (code != ARGS_DONE)
+        return code;
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    if (arguments.values[OPT_ENGINE])
+        scenario.simulation.engine = (int)engine;
+    /* A folder that cannot be had is better known before a long simulation than after it. */
+    if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
+        !run_init(&run, &scenario, &err)) {
+        if (arguments.values[OPT_JSON]) {
+            json_t *json = result_json(&run);
+
+            json_print(json, stdout);
+            json_decref(json);
+        } else {
+            print_run(&run, stdout);
+        }
+        if (arguments.values[OPT_OUT] && !result_write(&run, arguments.values[OPT_OUT], &err))
+            fprintf(stderr, "wrote %s/result.json and its tables\n", arguments.values[OPT_OUT]);
+    }
+    run_release(&run);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_run = {
+    .name = "run",
+    .usage = "SCENARIO [-o DIR] [--engine simgrid|ideal] [--set PATH=VALUE]... [--json]",
+    .brief = "Simulates one training iteration.",
+    .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
+                "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
+                "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
+    .options = "  SCENARIO            a file, or - for standard input\n"
+               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
+               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
+               "  --json              print all metrics and the resolved scenario\n",
+    .main = run_main,
+};
+
+static int check_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct stage *stages;
+    int code = arguments_parse(command, argc, argv, NULL, 0, 1, 1, &arguments);
+
+    if (code != ARGS_DONE)
+        return code;
+    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
+        !stages_build(&scenario, &stages, &err))
+        node_print(field_dump(&scenario.arena, &scenario_table, &scenario), stdout);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_check = {
+    .name = "check",
+    .usage = "SCENARIO [--set PATH=VALUE]...",
+    .brief = "Checks a scenario and prints it with every default filled in.",
+    .examples = "  dtsim check scenario.yaml\n"
+                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
+    .main = check_main,
+};

@@ -1,0 +1,222 @@
+#include <string.h>
+
+#include "cli/cmd.h"
+#include "report/figure.h"
+#include "run/memory_advice.h"
+#include "recompute/stage_plan.h"
+#include "lower/workload.h"
+
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
+static const char *const options[] = {
+    [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
+    [OPT_MEMORY] = "--memory", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
+};
+
+/* What the first forward leaves of every layer, a letter each. */
+static void show_plan(const struct stage_plan *plan, FILE *out)
+{
+    fputs("  ", out);
+    for (size_t l = 0; l < plan->count; l++) {
+        const struct chain_kept *kept = &plan->chain.kept[l];
+
+        if (kept->rest)
+            fputc(kept->lean ? (kept->rest_offloaded ? 'P' : 'S') : kept->rest_offloaded ? 'O' : 'K', out);
+        else
+            fputc(!kept->input ? '.' : kept->input_offloaded ? 'o' : 'k', out);
+    }
+}
+
+static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
+{
+    bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
+    char text[6][48], degrees[128];
+
+    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
+            scenario_strategy(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
+            scenario_gpus(scenario), scenario->plan.micro_batches);
+    if (scenario->model.transformer && scenario->model.transformer->experts)
+        fprintf(out, "%s parameters, of which a token meets %s\n\n",
+                unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),
+                unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
+    fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
+            "forward", "backward", "recompute", "activations", "boundary",
+            plans ? "    offloaded  layer by layer" : "");
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+        const struct stage *stage = &stages[s];
+
+        fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
+        double recompute = stage->plan ? stage->plan->chain.recompute : again ? stage->work[RECOMPUTE].seconds : 0;
+        double held = stage->plan ? stage->plan->chain.held : again ? stage->checkpoint : stage->activation;
+
+        fprintf(out, " %12s %12s %12s %12s %12s %12s",
+                unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
+                unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
+                unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
+                unit_format_short(UNIT_TIME, recompute, text[3], 48),
+                unit_format_short(UNIT_BYTES, held, text[4], 48),
+                unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
+        if (stage->plan) {
+            fprintf(out, " %12s", unit_format_short(UNIT_BYTES, stage->plan->chain.offloaded, text[0], 48));
+            show_plan(stage->plan, out);
+        }
+        fputc('\n', out);
+    }
+    fputs("\nper GPU and micro-batch, without communication; activations are what a forward keeps\n", out);
+    if (plans)
+        fputs("layer by layer, in the order of the forward: K keeps all, S all but the core of attention, k its input "
+              "alone, O, P and o the same in host memory, . nothing: what it does not keep is computed again\n", out);
+}
+
+/* A line a rank, a column a kind that any of them holds. */
+static void print_memory(const struct metrics *metrics, int ranks)
+{
+    bool held[MEMORY_KIND_COUNT] = {false};
+    char text[48];
+
+    for (int r = 0; r < ranks; r++)
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+            held[kind] |= metrics->ranks[r].memory.bytes[kind] > 0;
+    fputs("rank", stdout);
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        if (held[kind])
+            printf(" %13s", memory_kind_names[kind]);
+    printf(" %13s\n", "total");
+    for (int r = 0; r < ranks; r++) {
+        printf("%-4d", r);
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+            if (held[kind])
+                printf(" %13s", unit_format_short(UNIT_BYTES, metrics->ranks[r].memory.bytes[kind], text, sizeof text));
+        printf(" %13s\n", unit_format_short(UNIT_BYTES, metrics->ranks[r].peak_memory, text, sizeof text));
+    }
+}
+
+static void print_memory_json(const struct metrics *metrics, int ranks)
+{
+    json_t *list = json_array(), *whole;
+
+    for (int r = 0; r < ranks; r++) {
+        json_t *rank = json_pack("{s:i}", "rank", r);
+
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++) {
+            char key[48];
+
+            snprintf(key, sizeof key, "%s_bytes", memory_kind_names[kind]);
+            json_object_set_new(rank, key, json_real(metrics->ranks[r].memory.bytes[kind]));
+        }
+        json_object_set_new(rank, "peak_memory_bytes", json_real(metrics->ranks[r].peak_memory));
+        json_array_append_new(list, rank);
+    }
+    whole = json_pack("{s:o, s:f}", "ranks", list, "peak_memory_bytes", metrics->peak_memory);
+    json_print(whole, stdout);
+    json_decref(whole);
+}
+
+/* Memory follows from the order, which the engine without contention tells sooner; where copies to hosts or choices at
+ * run time matter, from the times. The network stays, as plans and some schedules' orders depend on it. */
+static int show_memory(struct scenario *scenario, bool json, struct error *err)
+{
+    bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
+    struct run run = {0};
+    int rc;
+
+    if (ordered)
+        scenario->simulation.engine = ENGINE_IDEAL;
+    rc = run_init(&run, scenario, err);
+    if (run.metrics.ranks)
+        (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);
+    run_release(&run);
+    return rc;
+}
+
+static void print_route(const struct cluster *cluster, const char *what, int src, int dst)
+{
+    struct route route = cluster_route(cluster, src, dst);
+    char name[48], text[48];
+
+    printf("%s, GPU %d to GPU %d:", what, src, dst);
+    for (int i = 0; i < route.count; i++) {
+        cluster_link_name(route.links[i], name, sizeof name);
+        printf("%s %s", i ? "," : "", name);
+    }
+    printf("; %s", unit_format_short(UNIT_TIME, route.latency, text, sizeof text));
+    printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
+}
+
+static void show_platform(struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster->network.topology.leaf_nodes;
+
+    if (cluster->ideal) {
+        puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");
+        return;
+    }
+    node_print(field_dump(&scenario->arena, &cluster_table, cluster), stdout);
+    printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
+    if (per_node > 1)
+        print_route(cluster, "# inside a node", 0, 1);
+    if (cluster->nodes > 1)
+        print_route(cluster, "# between neighbouring nodes", 0, per_node);
+    if (cluster->network.topology.kind == TOPOLOGY_LEAF_SPINE && cluster->nodes > leaf)
+        print_route(cluster, "# between leaves", 0, per_node * leaf);
+}
+
+static int show_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct stage *stages;
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), views = 0, rc;
+
+    if (code != ARGS_DONE)
+        return code;
+    for (int i = OPT_FIGURE; i <= OPT_PLATFORM; i++)
+        views += arguments.values[i] != NULL;
+    if (views > 1)
+        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --platform");
+    if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
+        return usage_error(command, "--json goes with --memory");
+    rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    if (!rc && (rc = stages_build(&scenario, &stages, &err)))
+        memory_advise(&scenario, &err);
+    if (!rc && arguments.values[OPT_FIGURE])
+        figure_print(&scenario, stdout, &err);
+    else if (!rc && arguments.values[OPT_ORDERS])
+        orders_print(&scenario, stdout);
+    else if (!rc && arguments.values[OPT_GRID])
+        grid_print(&scenario, stdout, &err);
+    else if (!rc && arguments.values[OPT_GROUPS])
+        groups_print(&scenario, stdout);
+    else if (!rc && arguments.values[OPT_MEMORY])
+        show_memory(&scenario, arguments.values[OPT_JSON], &err);
+    else if (!rc && arguments.values[OPT_PLATFORM])
+        show_platform(&scenario);
+    else if (!rc)
+        show_stages(&scenario, stages, stdout);
+    if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
+        plan_opportunistic(scenario_strategy(&scenario), &scenario.plan))
+        fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
+              stderr);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_show = {
+    .name = "show",
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --platform] "
+             "[--set PATH=VALUE]...",
+    .brief = "Shows what would run, without simulating the network.",
+    .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
+                "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n",
+    .options = "  (nothing)           what each stage holds and costs\n"
+               "  --figure            the schedule as its paper draws it, in text\n"
+               "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
+               "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
+               "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
+               "  --memory            what each rank holds at its peak; with --json for programs\n"
+               "  --platform          the cluster with its links, every default filled in\n"
+               "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .main = show_main,
+};

@@ -1,0 +1,150 @@
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cmd.h"
+#include "validate/validation.h"
+
+enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT };
+static const char *const validate_options[] = {
+    [OPT_JSON] = "--json", [OPT_ROWS] = "--rows=", [OPT_JOBS] = "-j=", [OPT_SUMMARY] = "--summary",
+    [OPT_STRICT] = "--strict",
+};
+
+struct papers {
+    struct paper *papers;
+    struct validation *validations;
+    size_t count;
+};
+
+static int parse_jobs(const struct command *command, const char *text, size_t *jobs)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    char *end;
+
+    *jobs = processors > 0 ? (size_t)processors : 1;
+    if (!text)
+        return ARGS_DONE;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < 1 || value > 1024)
+        return usage_error(command, "-j: expected a number of processes from 1 to 1024, found '%s'", text);
+    *jobs = (size_t)value;
+    return ARGS_DONE;
+}
+
+static bool held(const struct validation *validation)
+{
+    struct bar_result bars[BARS];
+    size_t count = validation_bars(validation, bars);
+
+    for (size_t i = 0; i < count; i++)
+        if (!bars[i].passed)
+            return false;
+    return true;
+}
+
+static void print_json(const struct papers *papers)
+{
+    json_t *json = json_array();
+
+    for (size_t i = 0; i < papers->count; i++)
+        json_array_append_new(json, validation_json(&papers->validations[i]));
+    json_print(json, stdout);
+    json_decref(json);
+}
+
+/* All of them before the first is simulated, which may take minutes. */
+static int load_papers(struct papers *papers, const struct arguments *arguments, struct error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < arguments->npositional; i++)
+        rc |= paper_load(arguments->positional[i], &papers->papers[papers->count++], err);
+    return rc;
+}
+
+/* Every table as soon as it is there: some take minutes. */
+static int run_papers(struct papers *papers, const struct arguments *arguments,
+                      const struct validation_options *options, struct error *err)
+{
+    bool json = arguments->values[OPT_JSON], brief = arguments->values[OPT_SUMMARY];
+    size_t largest[2] = {0};
+
+    if (load_papers(papers, arguments, err))
+        return -1;
+    for (size_t i = 0; i < papers->count; i++) {
+        if (validation_init(&papers->validations[i], &papers->papers[i], options, err))
+            return -1;
+        if (json)
+            continue;
+        if (i)
+            putchar('\n');
+        validation_print(&papers->validations[i], brief, stdout);
+        fflush(stdout);
+    }
+    if (json) {
+        print_json(papers);
+    } else if (papers->count > 1) {
+        putchar('\n');
+        validation_print_line(NULL, stdout);
+        for (size_t i = 0; i < papers->count; i++) {
+            validation_print_line(&papers->validations[i], stdout);
+            largest[0] += papers->validations[i].largest[0];
+            largest[1] += papers->validations[i].largest[1];
+        }
+        validation_print_largest(largest, stdout);
+    }
+    return 0;
+}
+
+static int validate_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct papers papers = {0};
+    struct error err = {0};
+    struct validation_options options = {0};
+    bool missed = false;
+    int code = arguments_parse(command, argc, argv, validate_options, COUNT(validate_options), 1,
+                               COUNT(arguments.positional), &arguments);
+
+    if (code == ARGS_DONE)
+        code = parse_jobs(command, arguments.values[OPT_JOBS], &options.jobs);
+    if (code != ARGS_DONE)
+        return code;
+    options.rows = arguments.values[OPT_ROWS];
+    if (options.rows && arguments.values[OPT_STRICT])
+        return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
+    options.sets = arguments.sets;
+    options.nsets = arguments.nsets;
+    papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
+    papers.validations = xcalloc((size_t)arguments.npositional, sizeof *papers.validations);
+    if (!run_papers(&papers, &arguments, &options, &err))
+        for (size_t i = 0; arguments.values[OPT_STRICT] && i < papers.count; i++)
+            missed |= !held(&papers.validations[i]);
+    code = report(&err);
+    for (size_t i = 0; i < papers.count; i++) {
+        validation_release(&papers.validations[i]);
+        paper_release(&papers.papers[i]);
+    }
+    free(papers.validations);
+    free(papers.papers);
+    return code == EXIT_OK && missed ? EXIT_SOME_FAILED : code;
+}
+
+const struct command cmd_validate = {
+    .name = "validate",
+    .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] [--json]",
+    .brief = "Simulates published measurements and prints how far off the predictions are.",
+    .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
+                "  dtsim validate scenarios/paper/*.yaml --summary\n"
+                "  dtsim validate scenarios/paper/zero-bubble.yaml --set strategy.scatter_gather=false\n",
+    .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
+               "  --rows ID,...       these rows alone, and no bars, which are of all\n"
+               "  --set PATH=VALUE    change every row; may be repeated\n"
+               "  -j N                rows simulated at once; left out: one a processor\n"
+               "  --summary           a table's errors alone, not its rows\n"
+               "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
+               "  --json              every row with all its metrics\n"
+               "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
+    .main = validate_main,
+};

@@ -1,0 +1,50 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+
+static const char *command_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return command_at(i) ? command_at(i)->name : NULL;
+}
+
+/* Where a standard stream is closed, the next file that is opened would become it, and be read or written as such. A
+ * stream that only reads stands in its place: what is written to it fails, and is reported. */
+static void take_closed(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", O_RDONLY) < 0)
+            return;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : "help", *meant;
+
+    take_closed();
+    if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        word = "help";
+    if (!strcmp(word, "--version")) {
+        puts("dtsim " DTSIM_VERSION);
+        return EXIT_OK;
+    }
+    for (size_t i = 0; command_at(i); i++)
+        if (!strcmp(word, command_at(i)->name)) {
+            int code = command_at(i)->main(command_at(i), argc > 1 ? argc - 1 : 1, argc > 1 ? argv + 1 : argv);
+
+            if (fflush(stdout) || ferror(stdout)) {
+                fputs("dtsim: cannot write to standard output\n", stderr);
+                return EXIT_UNEXPECTED;
+            }
+            return code;
+        }
+    meant = nearest(word, command_candidate, NULL);
+    fprintf(stderr, "dtsim: unknown command '%s'", word);
+    if (meant)
+        fprintf(stderr, "; did you mean '%s'?\n", meant);
+    else
+        fputs("; see 'dtsim help'\n", stderr);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,103 @@
+#include "collective/collective.h"
+
+#include <math.h>
+#include <string.h>
+
+#define COLLECTIVE(name) extern const struct collective collective_##name;
+#include "strategies/collectives/list.h"
+#undef COLLECTIVE
+
+static const struct collective *const collectives[] = {
+#define COLLECTIVE(name) &collective_##name,
+#include "strategies/collectives/list.h"
+#undef COLLECTIVE
+};
+
+const char *const collective_op_names[] = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", NULL,
+};
+
+double collective_bus_factor(enum collective_op op, int n)
+{
+    switch (op) {
+    case COLLECTIVE_ALL_REDUCE:
+        return 2 * (n - 1.0) / n;
+    case COLLECTIVE_REDUCE_SCATTER:
+    case COLLECTIVE_ALL_GATHER:
+    case COLLECTIVE_ALL_TO_ALL:
+        return (n - 1.0) / n;
+    default:
+        return 1;
+    }
+}
+
+const struct collective *collective_at(size_t index)
+{
+    return index < COUNT(collectives) ? collectives[index] : NULL;
+}
+
+const struct collective *collective_of(enum collective_op op, size_t index)
+{
+    for (size_t i = 0; i < COUNT(collectives); i++)
+        if (collectives[i]->op == op && index-- == 0)
+            return collectives[i];
+    return NULL;
+}
+
+const struct collective *collective_find(enum collective_op op, const char *name)
+{
+    for (size_t i = 0; i < COUNT(collectives); i++)
+        if (collectives[i]->op == op && !strcmp(collectives[i]->name, name))
+            return collectives[i];
+    return NULL;
+}
+
+const struct collective *collective_usual(enum collective_op op, bool library)
+{
+    const struct collective *usual = library ? collective_find(op, "auto") : NULL;
+
+    if (!usual)
+        usual = collective_find(op, "ring");
+    return usual ? usual : collective_of(op, 0);
+}
+
+const char *all_reduce_name(size_t index)
+{
+    const struct collective *collective = collective_of(COLLECTIVE_ALL_REDUCE, index);
+
+    return collective ? collective->name : NULL;
+}
+
+static void draw_arrow(struct arrows *arrows, struct arrow arrow)
+{
+    BUG_IF(arrow.step < 0 || (arrows->count && arrow.step < arrows->items[arrows->count - 1].step));
+    BUG_IF(arrow.src < 0 || arrow.dst < 0 || arrow.src == arrow.dst);
+    BUG_IF(arrow.chunk < 0 || arrow.nchunks < 1);
+    *GROW(arrows) = arrow;
+}
+
+void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+{
+    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, COPY});
+}
+
+void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+{
+    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, REDUCE});
+}
+
+double collective_messages(const struct collective *collective, const struct task *task)
+{
+    const struct task any = {.n = task->n, .per_node = task->per_node, .bytes = INFINITY};
+    const struct collective *candidate;
+    double most = 0;
+
+    if (collective->messages)
+        return collective->messages(&any);
+    if (collective->draw)
+        return 2.0 * any.n * fmax(collective->chunks(&any), log2(any.n));
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++)
+        if (candidate->draw)
+            most = fmax(most, collective_messages(candidate, task));
+    return most;
+}

@@ -1,0 +1,348 @@
+/* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest, with
+ * which protocol of the communication library. */
+#include "collective/seating.h"
+
+#include <math.h>
+
+/* What a message costs at a pace; without one, what the links say. */
+struct rates {
+    double launch;
+    struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
+    double network_most;             /* B/s of all channels */
+};
+
+/* Over how many channels a collective runs: a small one does not need all. */
+static double channels_used(const struct pace *pace, double bytes)
+{
+    double used = bytes / pace->channel_from;
+
+    return isnan(used) ? pace->channels : fmin(fmax(used, 1), pace->channels);
+}
+
+/* Between what one channel takes and what all do. */
+static double network_latency(const struct pace *pace, double bytes)
+{
+    if (isnan(pace->network_single) || pace->channels == 1)
+        return pace->network;
+    return pace->network_single +
+           (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
+}
+
+/* A ring in rounds: a rank sends a chunk of its share, and the next one when as much has come; it passes a chunk on
+ * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
+ * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
+ * bytes on the wire. The first message waits for the whole latency. */
+static void in_rounds(const struct pace *pace, double share, int channels, struct rates *rates)
+{
+    double latency = rates->network.latency, each = share / channels;
+    double wire = each / fmin(rates->network.bandwidth, rates->network_most / channels);
+    double rounds = fmax(1, share / pace->round), chunk = wire / rounds, slice = chunk, step;
+
+    if (isnan(pace->round) || share <= 0)
+        return;
+    if (pace->slice < pace->round)
+        slice *= pace->slice / pace->round;
+    step = rounds * fmax(chunk, latency + slice);
+    wire = fmax(wire, step - latency);
+    rates->network = (struct hop){step - wire, each / wire};
+    rates->launch += latency - rates->network.latency;
+}
+
+/* What large all-reduces wait longer for; no other collective does (NCCL, src/graph/tuning.cc). */
+static double plateau_of(const struct pace *pace, enum collective_op op, const struct seating *seating, double bytes)
+{
+    if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= pace->plateau_from))       /* NaN: never */
+        return 1;
+    return seating->nodes ? pace->spanning_plateau : pace->plateau;
+}
+
+/* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
+static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, enum collective_op op,
+                             const struct seating *seating, double bytes, int channels, bool tuned)
+{
+    struct rates rates = {
+        .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {tuned ? 0 : cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
+        .network_most = INFINITY,
+    };
+    double share = cluster_mesh_share(cluster, seating->most);
+
+    if (!pace)
+        return rates;
+    double factor = plateau_of(pace, op, seating, bytes);
+    rates.launch = pace->launch + cluster->communication->launch;
+    rates.inside.latency = fmax(rates.inside.latency, factor * (seating->nodes ? fmax(pace->inside, pace->spanning) :
+                                                                pace->inside));
+    rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
+    if (!seating->nodes)
+        rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
+    else
+        rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
+    rates.network = (struct hop){fmax(rates.network.latency, factor * network_latency(pace, bytes)),
+                                 pace->network_share *
+                                     (tuned ? cluster->network.bandwidth : cluster_nic_rate(cluster))};
+    return rates;
+}
+
+/* Sends take NICs one by one; all others as the library chose them for the group. */
+static void take_nics(const struct collective *collective, const struct cluster *cluster,
+                      const struct seating *seating, struct rates *rates)
+{
+    if (collective->pacer != PACER_SEND)
+        rates->network.bandwidth = seating_nic_bandwidth(seating, cluster, rates->network.bandwidth);
+}
+
+/* The B of the vector that are on their way at once through the switches. */
+static double piece_of(const struct pace *pace, const struct seating *seating, const struct task *task)
+{
+    const struct list *chunks = seating->nodes ? &pace->spanning_chunks : &pace->chunks;
+    double piece = 0, lanes = (double)pace->channels * task->per_node;
+
+    for (size_t i = 0; i < chunks->count; i++) {
+        const struct chunk *chunk = (const struct chunk *)chunks->items + i;
+
+        piece = lanes * chunk->bytes;
+        if (task->bytes >= chunk->rounds * piece)
+            break;
+    }
+    return fmin(piece, task->bytes);
+}
+
+static struct fabric fabric_of(const struct cluster *cluster, const struct seating *seating,
+                               const struct rates *rates, int channels)
+{
+    struct hop inside = {0, INFINITY}, between = inside, crowded = inside;
+
+    if (seating->most > 1)
+        inside = (struct hop){rates->inside.latency,
+                              fmin(rates->inside.bandwidth, rates->network_most) / channels};
+    if (!seating->nodes)
+        return (struct fabric){inside, inside, inside, false};
+    double nic = rates->network.bandwidth, most = rates->network_most / channels;
+    between = crowded = (struct hop){rates->network.latency,
+                                     fmin(nic * fmin(1, (double)seating->fewest_nics / channels), most)};
+    crowded.bandwidth = fmin(nic * seating->share / channels, most);
+    if (seating->leaves)
+        crowded.bandwidth /= cluster->network.topology.oversubscription;
+    if (seating->scattered)
+        between = crowded;
+    return (struct fabric){seating->most > 1 ? inside : between, between, crowded, false};
+}
+
+static int channels_of(const struct collective *collective, int channels)
+{
+    return collective->every_nic ? 1 : channels;
+}
+
+/* Sends that are grouped into one collective begin at once, so their latency is paid once: as its launch. */
+static struct pace grouped(const struct pace *send, const struct seating *seating)
+{
+    struct pace pace = *send;
+
+    pace.launch += seating->nodes ? send->network : send->inside;
+    pace.inside = pace.spanning = pace.network = 0;
+    return pace;
+}
+
+/* The pace of a collective with a protocol; false: it does not run with that. */
+static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
+                    const struct seating *seating, struct pace *pace)
+{
+    const struct communication *communication = cluster->communication;
+    const struct pace *found = NULL;
+
+    if (collective->pacer == PACER_SEND) {
+        if (protocol != PROTOCOL_SIMPLE)
+            return false;
+        *pace = grouped(communication->send, seating);
+        return true;
+    }
+    if (collective->pacer == PACER_TREE)
+        found = paces_with(&communication->tree, (enum protocol)protocol);
+    else if (collective->pacer == PACER_NVLS)
+        found = paces_with(&communication->nvls, (enum protocol)protocol);
+    else
+        found = paces_with(&communication->ring, (enum protocol)protocol);
+    if (found)
+        *pace = *found;
+    return found;
+}
+
+static bool has_paces(const struct collective *collective, const struct cluster *cluster)
+{
+    const struct seating none = {0};
+    struct pace pace;
+
+    for (int protocol = 0; cluster->communication && !cluster->ideal && protocol < PROTOCOL_COUNT; protocol++)
+        if (pace_of(collective, cluster, protocol, &none, &pace))
+            return true;
+    return false;
+}
+
+/* Where switches reduce, messages stand for something else. */
+static void stand_in_for(struct hop *hop, double latency, double bytes, double fill)
+{
+    hop->latency = latency * hop->latency + fill / hop->bandwidth;
+    hop->bandwidth /= bytes;
+}
+
+static struct rates switched(const struct collective *collective, const struct task *task, double piece,
+                             struct rates rates)
+{
+    struct stand_in stand_in = collective->in_switch(task, piece);
+
+    stand_in_for(&rates.inside, stand_in.inside.latency, stand_in.inside.bytes, stand_in.inside.fill);
+    stand_in_for(&rates.network, stand_in.between.latency, stand_in.between.bytes, stand_in.between.fill);
+    return rates;
+}
+
+static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                      const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
+{
+    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
+    struct rates rates = rates_of(cluster, pace, collective->op, seating, bytes, channels, pace && tuned);
+    struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
+    double launch;
+
+    if (pace && !tuned)
+        take_nics(collective, cluster, seating, &rates);
+    if (pace && collective->in_switch)
+        rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
+    if (pace && collective->ring && !tuned)
+        in_rounds(pace, bytes / group->n, channels, &rates);
+    launch = group->n > 1 ? rates.launch : 0;
+    if (!cluster->ideal)
+        fabric = fabric_of(cluster, seating, &rates, channels);
+    fabric.buffered = pace;
+    struct hop far = collective->crowds ? fabric.crowded : fabric.between;
+
+    if (collective->cost)
+        return launch + collective->cost(&task, &fabric);
+    return launch + collective->ideal(&task, fmax(fabric.inside.latency, far.latency),
+                                      fmin(fabric.inside.bandwidth, far.bandwidth));
+}
+
+/* With the cheapest of its protocols, and what the library supposes that it takes. */
+static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
+                                     const struct group *group, const struct seating *seating, double bytes,
+                                     int channels, double *supposed)
+{
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
+    struct pace pace;
+
+    if (!has_paces(collective, cluster)) {
+        *supposed = best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels, false);
+        return best;
+    }
+    for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
+        double seconds;
+
+        if (!pace_of(collective, cluster, protocol, seating, &pace))
+            continue;
+        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, true);
+        if (best.protocol == PROTOCOL_NONE || seconds < *supposed) {
+            best.protocol = protocol;
+            *supposed = seconds;
+        }
+    }
+    pace_of(collective, cluster, best.protocol, seating, &pace);
+    best.seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, false);
+    return best;
+}
+
+bool collective_runs_on(const struct collective *collective, const struct cluster *cluster)
+{
+    return !collective->in_switch || has_paces(collective, cluster);
+}
+
+/* Whether auto may take it. NCCL's tree is a chain inside a node, no better there than a ring; and one rank a node has
+ * no use for its switch. */
+static bool is_candidate(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                         const struct seating *seating)
+{
+    if (!collective->draw || !collective_runs_on(collective, cluster))
+        return false;
+    if (!cluster->communication || cluster->ideal)
+        return true;
+    if (!collective->library || !has_paces(collective, cluster))
+        return false;
+    return collective->pacer == PACER_NVLS ? collective_per_node(cluster, group) > 1 :
+           collective->pacer == PACER_TREE ? seating->nodes : true;
+}
+
+struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
+                                const struct group *group, double bytes, int channels)
+{
+    struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
+    const struct collective *candidate;
+    double least = INFINITY, supposed;
+    struct seating seating;
+
+    if (collective->draw && !has_paces(collective, cluster))
+        return best;
+    seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
+    if (collective->draw)
+        return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed);
+    for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
+        struct collective_choice choice;
+
+        if (!is_candidate(candidate, cluster, group, &seating))
+            continue;
+        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels, &supposed);
+        if (!best.used->draw || supposed < least) {
+            best = choice;
+            least = supposed;
+        }
+    }
+    return best;
+}
+
+double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                       double bytes, int channels)
+{
+    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
+    double supposed;
+
+    if (!collective->draw)
+        return collective_choose(collective, cluster, group, bytes, channels).seconds;
+    return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed).seconds;
+}
+
+static struct extra_pair pair_of(struct extra extra)
+{
+    return (struct extra_pair){extra.delay, extra.overhead};
+}
+
+struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
+                                const struct group *group, double bytes)
+{
+    struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group),
+                        .bytes = bytes / choice->channels};
+    struct tuning tuning = {0};
+    struct seating seating;
+    struct rates rates;
+    struct pace pace;
+
+    if (choice->protocol == PROTOCOL_NONE)
+        return tuning;
+    seating = seating_of(cluster, group);
+    pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
+    rates = rates_of(cluster, &pace, choice->used->op, &seating, bytes, choice->channels, false);
+    take_nics(choice->used, cluster, &seating, &rates);
+    tuning.buffered = true;
+    if (choice->used->in_switch)
+        rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
+    if (choice->used->ring)
+        in_rounds(&pace, bytes / group->n, choice->channels, &rates);
+    tuning.launch = group->n > 1 ? rates.launch : 0;
+    if (seating.most > 1)
+        tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
+                                             fmin(rates.inside.bandwidth, rates.network_most)));
+    if (seating.nodes) {
+        int used = choice->channels < seating.fewest_nics ? choice->channels : seating.fewest_nics;
+
+        tuning.between = pair_of(cluster_pace(cluster, false, rates.network.latency,
+                                              fmin(rates.network.bandwidth, rates.network_most / used)));
+    }
+    return tuning;
+}

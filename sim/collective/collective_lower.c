@@ -1,0 +1,229 @@
+/* The lowering of collectives: their drawings as transfers of a program, on each channel's member order. */
+#include "collective/drawing.h"
+#include "hardware/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Members from `start` that follow one another on one node. */
+static int run_length(const struct cluster *cluster, const struct group *group, int start)
+{
+    int node = cluster_node_of(cluster, group->gpus[start]), end = start + 1;
+
+    while (end < group->n && cluster_node_of(cluster, group->gpus[end]) == node)
+        end++;
+    return end - start;
+}
+
+/* The NICs that the members of a run use. */
+static int run_nics(const struct cluster *cluster, const struct group *group, int start, int length)
+{
+    int nics = 0;
+
+    for (int i = start; i < start + length; i++) {
+        int nic = cluster_nic_of(cluster, group->gpus[i]), seen = start;
+
+        while (seen < i && cluster_nic_of(cluster, group->gpus[seen]) != nic)
+            seen++;
+        nics += seen == i;
+    }
+    return nics;
+}
+
+int collective_per_node(const struct cluster *cluster, const struct group *group)
+{
+    int length = run_length(cluster, group, 0);
+
+    for (int start = 0; start < group->n; start += length)
+        if (run_length(cluster, group, start) != length)
+            return 1;
+    return length;
+}
+
+int collective_channels(const struct cluster *cluster, const struct group *group)
+{
+    int length = run_length(cluster, group, 0), nics = run_nics(cluster, group, 0, length);
+
+    if (length == 1 || length == group->n)
+        return 1;
+    for (int start = 0; start < group->n; start += length)
+        if (run_length(cluster, group, start) != length || run_nics(cluster, group, start, length) != nics)
+            return 1;
+    return nics;
+}
+
+/* Which member is which rank of the drawing, on one channel. Of g members on a node the first on channel c is number
+ * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
+ * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first: a
+ * chain is the ring from there on, and those of its node who precede it come last (as NCCL's broadcasts and reductions
+ * go round its rings, src/device/broadcast.h); for other algorithms the rest of its node turns without it. */
+static void member_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
+                         const struct collective *collective, int *order)
+{
+    bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
+    int start = 0, root = 0;
+
+    if (rooted && !collective->chain)
+        order[start++] = 0;
+    for (int length; start < group->n; start += length) {
+        length = run_length(cluster, group, start);
+        int turn = (channel * length + channels - 1) / channels;
+        for (int i = 0; i < length; i++)
+            order[start + i] = start + (i + turn) % length;
+    }
+    if (!collective->chain)
+        return;
+    while (order[root])
+        root++;
+    for (int i = 0; i < root; i++) {         /* the root's node is the first: what precedes it moves to the end */
+        int member = order[0];
+
+        memmove(order, order + 1, (size_t)(group->n - 1) * sizeof *order);
+        order[group->n - 1] = member;
+    }
+}
+
+/* One channel's arrows on its members; with what all channels share. */
+struct lowering {
+    const struct drawing *drawing;
+    const struct group *group;   /* the members that are lowered */
+    double bytes;            /* of a channel */
+    int channels, stride;    /* channels used, lanes a member */
+    const uint32_t *lanes, *ready;
+    struct tuning tuning;
+    int *node;               /* of each member */
+    struct op like;
+    struct program *program;
+    struct channel {
+        int *order;          /* rank of the drawing -> member */
+        int *place;          /* and back */
+        uint32_t base;       /* the operation of its first arrow */
+    } *channel;
+    struct deps deps;        /* of the operation that is being made */
+};
+
+static void add_waits(struct lowering *lowering, const struct channel *channel, size_t list)
+{
+    const struct drawing *drawing = lowering->drawing;
+
+    for (size_t i = drawing->first[list]; i < drawing->first[list + 1]; i++) {
+        uint32_t wait = drawing->waits.items[i];
+
+        if (wait < drawing->arrows.count)
+            *GROW(&lowering->deps) = channel->base + wait;
+        else if (lowering->ready)
+            *GROW(&lowering->deps) = lowering->ready[channel->order[wait - drawing->arrows.count]];
+    }
+}
+
+static void lower_channel(struct lowering *lowering, int c)
+{
+    const struct drawing *drawing = lowering->drawing;
+    const struct tuning *tuning = &lowering->tuning;
+    struct channel *channel = &lowering->channel[c];
+
+    channel->base = (uint32_t)lowering->program->ops.count;
+    for (size_t i = 0; i < drawing->arrows.count; i++) {
+        const struct arrow *arrow = &drawing->arrows.items[i];
+        int src = channel->order[arrow->src], dst = channel->order[arrow->dst];
+        bool inside = lowering->node[src] == lowering->node[dst];
+        struct op op = lowering->like;
+
+        op.kind = OP_TRANSFER;
+        op.lane = lowering->lanes[src * lowering->stride + c];
+        op.src = (uint32_t)lowering->group->gpus[src];
+        op.dst = (uint32_t)lowering->group->gpus[dst];
+        op.delay = inside ? tuning->inside.delay : tuning->between.delay;
+        op.buffered = tuning->buffered;
+        op.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
+        op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
+        lowering->deps.count = 0;
+        add_waits(lowering, channel, i);
+        program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+    }
+}
+
+static void lower_end(struct lowering *lowering, int member, uint32_t *done)
+{
+    struct op op = lowering->like;
+
+    op.kind = OP_COMPUTE;
+    op.lane = lowering->lanes[member * lowering->stride];
+    lowering->deps.count = 0;
+    for (int c = 0; c < lowering->channels; c++) {
+        const struct channel *channel = &lowering->channel[c];
+        add_waits(lowering, channel, lowering->drawing->arrows.count + (size_t)channel->place[member]);
+    }
+    *done = program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
+}
+
+/* Every member launches the kernel before anything moves from it or to it. */
+static void lower_launch(struct lowering *lowering, uint32_t *launched)
+{
+    struct op op = lowering->like;
+
+    op.kind = OP_COMPUTE;
+    op.amount = op.communication = lowering->tuning.launch;
+    for (int member = 0; member < lowering->group->n; member++) {
+        op.lane = lowering->lanes[member * lowering->stride];
+        launched[member] = program_add(lowering->program, op, lowering->ready ? &lowering->ready[member] : NULL,
+                                       lowering->ready ? 1 : 0);
+    }
+    lowering->ready = launched;
+}
+
+void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
+                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
+                      struct program *program, uint32_t *done)
+{
+    const struct winding *winding = group->winding;
+    struct group lowered = winding ? (struct group){.n = winding->n, .gpus = winding->gpus} : *group;
+    struct drawing drawing;
+    struct collective_choice choice;
+    uint32_t *launched;
+    size_t n = (size_t)lowered.n;
+    struct lowering lowering = {
+        .drawing = &drawing, .group = &lowered, .stride = channels,
+        .lanes = lanes, .ready = ready, .program = program,
+        .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
+    };
+
+    BUG_IF(channels < 1);
+    choice = collective_choose(collective, cluster, group, bytes, channels);
+    lowering.tuning = collective_tuning(&choice, cluster, group, bytes);
+    lowering.node = xcalloc(n, sizeof *lowering.node);
+    launched = xcalloc(n, sizeof *launched);
+    for (int member = 0; member < lowered.n; member++)
+        lowering.node[member] = cluster->ideal ? 0 : cluster_node_of(cluster, lowered.gpus[member]);
+    if (lowering.tuning.launch > 0)
+        lower_launch(&lowering, launched);
+    lowering.bytes = bytes / choice.channels;
+    lowering.channels = winding ? winding->channels : choice.channels;
+    drawing_init(&drawing, choice.used, &(struct task){
+        .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
+        .drawn = winding ? winding->n : 0,
+    });
+    BUG_IF(drawing.arrows.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
+    lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);
+    for (int c = 0; c < lowering.channels; c++) {
+        struct channel *channel = &lowering.channel[c];
+
+        channel->order = xcalloc(n, sizeof *channel->order);
+        channel->place = xcalloc(n, sizeof *channel->place);
+        member_order(cluster, &lowered, c, choice.channels, choice.used, channel->order);
+        for (int rank = 0; rank < lowered.n; rank++)
+            channel->place[channel->order[rank]] = rank;
+        lower_channel(&lowering, c);
+    }
+    for (int member = 0; member < lowered.n; member++)
+        lower_end(&lowering, member, &done[member]);
+    for (int c = 0; c < lowering.channels; c++) {
+        free(lowering.channel[c].order);
+        free(lowering.channel[c].place);
+    }
+    free(lowering.channel);
+    free(lowering.deps.items);
+    free(lowering.node);
+    free(launched);
+    drawing_release(&drawing);
+}

@@ -1,0 +1,174 @@
+#include "config/conf_node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/conf_text.h"
+
+static struct node *node_copy(struct arena *arena, const struct node *node)
+{
+    struct node *copy = arena_alloc(arena, sizeof *copy);
+
+    *copy = *node;
+    /* No room left: the first change makes arrays of its own, and what is changed in place is copied here. */
+    copy->capacity = copy->count;
+    copy->items = ARENA_ARRAY(arena, struct node *, copy->count);
+    if (copy->count)
+        memcpy(copy->items, node->items, copy->count * sizeof *copy->items);
+    if (copy->kind == NODE_MAPPING) {
+        copy->key_locs = ARENA_ARRAY(arena, struct loc, copy->count);
+        if (copy->count)
+            memcpy(copy->key_locs, node->key_locs, copy->count * sizeof *copy->key_locs);
+    }
+    return copy;
+}
+
+static int height(const struct node *node)
+{
+    int highest = 0;
+
+    for (size_t i = 0; i < node->count; i++) {
+        int h = height(node->items[i]);
+        highest = h > highest ? h : highest;
+    }
+    return node->kind == NODE_SCALAR ? 0 : highest + 1;
+}
+
+/* A path in parts. */
+struct path {
+    const char *parts[CONF_MAX_DEPTH];
+    int count;
+};
+
+static int path_split(struct arena *arena, const char *text, size_t length, struct loc loc, struct path *path,
+                      struct error *err)
+{
+    char *at = arena_strndup(arena, text, length);
+
+    for (path->count = 0; at;) {
+        char *next = strchr(at, '.');
+
+        if (next)
+            *next++ = '\0';
+        if (!*at)
+            return error_add(err, EXIT_USAGE, loc, "the path has an empty part; expected PATH=VALUE such as "
+                             "strategy.tensor=8");
+        if (path->count == CONF_MAX_DEPTH || strlen(at) > CONF_MAX_KEY)
+            return error_add(err, EXIT_USAGE, loc, "the path is too long");
+        path->parts[path->count++] = at;
+        at = next;
+    }
+    return 0;
+}
+
+/* "model.layers.0": the first `count` parts, for messages. */
+static char *path_text(struct arena *arena, const struct path *path, int count)
+{
+    char *text = arena_strdup(arena, path->parts[0]);
+
+    for (int i = 1; i < count; i++)
+        text = arena_printf(arena, "%s.%s", text, path->parts[i]);
+    return text;
+}
+
+/* The place of the value that the parts up to `part` name, in `parent`, which no other path shares; NULL is an error.
+ * A mapping that lacks the key gets it, with no value yet. */
+static struct node **slot(struct arena *arena, struct node *parent, const struct path *path, int part, struct loc loc,
+                          struct error *err)
+{
+    const char *name = path->parts[part];
+    size_t i = 0;
+
+    if (parent->kind == NODE_SEQUENCE) {
+        bool number = strlen(name) <= 9 && strspn(name, "0123456789") == strlen(name);
+
+        if (number && strtoul(name, NULL, 10) < parent->count)
+            return &parent->items[strtoul(name, NULL, 10)];
+        error_add(err, EXIT_INPUT, loc, "'%s' is a list of %zu, numbered from 0; it has no '%s'",
+                  path_text(arena, path, part), parent->count, name);
+        return NULL;
+    }
+    while (i < parent->count && strcmp(parent->keys[i], name) != 0)
+        i++;
+    if (i == parent->count)
+        node_push(arena, parent, name, loc, NULL);
+    parent->key_locs[i] = loc;
+    return &parent->items[i];
+}
+
+static int value_put(struct arena *arena, struct node *root, const struct path *path, struct node *value,
+                     struct loc loc, struct error *err)
+{
+    struct node *parent = root;
+
+    for (int part = 0;; part++) {
+        struct node **child = slot(arena, parent, path, part, loc, err);
+
+        if (!child)
+            return -1;
+        if (part == path->count - 1) {
+            *child = value;
+            return 0;
+        }
+        if (!*child || node_is_null(*child)) {
+            *child = node_mapping(arena);
+            (*child)->loc = loc;
+        } else if ((*child)->kind == NODE_SCALAR) {
+            char shown[CLIP_SIZE];
+
+            return error_add(err, EXIT_INPUT, loc, "'%s' is '%s', not a mapping; it has no '%s'",
+                             path_text(arena, path, part + 1), text_clip((*child)->text, shown, sizeof shown),
+                             path->parts[part + 1]);
+        } else {
+            *child = node_copy(arena, *child);
+        }
+        parent = *child;
+    }
+}
+
+/* Changes a copy of what is on the way, so that a failure changes nothing. */
+static int change(struct arena *arena, struct node *root, const struct path *path, struct node *value, struct loc loc,
+                  struct error *err)
+{
+    struct node *changed;
+
+    if (path->count + height(value) > CONF_MAX_DEPTH)
+        return error_add(err, EXIT_INPUT, loc, "nested more than %d deep", CONF_MAX_DEPTH);
+    if (root->kind == NODE_SCALAR)
+        return error_add(err, EXIT_INPUT, loc, "the file holds no mapping to change");
+    changed = node_copy(arena, root);
+    if (value_put(arena, changed, path, value, loc, err))
+        return -1;
+    *root = *changed;
+    return 0;
+}
+
+int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,
+             struct error *err)
+{
+    struct path parts;
+
+    return path_split(arena, path, strlen(path), loc, &parts, err) || change(arena, root, &parts, value, loc, err) ? -1
+                                                                                                                  : 0;
+}
+
+int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err)
+{
+    struct loc loc = {arena_printf(arena, "--set %s", assignment), 0, 0};
+    const char *equals = strchr(assignment, '=');
+    struct node *value;
+    struct path path;
+
+    if (conf_check_text(loc.file, assignment, strlen(assignment), true, err))
+        return -1;
+    if (!equals || equals == assignment)
+        return error_add(err, EXIT_USAGE, loc, "expected PATH=VALUE such as strategy.tensor=8");
+    if (path_split(arena, assignment, (size_t)(equals - assignment), loc, &path, err))
+        return -1;
+    if (equals[1 + strspn(equals + 1, " ")] == '\0')
+        value = node_scalar(arena, "", false);
+    else if (conf_read(arena, loc.file, equals + 1, strlen(equals + 1), true, &value, err))
+        return -1;
+    value->loc = loc;
+    return change(arena, root, &path, value, loc, err);
+}

@@ -1,0 +1,356 @@
+#include "config/field.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "config/field_value.h"
+
+const struct node **object_node(const struct table *table, const void *object)
+{
+    return (const struct node **)(uintptr_t)((const char *)object + table->node_offset);
+}
+
+bool word_in(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+
+    while (words && *words) {
+        size_t n = strcspn(words, " ");
+
+        if (n == length && memcmp(words, word, n) == 0)
+            return true;
+        words += n + strspn(words + n, " ");
+    }
+    return false;
+}
+
+static const struct field *field_find(const struct table *table, const char *key)
+{
+    for (size_t i = 0; table && i < table->count; i++)
+        if (strcmp(table->fields[i].key, key) == 0)
+            return &table->fields[i];
+    return NULL;
+}
+
+static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
+                        void *object);
+
+/* The key that a beginner needs first stands for the others. */
+static char *mapping_expected(struct arena *arena, const struct table *table)
+{
+    const char *key = table->shorthand ? table->shorthand : table->fields[0].key;
+
+    return arena_printf(arena, "%sa mapping such as '{%s: ...}'", table->shorthand ? "a name or " : "", key);
+}
+
+static int record_parse(const struct reading *reading, const struct field *field, const struct node *node,
+                        void *object)
+{
+    struct reading inner = {reading->arena, field->table->name, reading->err, NULL};
+
+    if (!field->load)
+        return object_parse(&inner, field->table, node, object);
+    if (node_is_null(node))
+        return reading_unexpected(&inner, node, NULL, mapping_expected(inner.arena, field->table));
+    return field->load(reading->arena, node, object, reading->err);
+}
+
+bool list_has(const struct list *list, int value)
+{
+    const int *items = list->items;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (items[i] == value)
+            return true;
+    return false;
+}
+
+/* A list of nothing: what it should name, and what is meant where the key is left out. */
+static int list_empty(const struct reading *reading, const struct field *field, const struct node *node)
+{
+    struct arena *arena = reading->arena;
+    const char *of = field->kind == FIELD_CHOICES ? " of " : "", *without = "";
+
+    if (field->fallback)
+        without = arena_printf(arena, "; left out, it is %s", field->fallback);
+    else if (!field->required && field->kind != FIELD_LIST)
+        without = ", or the key left out";
+    return reading_fail(reading, node->loc, field->key, "found an empty list; expected at least one%s%s%s", of,
+                        *of ? choices_text(arena, field) : "", without);
+}
+
+static int list_parse(const struct reading *reading, const struct field *field, const struct node *node,
+                      struct list *list)
+{
+    const size_t size = field->kind == FIELD_LIST ? field->table->size : sizeof(int);
+    const struct node *const *items = (const struct node *const *)node->items;
+    bool scalar = node->kind == NODE_SCALAR && !node_is_null(node);
+    bool lone = field->kind == FIELD_CHOICES ? scalar : node->kind == NODE_MAPPING ||
+                (scalar && field->table && field->table->shorthand);
+    int result = 0;
+
+    list->node = node;
+    list->count = node->count;
+    if (field->single && lone) {
+        items = &node;
+        list->count = 1;
+    } else if (node->kind != NODE_SEQUENCE) {
+        return reading_unexpected(reading, node, field->key,
+                                  !field->single ? "a list" :
+                                  field->kind == FIELD_CHOICES ? "a name or a list" : "a mapping or a list");
+    }
+    if (list->count == 0 && !field->may_be_empty)
+        return list_empty(reading, field, node);
+    list->items = arena_alloc(reading->arena, list->count * size);
+    for (size_t i = 0; i < list->count; i++) {
+        void *item = (char *)list->items + i * size;
+        int failed = field->kind == FIELD_CHOICES ? choice_parse(reading, field, items[i], item)
+                     : field->kind == FIELD_INTS  ? value_parse(reading, field, items[i], item)
+                                                  : record_parse(reading, field, items[i], item);
+
+        result = failed ? -1 : result;
+    }
+    return result;
+}
+
+static int field_value(const struct reading *reading, const struct field *field, const struct node *node,
+                       void *member)
+{
+    void *object;
+
+    switch (field->kind) {
+    case FIELD_RECORD:
+        return record_parse(reading, field, node, member);
+    case FIELD_OPTIONAL:
+        object = arena_alloc(reading->arena, field->table->size);
+        *(void **)member = object;
+        return record_parse(reading, field, node, object);
+    case FIELD_LIST:
+    case FIELD_CHOICES:
+    case FIELD_INTS:
+        return list_parse(reading, field, node, member);
+    default:
+        return value_parse(reading, field, node, member);
+    }
+}
+
+/* The default as the user would have written it. */
+static struct node *fallback_node(const struct reading *reading, const struct field *field)
+{
+    struct node *node;
+
+    if (!strchr("[{\"'", *field->fallback) || !*field->fallback)
+        return node_scalar(reading->arena, field->fallback, false);
+    if (conf_parse(reading->arena, "default", field->fallback, strlen(field->fallback), &node, reading->err))
+        BUG("the default of '%s' is no YAML: %s", field->key, field->fallback);
+    return node;
+}
+
+static const char *table_key(size_t i, const void *context)
+{
+    const struct table *table = context;
+
+    return i < table->count ? table->fields[i].key : NULL;
+}
+
+/* Whether the key is there misspelt: then that is the one mistake to report. */
+static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
+{
+    for (size_t i = 0; i < node->count; i++) {
+        const char *near = field_find(table, node->keys[i]) ? NULL : nearest(node->keys[i], table_key, table);
+
+        if (near && strcmp(near, key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int field_absent(const struct reading *reading, const struct table *table, const struct field *field,
+                        const struct node *node, void *member)
+{
+    struct reading inner;
+
+    if (table->partial)
+        return 0;
+    if (field->required && !field->fallback && node && !(field->dispensable && field->dispensable(node)))
+        return misspelt_key(table, node, field->key) ? -1 :
+               reading_fail(reading, node->loc, NULL, "missing key '%s'", field->key);
+    if (field->fallback) {
+        if (field_value(reading, field, fallback_node(reading, field), member))
+            BUG("the default of '%s' is refused: %s", field->key, field->fallback);
+        if (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES || field->kind == FIELD_INTS)
+            ((struct list *)member)->node = NULL;
+        return 0;
+    }
+    if (field->kind == FIELD_QUANTITY)
+        *(double *)member = NAN;
+    if (field->kind != FIELD_RECORD || field->load)
+        return 0;
+    inner = (struct reading){reading->arena, field->table->name, reading->err, NULL};
+    return object_parse(&inner, field->table, NULL, member);
+}
+
+static int fields_parse(const struct reading *reading, const struct table *table, const struct node *node,
+                        void *object)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        const struct node *value = node_get(node, field->key);
+        void *member = (char *)object + field->offset;
+        int failed = value ? field_value(reading, field, value, member)
+                           : field_absent(reading, table, field, node, member);
+
+        result = failed ? -1 : result;
+    }
+    *object_node(table, object) = node;
+    return result;
+}
+
+/* Two tables whose keys stand in one mapping. */
+struct key_tables {
+    const struct table *tables[2];
+};
+
+static const char *key_candidate(size_t i, const void *context)
+{
+    const struct key_tables *keys = context;
+
+    for (int t = 0; t < 2 && keys->tables[t]; t++) {
+        if (i < keys->tables[t]->count)
+            return keys->tables[t]->fields[i].key;
+        i -= keys->tables[t]->count;
+    }
+    return NULL;
+}
+
+static char *keys_text(struct arena *arena, const struct key_tables *keys)
+{
+    char *text = arena_strdup(arena, "");
+    const char *key;
+
+    for (size_t i = 0; (key = key_candidate(i, keys)); i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", key);
+    return text;
+}
+
+/* With only_near, a key is refused only where it must be another one misspelt. */
+static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
+                        const void *object, bool only_near)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < node->count; i++) {
+        const char *near, *misplaced = NULL;
+        char shown[CLIP_SIZE];
+
+        if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
+            continue;
+        near = nearest(node->keys[i], key_candidate, keys);
+        text_clip(node->keys[i], shown, sizeof shown);
+        if (keys->tables[0]->misplaced && !only_near)
+            misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);
+        if (misplaced)
+            result = reading_fail(reading, node->key_locs[i], NULL, "%s", misplaced);
+        else if (near)
+            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
+                                  near);
+        else if (!only_near)
+            result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; expected one of %s", shown,
+                                  keys_text(reading->arena, keys));
+    }
+    return result;
+}
+
+/* "a b c" as "a, b, c" */
+static char *words_list(struct arena *arena, const char *words)
+{
+    char *list = arena_strdup(arena, "");
+
+    while (*words) {
+        size_t n = strcspn(words, " ");
+
+        list = arena_printf(arena, "%s%s%.*s", list, *list ? ", " : "", (int)n, words);
+        words += n + strspn(words + n, " ");
+    }
+    return list;
+}
+
+static int exactly_one_check(const struct reading *reading, const struct table *table, const struct node *node)
+{
+    const char *first = NULL;
+    int result = 0;
+
+    for (size_t i = 0; i < node->count; i++) {
+        if (!word_in(table->exactly_one, node->keys[i]))
+            continue;
+        if (first)
+            result = reading_fail(reading, node->key_locs[i], NULL, "'%s' and '%s' exclude each other", first,
+                                  node->keys[i]);
+        else
+            first = node->keys[i];
+    }
+    if (first)
+        return result;
+    return reading_fail(reading, node->loc, NULL, "expected exactly one of %s",
+                        words_list(reading->arena, table->exactly_one));
+}
+
+/* A scalar where a mapping is expected stands for its shorthand key. */
+static const struct node *shorthand_expand(struct arena *arena, const struct table *table, const struct node *node)
+{
+    struct node *mapping = node_mapping(arena);
+
+    mapping->loc = node->loc;
+    node_put(arena, mapping, table->shorthand, (struct node *)(uintptr_t)node);
+    return mapping;
+}
+
+static int object_parse(const struct reading *outer, const struct table *table, const struct node *node,
+                        void *object)
+{
+    struct key_tables keys = {{table, NULL}};
+    struct reading local = *outer, *reading = &local;
+    void *extra = NULL;
+    bool known;
+    int result;
+
+    memset(object, 0, table->size);
+    if (node && node->kind == NODE_SCALAR && !node_is_null(node) && table->shorthand) {
+        node = shorthand_expand(reading->arena, table, node);
+        reading->unsaid = table->bare ? table->shorthand : NULL;
+    }
+    if (node && node->kind != NODE_MAPPING)
+        return reading_unexpected(reading, node, NULL, mapping_expected(reading->arena, table));
+    result = fields_parse(reading, table, node, object);
+    if (node && table->exactly_one && exactly_one_check(reading, table, node))
+        result = -1;
+    /* Which further keys there are is known only when what chooses them was understood. */
+    known = !table->extension || !result;
+    if (table->extension && known)
+        keys.tables[1] = table->extension(reading->arena, object, &extra);
+    if (keys.tables[1] && fields_parse(reading, keys.tables[1], node, extra))
+        result = -1;
+    if (node && unknown_keys(reading, &keys, node, object, !known))
+        result = -1;
+    return result;
+}
+
+int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
+                struct error *err)
+{
+    struct reading reading = {arena, table->name, err, NULL};
+
+    return object_parse(&reading, table, node, object);
+}
+
+bool field_given(const struct table *table, const void *object, const char *key)
+{
+    return node_get(*object_node(table, object), key) != NULL;
+}
+
+struct loc field_loc(const struct table *table, const void *object, const char *key)
+{
+    return node_loc(*object_node(table, object), key);
+}

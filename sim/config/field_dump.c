@@ -1,0 +1,150 @@
+#include "config/field_value.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "config/conf_text.h"
+
+static struct node *object_dump(struct arena *arena, const struct table *table, const void *object);
+
+static struct node *choice_dump(struct arena *arena, const struct field *field, int index)
+{
+    const char *name;
+
+    for (size_t i = 0; (name = choice_at(field, i)); i++)
+        if ((int)i == index)
+            return node_scalar(arena, name, text_is_null(name));
+    BUG("'%s' has no choice %d", field->key, index);
+}
+
+/* Whether reading the mapping back would not miss a key. */
+static bool complete(const struct table *table, const struct node *mapping)
+{
+    size_t exclusive = 0;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        bool there = node_get(mapping, field->key) != NULL;
+
+        if (field->required && !field->fallback && !there)
+            return false;
+        exclusive += there && word_in(table->exactly_one, field->key);
+    }
+    return !table->exactly_one || exclusive == 1;
+}
+
+/* A record that was not written is shown with its defaults, unless a written one must have a key without. */
+static struct node *record_dump(struct arena *arena, const struct field *field, const void *record, bool given)
+{
+    struct node *mapping;
+
+    if (!given && field->load && !*object_node(field->table, record))
+        return NULL;    /* its reader never saw it: zeros, not defaults */
+    mapping = object_dump(arena, field->table, record);
+    if (field->table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], field->table->shorthand))
+        return mapping->items[0];
+    return given || (mapping->count > 0 && complete(field->table, mapping)) ? mapping : NULL;
+}
+
+static struct node *int_dump(struct arena *arena, int value)
+{
+    return node_scalar(arena, arena_printf(arena, "%d", value), false);
+}
+
+static struct node *list_dump(struct arena *arena, const struct field *field, const struct list *list, bool given)
+{
+    struct node *sequence = node_sequence(arena);
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (field->kind == FIELD_CHOICES)
+            node_append(arena, sequence, choice_dump(arena, field, ((const int *)list->items)[i]));
+        else if (field->kind == FIELD_INTS)
+            node_append(arena, sequence, int_dump(arena, ((const int *)list->items)[i]));
+        else
+            node_append(arena, sequence,
+                        object_dump(arena, field->table, (const char *)list->items + i * field->table->size));
+    }
+    return list->count > 0 || given || field->fallback ? sequence : NULL;
+}
+
+static struct node *quantity_dump(struct arena *arena, const struct field *field, double value)
+{
+    char text[48];
+
+    return isfinite(value) ? node_scalar(arena, unit_format(field->unit, value, text, sizeof text), false) : NULL;
+}
+
+/* NULL: left out. */
+static struct node *field_value_dump(struct arena *arena, const struct field *field, const void *member, bool given)
+{
+    bool zero_counts = given || field->fallback || field->required;
+    const char *text;
+    int value;
+
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_CHOICE:
+        value = *(const int *)member;
+        if (value == 0 && !zero_counts)
+            return NULL;
+        return field->kind == FIELD_CHOICE ? choice_dump(arena, field, value) : int_dump(arena, value);
+    case FIELD_BOOL:
+        if (!*(const bool *)member && !zero_counts)
+            return NULL;
+        return node_scalar(arena, *(const bool *)member ? "true" : "false", false);
+    case FIELD_QUANTITY:
+        return quantity_dump(arena, field, *(const double *)member);
+    case FIELD_STRING:
+        text = *(const char *const *)member;
+        return text ? node_scalar(arena, text, text_is_special(text)) : NULL;
+    case FIELD_RECORD:
+        return record_dump(arena, field, member, given);
+    case FIELD_OPTIONAL:
+        return *(void *const *)member ? object_dump(arena, field->table, *(void *const *)member) : NULL;
+    case FIELD_LIST:
+    case FIELD_CHOICES:
+    case FIELD_INTS:
+        return list_dump(arena, field, member, given);
+    }
+    BUG("'%s' is of no kind", field->key);
+}
+
+static void fields_dump(struct arena *arena, const struct table *table, const void *object, struct node *mapping)
+{
+    const struct node *source = *object_node(table, object);
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        bool given = node_get(source, field->key) != NULL;
+        struct node *value;
+
+        /* A preset may have filled an alternative that was not given; what is a pointer tells by itself. */
+        if (source && !given && (field->kind == FIELD_RECORD || field->kind == FIELD_INT) &&
+            word_in(table->exactly_one, field->key))
+            continue;
+        value = field_value_dump(arena, field, (const char *)object + field->offset, given);
+        if (value)
+            node_put(arena, mapping, field->key, value);
+    }
+}
+
+static struct node *object_dump(struct arena *arena, const struct table *table, const void *object)
+{
+    struct node *mapping = node_mapping(arena);
+
+    fields_dump(arena, table, object, mapping);
+    if (table->extension) {
+        void *extra = NULL;
+        /* It only gives the address that it kept in the object when the object was read. */
+        const struct table *more = table->extension(arena, (void *)(uintptr_t)object, &extra);
+
+        if (more)
+            fields_dump(arena, more, extra, mapping);
+    }
+    return mapping;
+}
+
+struct node *field_dump(struct arena *arena, const struct table *table, const void *object)
+{
+    return object_dump(arena, table, object);
+}

@@ -1,0 +1,121 @@
+#include "config/field_value.h"
+
+#include <string.h>
+
+/* A table may hold itself; so deep, help and schema stop. */
+enum { HELP_DEPTH = 8 };
+
+/* "integer, 1 or more", "one of ring, tree": what the value may be. */
+static const char *kind_text(struct arena *arena, const struct field *field)
+{
+    char *bounds = NULL;
+
+    switch (field->kind) {
+    case FIELD_INT:
+        bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "integer, %s", bounds) : "integer";
+    case FIELD_BOOL:
+        return "true or false";
+    case FIELD_QUANTITY:
+        /* That it is not negative goes without saying. */
+        if (field->min != 0 || field->max != 0 || field->positive)
+            bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "%s, %s", unit_expectation(field->unit), bounds)
+                      : unit_expectation(field->unit);
+    case FIELD_STRING:
+        return "text";
+    case FIELD_CHOICE:
+        return field->choice ? "a name" : arena_printf(arena, "one of %s", choices_text(arena, field));
+    case FIELD_CHOICES:
+        return arena_printf(arena, "%sa list of %s", field->single ? "one, or " : "", choices_text(arena, field));
+    case FIELD_INTS:
+        bounds = bounds_text(arena, field);
+        return bounds ? arena_printf(arena, "a list of integers, %s", bounds) : "a list of integers";
+    case FIELD_LIST:
+        return field->single ? "a mapping or a list of mappings" : "a list of mappings";
+    case FIELD_RECORD:
+    case FIELD_OPTIONAL:
+        return field->table->shorthand ? arena_printf(arena, "a mapping, or its %s alone", field->table->shorthand)
+                                       : "a mapping";
+    }
+    BUG("'%s' is of no kind", field->key);
+}
+
+void field_help(const struct table *table, int depth, FILE *out)
+{
+    struct arena arena = {0};
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        fprintf(out, "%*s%-*s %s", 2 * depth + 2, "", 20 - 2 * depth > 0 ? 20 - 2 * depth : 0, field->key,
+                field->brief ? field->brief : "");
+        fprintf(out, " (%s", kind_text(&arena, field));
+        if (field->fallback)
+            fprintf(out, "; default %s", field->fallback);
+        else if (field->required)
+            fprintf(out, field->dispensable ? "; mostly required" : "; required");
+        else if (word_in(table->exactly_one, field->key))
+            fprintf(out, "; exactly one of these");
+        fprintf(out, ")\n");
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)      /* another table's keys stand there */
+            field_help(field->table, depth + 1, out);
+    }
+    arena_release(&arena);
+}
+
+static void help_alone(const struct table *table, const struct field *field, FILE *out)
+{
+    struct table alone = *table;
+
+    alone.fields = field;
+    alone.count = 1;
+    field_help(&alone, 0, out);
+}
+
+bool field_help_at(const struct table *table, const char *path, FILE *out)
+{
+    size_t length = strcspn(path, ".");
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        if (strlen(field->key) != length || memcmp(field->key, path, length) != 0)
+            continue;
+        if (path[length])
+            return field->table && field_help_at(field->table, path + length + 1, out);
+        help_alone(table, field, out);
+        return true;
+    }
+    return false;
+}
+
+/* `where`: the keys on the way down. */
+static bool help_everywhere(struct arena *arena, const struct table *table, const char *where, const char *key,
+                            int depth, FILE *out)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+
+        if (!strcmp(field->key, key)) {
+            fprintf(out, "%s%s\n", where, key);
+            help_alone(table, field, out);
+            found = true;
+        }
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)
+            found |= help_everywhere(arena, field->table, arena_printf(arena, "%s%s.", where, field->key), key,
+                                     depth + 1, out);
+    }
+    return found;
+}
+
+bool field_help_everywhere(const struct table *table, const char *key, FILE *out)
+{
+    struct arena arena = {0};
+    bool found = help_everywhere(&arena, table, "", key, 0, out);
+
+    arena_release(&arena);
+    return found;
+}

@@ -1,0 +1,210 @@
+#include "config/field_value.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/conf_text.h"
+
+int reading_fail(const struct reading *reading, struct loc loc, const char *key, const char *format, ...)
+{
+    const char *name = reading->name ? reading->name : "";
+    va_list args;
+    char *text;
+
+    if (key && reading->unsaid && !strcmp(key, reading->unsaid))
+        key = NULL;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0)
+        BUG("cannot write the message '%s'", format);
+    va_end(args);
+    error_add(reading->err, EXIT_INPUT, loc, "%s%s%s%s%s", name, *name ? ": " : "", key ? key : "", key ? ": " : "",
+              text);
+    free(text);
+    return -1;
+}
+
+int reading_unexpected(const struct reading *reading, const struct node *node, const char *key, const char *expected)
+{
+    char shown[CLIP_SIZE];
+
+    if (node->kind != NODE_SCALAR)
+        return reading_fail(reading, node->loc, key, "expected %s, found a %s", expected,
+                            node->kind == NODE_SEQUENCE ? "list" : "mapping");
+    if (node_is_null(node))
+        return reading_fail(reading, node->loc, key, "expected %s, found nothing", expected);
+    return reading_fail(reading, node->loc, key, "expected %s, found '%s'%s", expected,
+                        text_clip(node->text, shown, sizeof shown), node->quoted ? " in quotes" : "");
+}
+
+/* One integer, or each of several. */
+static bool integral(const struct field *field)
+{
+    return field->kind == FIELD_INT || field->kind == FIELD_INTS;
+}
+
+bool field_min(const struct field *field, double *min)
+{
+    bool bounded = field->min != 0 || field->max != 0;
+
+    *min = bounded ? field->min : 0;
+    if (integral(field))
+        return bounded && field->min > INT_MIN;
+    return isfinite(*min);
+}
+
+bool field_max(const struct field *field, double *max)
+{
+    *max = field->max;
+    if (integral(field) && field->max >= INT_MAX)
+        return false;
+    /* A maximum below the minimum is one that was left out: {.min = 1}. */
+    return (field->min != 0 || field->max != 0) && field->max >= field->min && isfinite(field->max);
+}
+
+char *bounds_text(struct arena *arena, const struct field *field)
+{
+    enum unit unit = integral(field) ? UNIT_NUMBER : field->unit;
+    double min, max;
+    bool has_min = field_min(field, &min), has_max = field_max(field, &max);
+    char low[48], high[48];
+
+    unit_format(unit, min, low, sizeof low);
+    unit_format(unit, max, high, sizeof high);
+    if (field->positive && has_min && min <= 0)
+        return arena_printf(arena, "more than 0%s%s", has_max ? " and at most " : "", has_max ? high : "");
+    if (has_min && has_max)
+        return arena_printf(arena, "%s to %s", low, high);
+    if (has_min)
+        return arena_printf(arena, "%s or more", low);
+    return has_max ? arena_printf(arena, "at most %s", high) : NULL;
+}
+
+static int int_parse(const struct reading *reading, const struct field *field, const struct node *node, int *value)
+{
+    const char *digits = node->text + (*node->text == '-' || *node->text == '+');
+    double min, max, number;
+    bool decimal = strspn(digits, "0123456789") == strlen(digits) && *digits && (*digits != '0' || !digits[1]);
+    char shown[CLIP_SIZE];
+
+    if (node->quoted || !decimal)
+        return reading_unexpected(reading, node, field->key, *digits >= '0' && *digits <= '9' && !node->quoted ?
+                                  "an integer in plain decimal digits" : "an integer");
+    number = strtod(node->text, NULL);
+    text_clip(node->text, shown, sizeof shown);
+    if (number < INT_MIN || number > INT_MAX) {
+        /* Beyond int: name both ends, so that "1 or more" does not answer a number that is too large. */
+        int low = field_min(field, &min) ? (int)min : INT_MIN, high = field_max(field, &max) ? (int)max : INT_MAX;
+
+        return reading_fail(reading, node->loc, field->key, "%s is out of range; expected %d to %d", shown, low, high);
+    }
+    if ((field_min(field, &min) && number < min) || (field_max(field, &max) && number > max))
+        return reading_fail(reading, node->loc, field->key, "%s is out of range; expected %s", shown,
+                            bounds_text(reading->arena, field));
+    *value = (int)number;
+    return 0;
+}
+
+static int bool_parse(const struct reading *reading, const struct field *field, const struct node *node, bool *value)
+{
+    if (node->quoted || (strcmp(node->text, "true") != 0 && strcmp(node->text, "false") != 0))
+        return reading_unexpected(reading, node, field->key, "true or false");
+    *value = node->text[0] == 't';
+    return 0;
+}
+
+static int quantity_parse(const struct reading *reading, const struct field *field, const struct node *node,
+                          double *value)
+{
+    char why[256], shown[CLIP_SIZE];
+    double min, max, number;
+
+    /* Text in quotes may be a quantity, as JSON has to write it, but no number. */
+    if (node->quoted && unit_parse(UNIT_NUMBER, node->text, &number, why, sizeof why) == 0)
+        return reading_unexpected(reading, node, field->key, unit_expectation(field->unit));
+    if (unit_parse(field->unit, node->text, &number, why, sizeof why) ||
+        unit_plausible(field->unit, number, node->text, why, sizeof why))
+        return reading_fail(reading, node->loc, field->key, "%s", why);
+    if ((field_min(field, &min) && number < min) || (field_max(field, &max) && number > max) ||
+        (field->positive && number == 0))
+        return reading_fail(reading, node->loc, field->key, "%s is out of range; expected %s",
+                            text_clip(node->text, shown, sizeof shown), bounds_text(reading->arena, field));
+    *value = number;
+    return 0;
+}
+
+const char *choice_at(const struct field *field, size_t i)
+{
+    return field->choices ? field->choices[i] : field->choice(i);
+}
+
+static const char *choice_candidate(size_t i, const void *context)
+{
+    return choice_at(context, i);
+}
+
+char *choices_text(struct arena *arena, const struct field *field)
+{
+    char *text = arena_strdup(arena, "");
+    const char *name;
+
+    for (size_t i = 0; (name = choice_at(field, i)); i++)
+        text = arena_printf(arena, "%s%s%s", text, i > 0 ? ", " : "", name);
+    return text;
+}
+
+int choice_parse(const struct reading *reading, const struct field *field, const struct node *node, int *index)
+{
+    const char *name, *near;
+    char shown[CLIP_SIZE];
+
+    if (node->kind != NODE_SCALAR || node_is_null(node))
+        return reading_unexpected(reading, node, field->key,
+                                  arena_printf(reading->arena, "one of %s", choices_text(reading->arena, field)));
+    for (size_t i = 0; (name = choice_at(field, i)); i++)
+        if (strcmp(name, node->text) == 0) {
+            *index = (int)i;
+            return 0;
+        }
+    text_clip(node->text, shown, sizeof shown);
+    near = nearest(node->text, choice_candidate, field);
+    if (near)
+        return reading_fail(reading, node->loc, field->key, "unknown value '%s'; did you mean '%s'?", shown, near);
+    return reading_fail(reading, node->loc, field->key, "unknown value '%s'; expected one of %s", shown,
+                        choices_text(reading->arena, field));
+}
+
+const char *value_expectation(const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_INTS: return "an integer";
+    case FIELD_BOOL: return "true or false";
+    case FIELD_QUANTITY: return unit_expectation(field->unit);
+    default: return "text";
+    }
+}
+
+int value_parse(const struct reading *reading, const struct field *field, const struct node *node, void *member)
+{
+    if (field->kind == FIELD_CHOICE)
+        return choice_parse(reading, field, node, member);
+    if (node->kind != NODE_SCALAR || node_is_null(node))
+        return reading_unexpected(reading, node, field->key, value_expectation(field));
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_INTS:
+        return int_parse(reading, field, node, member);
+    case FIELD_BOOL:
+        return bool_parse(reading, field, node, member);
+    case FIELD_QUANTITY:
+        return quantity_parse(reading, field, node, member);
+    case FIELD_STRING:
+        *(const char **)member = node->text;
+        return 0;
+    default:
+        BUG("field '%s' is no scalar", field->key);
+    }
+}

@@ -1,0 +1,117 @@
+#include "engine/replay.h"
+
+#include <stdlib.h>
+
+/* A GPU is two hosts. Its port, "gpu3", talks to the ports of its node; its NIC, "nic0", shared with the other GPUs
+ * that the NIC serves, talks to the NICs of other nodes. So no route needs more than [up, (uplinks), down] of one star,
+ * and each kind of host gets zones that SimGrid routes by table look-up:
+ *
+ *     cluster (Full) -+- ports (star)     every gpuN: [gpuN.up] to the middle, [gpuN.down] from it
+ *                     +- leaf0 (star)     every nicN below leaf 0, and the leaf's gateway to the other leaves
+ *                     +- leaf1 (star)     leaf0 to leaf1: [leaf0.up, leaf1.down]
+ *
+ * One star holds the ports of all nodes: ports of different nodes never talk, so it routes inside a node exactly as one
+ * star a node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside). */
+
+/* 17 digits name every double. */
+static void print_link(const struct cluster *cluster, struct link link, FILE *out)
+{
+    char name[32];
+    double latency = 0;     /* between the leaves: the NICs' links carry the latency of the whole way */
+
+    if (link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN)
+        latency = cluster->inside.latency / 2;
+    else if (link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN)
+        latency = cluster->network.latency / 2;
+    cluster_link_name(link, name, sizeof name);
+    fprintf(out, "      <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
+            cluster_link_bandwidth(cluster, link.kind), latency);
+}
+
+/* A host at the end of an arm of a star. Hosts compute nothing: an operation's seconds are given. */
+static void print_arm(const struct cluster *cluster, const char *host, int index, enum link_kind up,
+                      enum link_kind down, FILE *out)
+{
+    char up_name[32], down_name[32];
+
+    cluster_link_name((struct link){up, index}, up_name, sizeof up_name);
+    cluster_link_name((struct link){down, index}, down_name, sizeof down_name);
+    fprintf(out, "      <host id=\"%s%d\" speed=\"1f\"/>\n", host, index);
+    print_link(cluster, (struct link){up, index}, out);
+    print_link(cluster, (struct link){down, index}, out);
+    fprintf(out, "      <host_link id=\"%s%d\" up=\"%s\" down=\"%s\"/>\n", host, index, up_name, down_name);
+}
+
+static void print_ports(const struct cluster *cluster, const bool *used, FILE *out)
+{
+    fprintf(out, "    <zone id=\"ports\" routing=\"Cluster\">\n");
+    for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
+        if (!used || used[gpu])
+            print_arm(cluster, "gpu", gpu, LINK_PORT_UP, LINK_PORT_DOWN, out);
+    fprintf(out, "    </zone>\n");
+}
+
+static void print_leaf(const struct cluster *cluster, const bool *nics, int leaf, int leaf_nics, FILE *out)
+{
+    int first = leaf * leaf_nics, all = cluster->nodes * cluster->network.nics;
+    int end = first + leaf_nics < all ? first + leaf_nics : all;
+
+    fprintf(out, "    <zone id=\"leaf%d\" routing=\"Cluster\">\n", leaf);
+    for (int nic = first; nic < end; nic++)
+        if (nics[nic])
+            print_arm(cluster, "nic", nic, LINK_NIC_UP, LINK_NIC_DOWN, out);
+    fprintf(out, "      <router id=\"leaf%d.gateway\"/>\n    </zone>\n", leaf);
+}
+
+/* Links first: a zone's routes may only name what stands before them. */
+static void print_spine(const struct cluster *cluster, const bool *leaves, int count, FILE *out)
+{
+    for (int leaf = 0; leaf < count; leaf++) {
+        if (!leaves[leaf])
+            continue;
+        print_link(cluster, (struct link){LINK_LEAF_UP, leaf}, out);
+        print_link(cluster, (struct link){LINK_LEAF_DOWN, leaf}, out);
+    }
+    for (int src = 0; src < count; src++)
+        for (int dst = 0; dst < count; dst++)
+            if (src != dst && leaves[src] && leaves[dst])
+                fprintf(out,
+                        "    <zoneRoute src=\"leaf%d\" dst=\"leaf%d\" symmetrical=\"NO\" gw_src=\"leaf%d.gateway\""
+                        " gw_dst=\"leaf%d.gateway\"><link_ctn id=\"leaf%d.up\"/><link_ctn id=\"leaf%d.down\"/>"
+                        "</zoneRoute>\n",
+                        src, dst, src, dst, src, dst);
+}
+
+static void print_network(const struct cluster *cluster, const bool *used, FILE *out)
+{
+    const struct network *network = &cluster->network;
+    int count = cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
+    int leaf_nodes = network->topology.kind == TOPOLOGY_LEAF_SPINE ? network->topology.leaf_nodes : cluster->nodes;
+    bool *nics = xcalloc((size_t)(cluster->nodes * network->nics) + 1, sizeof *nics);
+    bool *leaves = xcalloc((size_t)count, sizeof *leaves);
+
+    for (int gpu = 0; gpu < cluster_gpus(cluster); gpu++)
+        if (!used || used[gpu])
+            nics[cluster_nic_of(cluster, gpu)] = leaves[cluster_leaf_of(cluster, cluster_node_of(cluster, gpu))] = true;
+    for (int leaf = 0; leaf < count; leaf++)
+        if (leaves[leaf])
+            print_leaf(cluster, nics, leaf, leaf_nodes * network->nics, out);
+    if (count > 1)
+        print_spine(cluster, leaves, count, out);
+    free(nics);
+    free(leaves);
+}
+
+/* A network is left out where there is one node (it may be left undescribed), everything on the ideal cluster. */
+void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
+{
+    fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+                 "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Full\">\n");
+    if (!cluster->ideal) {
+        if (cluster->gpus_per_node > 1)
+            print_ports(cluster, used, out);
+        if (cluster->nodes > 1)
+            print_network(cluster, used, out);
+    }
+    fprintf(out, "  </zone>\n</platform>\n");
+}

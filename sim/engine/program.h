@@ -1,0 +1,113 @@
+/* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run
+ * in the order they were added, unless the lane has choices. An operation also waits for its dependencies, which are
+ * earlier operations only; so the order of ids is a topological order of everything. */
+#ifndef DTSIM_PROGRAM_H
+#define DTSIM_PROGRAM_H
+
+#include "base/base.h"
+
+enum op_kind {
+    OP_COMPUTE,      /* takes `amount` seconds on its lane */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one
+                      * arrived (or left: buffered) */
+};
+
+/* What an operation is for, in charts, spans and metrics. */
+enum op_what {
+    WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE,
+    WHAT_PACK,           /* kernels that prepare what is exchanged, and take it apart */
+    WHAT_UPDATE,         /* the last kind that computes */
+    WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
+    WHAT_GRADIENT,       /* their gradients to the previous stage */
+    WHAT_SYNC,           /* a collective over replicas: their gradients */
+    WHAT_WEIGHTS,        /* one that hands weights out, or gathers them */
+    WHAT_OFFLOAD,        /* to host memory */
+    WHAT_PREFETCH,       /* from host memory */
+    WHAT_HOST_UPDATE,    /* an update by the host */
+    WHAT_COUNT
+};
+extern const char *const op_what_names[];        /* "forward", "backward", ... */
+
+/* What bytes are. A tensor-parallel group sends activations in a forward and their gradients in a backward. */
+enum payload {
+    PAYLOAD_ACTIVATIONS, PAYLOAD_WEIGHTS, PAYLOAD_ACTIVATION_GRADIENTS, PAYLOAD_WEIGHT_GRADIENTS, PAYLOAD_COUNT
+};
+extern const char *const payload_names[];        /* "activations", ...; NULL-terminated */
+enum payload op_payload(enum op_what what);
+
+struct op {
+    uint8_t kind;            /* enum op_kind */
+    uint8_t what;            /* enum op_what */
+    bool buffered;           /* TRANSFER: the lane is free when the bytes have left, not when they arrived */
+    bool continues;          /* a further piece of the work of the operation before it in its lane */
+    bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
+    uint32_t lane;
+    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
+    double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
+    double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
+    double activations;      /* B of `sent` that are activations although its payload is another */
+    uint32_t src, dst;       /* TRANSFER: GPUs */
+    double delay;            /* TRANSFER: seconds of latency beside the route's; negative: less than it */
+    double overhead;         /* TRANSFER: what the links carry beside `amount`, a byte of it; negative: less */
+    double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
+    double workspace;        /* and bytes on top of these that it holds while it runs */
+    int32_t mb, stage;       /* micro-batch and global stage; -1: none */
+    uint32_t first_dep, ndeps;
+};
+
+/* What the links carry of a transfer, in bytes. */
+static inline double op_wire(const struct op *op)
+{
+    return op->amount * (1 + op->overhead);
+}
+
+enum lane_kind {
+    LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_TO_HOST, LANE_FROM_HOST, LANE_HOST,
+    LANE_COPY,               /* between the GPU and the buffers of sockets */
+    LANE_KIND_COUNT
+};
+extern const char *const lane_kind_names[];
+struct lane {
+    int rank;
+    enum lane_kind kind;
+    int index;               /* which of the rank's lanes of that kind: flow of the tensor group, channel */
+};
+
+/* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations
+ * from `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done
+ * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. What a choice runs
+ * early may wait for nothing that comes after the choice in its own lane, or the program would stand still. */
+struct choice { uint32_t op, first, count, most; };
+
+/* Zero-initialise; program_release when done. Ids are indices. */
+struct program {
+    int ranks;
+    int flows;               /* GPUs of each rank whose transfers are operations (the others do alike, undisturbed) */
+    struct ops { struct op *items; size_t count, capacity; } ops;
+    struct deps { uint32_t *items; size_t count, capacity; } deps;
+    struct lanes { struct lane *items; size_t count, capacity; } lanes;
+    struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
+};
+
+uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */
+/* Appends the operation; the dependencies are copied, each an earlier operation. Returns its id. */
+uint32_t program_add(struct program *program, struct op op, const uint32_t *deps, size_t ndeps);
+/* A choice before the operation added last. */
+void program_choose(struct program *program, struct choice choice);
+/* The operation's choice, or NULL. */
+const struct choice *program_choice(const struct program *program, uint32_t id);
+void program_release(struct program *program);
+
+/* When every operation of a program started and ended, in seconds from 0. */
+struct timeline {
+    const struct program *program;
+    double *start, *end;     /* a value an operation */
+    double makespan;         /* the latest end; 0 for an empty program */
+};
+void timeline_init(struct timeline *timeline, const struct program *program);
+/* All ids, those of each lane in the order in which they ran: the order of ids, where no choices changed it. The caller
+ * frees it. */
+uint32_t *timeline_order(const struct timeline *timeline);
+void timeline_release(struct timeline *timeline);
+
+#endif

@@ -1,0 +1,83 @@
+#include "engine/agenda.h"
+#include "engine/replay.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Seconds until it ends; those of them in which its lane may go on already, to `ahead`. */
+static double duration(const struct op *op, const struct cluster *cluster, double *ahead)
+{
+    *ahead = 0;
+    if (op->kind == OP_COMPUTE)
+        return op->amount;
+    struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
+    double latency = route.latency + op->delay;
+
+    if (op->buffered)
+        *ahead = latency;
+    return latency + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
+}
+
+/* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
+ * later, as all that could end earlier has been settled. */
+static uint32_t take_earliest(struct agenda_known *open, const double *start)
+{
+    size_t earliest = 0;
+
+    BUG_IF(open->count == 0);
+    for (size_t i = 1; i < open->count; i++)
+        if (start[open->items[i]] < start[open->items[earliest]])
+            earliest = i;
+    uint32_t id = open->items[earliest];
+    open->items[earliest] = open->items[--open->count];
+    return id;
+}
+
+static void replay_choices(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    struct agenda agenda = {0};
+    struct agenda_known open = {0};
+    uint32_t id;
+    double ahead;
+
+    agenda_init(&agenda, program, cluster, timeline->start, timeline->end);
+    while (agenda.left) {
+        if (!agenda_take(&agenda, &id))
+            agenda_choose(&agenda, take_earliest(&open, timeline->start));
+        else if (program->ops.items[id].kind == OP_TRANSFER)
+            agenda_end(&agenda, id, timeline->start[id] + duration(&program->ops.items[id], cluster, &ahead));
+        else
+            *GROW(&open) = id;
+    }
+    timeline->makespan = 0;
+    for (size_t i = 0; i < program->ops.count; i++)
+        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+    agenda_release(&agenda);
+    free(open.items);
+}
+
+/* Ids are in topological order and a lane without choices keeps the order of ids, so one pass knows all that an
+ * operation waits for. */
+void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    double *lane_free;
+
+    if (program->choices.count) {
+        replay_choices(program, cluster, timeline);
+        return;
+    }
+    lane_free = xcalloc(program->lanes.count + 1, sizeof *lane_free);
+    timeline->makespan = 0;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        double start = lane_free[op->lane], ahead;
+
+        for (uint32_t d = 0; d < op->ndeps; d++)
+            start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
+        timeline->start[i] = start;
+        timeline->end[i] = start + duration(op, cluster, &ahead);
+        lane_free[op->lane] = timeline->end[i] - ahead;
+        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+    }
+    free(lane_free);
+}

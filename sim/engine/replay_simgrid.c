@@ -1,0 +1,358 @@
+/* How SimGrid is used. Everything that takes a time known in advance is settled by the agenda; SimGrid decides how long
+ * transfers take. Each transfer in flight has an actor that sleeps until the transfer's first byte arrives (its start,
+ * plus the latency of its route) and then sends the bytes; when they are through, it tells the agenda (of a buffered
+ * transfer the latency comes last, and its end lies ahead), goes on with a transfer that this made ready, and wakes (or
+ * creates) an actor for each further one.
+ *
+ * So links have no latency of their own while SimGrid runs. That is the same time, and two things are better: SimGrid's
+ * CM02 model shares a link in inverse proportion to the latency of the flows, ours share it equally, whatever theirs;
+ * and its solver then adds and subtracts the integer 1 a flow, where 1/latency would leave residues that it takes for
+ * flows.
+ *
+ * A limit of SimGrid 3.32: it looks through a list of all flows each time one ends. Up to some thousand flows at the
+ * same time that does not show; 30,000 of them take ten seconds to end. */
+#include "engine/agenda.h"
+#include "base/child.h"
+#include "engine/replay.h"
+#include "engine/replay_simgrid.h"
+
+#include <math.h>
+#include <simgrid/actor.h>
+#include <simgrid/engine.h>
+#include <simgrid/host.h>
+#include <simgrid/link.h>
+#include <simgrid/semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xbt/dynar.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CONTEXTS "thread"
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONTEXTS "thread"
+#endif
+#endif
+#ifndef CONTEXTS
+#define CONTEXTS "raw"
+#endif
+
+/* SimGrid's engine is a singleton and actors take no pointer, so neither can this be more than one. */
+static struct simulation {
+    const struct program *program;
+    const struct cluster *cluster;
+    struct agenda agenda;
+    sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL where no transfer goes */
+    double unit;                     /* what SimGrid takes for bytes, a byte */
+    double precision;                /* s: SimGrid takes events less apart for one */
+    sg_sem_t work;                   /* a sleeping actor's wake-up: one release a ready transfer */
+    sg_host_t home;                  /* where actors live; it makes no difference */
+    size_t idle;                     /* actors asleep for want of work, without those on their way up */
+    size_t promised;                 /* actors on their way to a ready transfer */
+    struct simgrid_route *route;     /* simgrid_route()'s question and answer */
+} simulation;
+
+static void configure(size_t lanes)
+{
+    char precision[64], guard[64];
+    /* A stack with a guard page is two mappings, of which Linux allows 65,530. */
+    const char *const options[] = {
+        "dtsim", "--log=root.thresh:error", "--log=no_loc", "--cfg=contexts/factory:" CONTEXTS,
+        "--cfg=contexts/stack-size:128", guard, "--cfg=contexts/nthreads:1",
+        "--cfg=network/model:CM02", "--cfg=network/optim:Lazy", "--cfg=network/crosstraffic:0",
+        "--cfg=network/TCP-gamma:0", "--cfg=network/weight-S:0", "--cfg=network/latency-factor:1",
+        "--cfg=network/bandwidth-factor:1", "--cfg=cpu/model:Cas01", "--cfg=cpu/optim:Lazy",
+        "--cfg=host/model:default", "--cfg=maxmin/concurrency-limit:-1", "--cfg=maxmin/precision:1e-9", precision,
+        "--cfg=debug/verbose-exit:0", NULL,
+    };
+    char *argv[COUNT(options)];
+    int argc = (int)COUNT(options) - 1;
+
+    snprintf(guard, sizeof guard, "--cfg=contexts/guard-size:%d", lanes > 20000 ? 0 : 1);
+    snprintf(precision, sizeof precision, "--cfg=surf/precision:%.17g", simulation.precision);
+    for (size_t i = 0; i < COUNT(options); i++)
+        argv[i] = options[i] ? strdup(options[i]) : NULL;
+    simgrid_init(&argc, argv);
+}
+
+/* XML is SimGrid's only way in for a program in C. A file in memory leaves nothing behind, however this ends. */
+static void load_platform(const struct cluster *cluster, const bool *used)
+{
+    int fd = memfd_create("platform.xml", MFD_CLOEXEC);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    char path[64];
+
+    BUG_IF(!out);
+    platform_print(cluster, used, out);
+    fflush(out);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    simgrid_load_platform(path);
+    fclose(out);
+}
+
+/* What the file says holds for a reader; the simulation pays the latency itself and counts bytes in smaller units. */
+static void adapt_links(void)
+{
+    size_t count = sg_link_count();
+    sg_link_t *links = sg_link_list();
+
+    for (size_t i = 0; i < count; i++) {
+        sg_link_set_latency(links[i], 0);
+        sg_link_set_bandwidth(links[i], sg_link_get_bandwidth(links[i]) * simulation.unit);
+    }
+    free(links);
+}
+
+static sg_host_t find_host(const char *kind, int index)
+{
+    char name[32];
+
+    snprintf(name, sizeof name, "%s%d", kind, index);
+    return sg_host_by_name(name);
+}
+
+static void find_hosts(const struct cluster *cluster, const bool *used)
+{
+    int gpus = cluster_gpus(cluster);
+
+    simulation.ports = xcalloc((size_t)gpus + 1, sizeof *simulation.ports);
+    simulation.nics = xcalloc((size_t)(cluster->nodes * cluster->network.nics) + 1, sizeof *simulation.nics);
+    for (int gpu = 0; gpu < gpus; gpu++) {
+        int nic = cluster_nic_of(cluster, gpu);
+
+        if (used && !used[gpu])
+            continue;
+        if (cluster->gpus_per_node > 1)
+            simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
+        if (cluster->nodes > 1 && !simulation.nics[nic])
+            simulation.home = simulation.nics[nic] = find_host("nic", nic);
+    }
+}
+
+static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
+{
+    const struct cluster *cluster = simulation.cluster;
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+
+    *from = inside ? simulation.ports[src] : simulation.nics[cluster_nic_of(cluster, src)];
+    *to = inside ? simulation.ports[dst] : simulation.nics[cluster_nic_of(cluster, dst)];
+}
+
+static void transfer(uint32_t id)
+{
+    const struct op *op = &simulation.program->ops.items[id];
+    int src = (int)op->src, dst = (int)op->dst;
+    double sleep = simulation.agenda.start[id] - simgrid_get_clock();
+    sg_host_t from, to;
+
+    double latency = cluster_route(simulation.cluster, src, dst).latency + op->delay;
+
+    if (!op->buffered)
+        sleep += latency;
+    if (sleep > simulation.precision)
+        sg_actor_sleep_for(sleep);
+    endpoints(src, dst, &from, &to);
+    sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
+    agenda_end(&simulation.agenda, id, simgrid_get_clock() + (op->buffered ? latency : 0));
+}
+
+/* A lane's choice hangs on a transfer under way: it is made when its time has come. */
+static void choose(uint32_t id)
+{
+    double sleep = agenda_choice_time(&simulation.agenda, id) - simgrid_get_clock();
+
+    if (sleep > simulation.precision)
+        sg_actor_sleep_for(sleep);
+    agenda_choose(&simulation.agenda, id);
+}
+
+static void work(int argc, char **argv);
+
+/* Promises every ready transfer that nobody was promised to an actor: an idle one if there is one, as creating one maps
+ * a stack. */
+static void share_work(void)
+{
+    while (agenda_ready(&simulation.agenda) > simulation.promised) {
+        simulation.promised++;
+        if (simulation.idle) {
+            simulation.idle--;
+            sg_sem_release(simulation.work);
+        } else {
+            sg_actor_create("worker", simulation.home, work, 0, NULL);
+        }
+    }
+}
+
+/* Actors yield to each other in sg_ calls only. Whoever ends a transfer takes one that became ready, if nobody else was
+ * promised it, before it yields; so each ready transfer has exactly one actor that is on its way to it. The semaphore
+ * keeps a wake-up that comes before its sleeper. */
+static void work(int argc, char **argv)
+{
+    uint32_t id;
+
+    (void)argc, (void)argv;
+    for (;;) {
+        BUG_IF(!agenda_take(&simulation.agenda, &id));
+        simulation.promised--;
+        do {
+            share_work();
+            if (simulation.program->ops.items[id].kind == OP_TRANSFER)
+                transfer(id);
+            else
+                choose(id);
+            if (simulation.agenda.left == 0)
+                child_done();
+        } while (agenda_ready(&simulation.agenda) > simulation.promised && agenda_take(&simulation.agenda, &id));
+        simulation.idle++;
+        sg_sem_acquire(simulation.work);
+    }
+}
+
+static bool moves_bytes(const struct program *program, const struct cluster *cluster)
+{
+    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
+        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
+            return true;
+    return false;
+}
+
+/* Which GPUs transfers of bytes use: no other host is built, as loading many is slow. */
+static bool *used_gpus(void)
+{
+    const struct ops *ops = &simulation.program->ops;
+    bool *used = xcalloc((size_t)cluster_gpus(simulation.cluster) + 1, sizeof *used);
+
+    for (size_t i = 0; i < ops->count; i++)
+        if (ops->items[i].kind == OP_TRANSFER && ops->items[i].amount > 0)
+            used[ops->items[i].src] = used[ops->items[i].dst] = true;
+    return used;
+}
+
+/* SimGrid takes whole bytes, we have fractions: it gets them in units of 2^-40 bytes, or in larger ones where the
+ * greatest transfer would not fit into 64 bits. Powers of two change no digit.
+ *
+ * Its clock must not stand still for an event that is less than a rounding error away, nor jump over one and forget it;
+ * so its precision is a few units in the last place of the latest time there can be. That is the sum of all durations
+ * without contention: while any flow runs, some link is full, and its flows together then do at least a second of what
+ * they would take alone, a second. */
+static void choose_units(void)
+{
+    const struct ops *ops = &simulation.program->ops;
+    double bytes = 1, serial = 0;
+
+    for (size_t i = 0; i < ops->count; i++) {
+        const struct op *op = &ops->items[i];
+
+        if (op->kind == OP_TRANSFER && op->amount > 0) {
+            struct route route = cluster_route(simulation.cluster, (int)op->src, (int)op->dst);
+
+            bytes = fmax(bytes, op_wire(op));
+            serial += route.latency + op->delay + op_wire(op) / route.bandwidth;
+        } else if (op->kind == OP_COMPUTE) {
+            serial += op->amount;
+        } else {
+            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency + op->delay;
+        }
+    }
+    simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));
+    simulation.precision = ldexp(serial, -50);
+}
+
+/* In the child. */
+static void simulate(void *context)
+{
+    (void)context;
+    bool *used = used_gpus();
+
+    choose_units();
+    configure(simulation.program->lanes.count);
+    load_platform(simulation.cluster, used);
+    adapt_links();
+    find_hosts(simulation.cluster, used);
+    simulation.work = sg_sem_init(0);
+    share_work();
+    simgrid_run();
+    BUG("the simulation stopped before the program's end");
+}
+
+int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
+                   struct error *err)
+{
+    size_t count = program->ops.count, bytes = count * sizeof *timeline->start;
+    double *times;
+    int result;
+
+    if (!moves_bytes(program, cluster)) {        /* then nothing can contend */
+        replay_ideal(program, cluster, timeline);
+        return 0;
+    }
+    times = child_share(2 * bytes);
+    if (!times)
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
+    memset(&simulation, 0, sizeof simulation);
+    simulation.program = program;
+    simulation.cluster = cluster;
+    agenda_init(&simulation.agenda, program, cluster, times, times + count);
+    result = child_run(simulate, NULL, "the simgrid engine", err);
+    agenda_release(&simulation.agenda);
+    if (result == 0) {
+        memcpy(timeline->start, times, bytes);
+        memcpy(timeline->end, times + count, bytes);
+        timeline->makespan = 0;
+        for (size_t i = 0; i < count; i++)
+            timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+    }
+    child_unshare(times, 2 * bytes);
+    return result;
+}
+
+/* As an actor: SimGrid completes the routes when the simulation starts. */
+static void look_up_route(int argc, char **argv)
+{
+    struct simgrid_route *route = simulation.route;
+    xbt_dynar_t links = xbt_dynar_new(sizeof(sg_link_t), NULL);
+    sg_host_t from, to;
+
+    (void)argc, (void)argv;
+    endpoints(route->src, route->dst, &from, &to);
+    sg_host_get_route(from, to, links);
+    route->latency = sg_host_get_route_latency(from, to);
+    route->bandwidth = sg_host_get_route_bandwidth(from, to);
+    route->count = (int)xbt_dynar_length(links);
+    for (int i = 0; i < route->count && i < ROUTE_MAX; i++)
+        snprintf(route->links[i], sizeof route->links[i], "%s",
+                 sg_link_get_name(*(sg_link_t *)xbt_dynar_get_ptr(links, (unsigned long)i)));
+    child_done();
+}
+
+/* In the child. */
+static void load_and_look(void *context)
+{
+    simulation.route = context;
+    choose_units();
+    configure(1);
+    load_platform(simulation.cluster, NULL);
+    find_hosts(simulation.cluster, NULL);
+    sg_actor_create("reader", simulation.home, look_up_route, 0, NULL);
+    simgrid_run();
+}
+
+int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgrid_route *route, struct error *err)
+{
+    static const struct program none;
+    struct simgrid_route *shared = child_share(sizeof *shared);
+    int result;
+
+    if (!shared)
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
+    memset(&simulation, 0, sizeof simulation);
+    simulation.program = &none;
+    simulation.cluster = cluster;
+    *shared = (struct simgrid_route){.src = src, .dst = dst};
+    result = child_run(load_and_look, shared, "the simgrid engine", err);
+    *route = *shared;
+    child_unshare(shared, sizeof *shared);
+    return result;
+}

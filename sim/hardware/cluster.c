@@ -1,0 +1,162 @@
+#include "hardware/cluster.h"
+
+#include <math.h>
+
+void cluster_size(struct cluster *cluster, int gpus)
+{
+    if (cluster->nodes == 0)
+        cluster->nodes = gpus > 0 ? (gpus - 1) / cluster->gpus_per_node + 1 : 1;
+}
+
+int cluster_gpus(const struct cluster *cluster)
+{
+    return cluster->nodes * cluster->gpus_per_node;
+}
+
+int cluster_node_of(const struct cluster *cluster, int gpu)
+{
+    return gpu / cluster->gpus_per_node;
+}
+
+int cluster_nic_of(const struct cluster *cluster, int gpu)
+{
+    int local = gpu % cluster->gpus_per_node, nics = cluster->network.nics;
+
+    return cluster_node_of(cluster, gpu) * nics + local * nics / cluster->gpus_per_node;
+}
+
+int cluster_leaf_of(const struct cluster *cluster, int node)
+{
+    const struct topology_spec *topology = &cluster->network.topology;
+
+    return topology->kind == TOPOLOGY_LEAF_SPINE ? node / topology->leaf_nodes : 0;
+}
+
+bool cluster_within_node(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_node_of(cluster, gpus[i]) != cluster_node_of(cluster, gpus[0]))
+            return false;
+    return true;
+}
+
+bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
+{
+    for (int i = 1; i < n; i++)
+        if (cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[i])) !=
+            cluster_leaf_of(cluster, cluster_node_of(cluster, gpus[0])))
+            return false;
+    return true;
+}
+
+static void route_through(struct route *route, const struct cluster *cluster, enum link_kind kind, int index)
+{
+    BUG_IF(route->count == ROUTE_MAX);
+    route->links[route->count++] = (struct link){kind, index};
+    route->bandwidth = fmin(route->bandwidth, cluster_link_bandwidth(cluster, kind));
+}
+
+struct route cluster_route(const struct cluster *cluster, int src, int dst)
+{
+    struct route route = {.bandwidth = INFINITY};
+    int gpus = cluster_gpus(cluster), src_node, dst_node, src_leaf, dst_leaf;
+
+    BUG_IF(src == dst || src < 0 || dst < 0 || src >= gpus || dst >= gpus);
+    if (cluster->ideal)
+        return route;
+    src_node = cluster_node_of(cluster, src);
+    dst_node = cluster_node_of(cluster, dst);
+    if (src_node == dst_node) {
+        route.latency = cluster->inside.latency;
+        route_through(&route, cluster, LINK_PORT_UP, src);
+        route_through(&route, cluster, LINK_PORT_DOWN, dst);
+        return route;
+    }
+    src_leaf = cluster_leaf_of(cluster, src_node);
+    dst_leaf = cluster_leaf_of(cluster, dst_node);
+    route.latency = cluster->network.latency;
+    route_through(&route, cluster, LINK_NIC_UP, cluster_nic_of(cluster, src));
+    if (src_leaf != dst_leaf) {
+        route_through(&route, cluster, LINK_LEAF_UP, src_leaf);
+        route_through(&route, cluster, LINK_LEAF_DOWN, dst_leaf);
+    }
+    route_through(&route, cluster, LINK_NIC_DOWN, cluster_nic_of(cluster, dst));
+    return route;
+}
+
+double cluster_nic_rate(const struct cluster *cluster)
+{
+    const struct network *network = &cluster->network;
+
+    return network->rate > 0 ? fmin(network->bandwidth, network->rate) : network->bandwidth;
+}
+
+double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind)
+{
+    const struct network *network = &cluster->network;
+    double nic = cluster_nic_rate(cluster) * network->efficiency;
+
+    if (cluster->ideal)
+        return INFINITY;
+    if (kind == LINK_PORT_UP || kind == LINK_PORT_DOWN)
+        return cluster->inside.bandwidth * cluster->inside.efficiency;
+    if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
+        return nic;
+    return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
+}
+
+double cluster_host_bandwidth(const struct cluster *cluster)
+{
+    return cluster->host.bandwidth * cluster->host.efficiency;
+}
+
+double cluster_mesh_share(const struct cluster *cluster, int gpus)
+{
+    const struct mesh *meshes = cluster->inside.meshes.items;
+
+    for (size_t i = 0; i < cluster->inside.meshes.count; i++)
+        if (meshes[i].gpus == gpus)
+            return meshes[i].share;
+    return 1;
+}
+
+struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth)
+{
+    double usual = inside ? cluster->inside.latency : cluster->network.latency;
+    double link = cluster_link_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
+
+    return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
+}
+
+struct extra cluster_send(const struct cluster *cluster, int src, int dst)
+{
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
+
+    if (!pace || cluster->ideal)
+        return (struct extra){0, 0};
+    if (inside)
+        return cluster_pace(cluster, true, fmax(pace->inside, cluster->inside.latency),
+                            pace->inside_share * cluster->inside.bandwidth);
+    return cluster_pace(cluster, false, fmax(pace->network, cluster->network.latency),
+                        pace->network_share * cluster_nic_rate(cluster));
+}
+
+double cluster_copy(const struct cluster *cluster, int src, int dst)
+{
+    const struct pace *pace = cluster->communication ? cluster->communication->send : NULL;
+    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
+
+    return pace && !cluster->ideal && !inside && !isnan(pace->copy) ? pace->copy : INFINITY;
+}
+
+void cluster_link_name(struct link link, char *buffer, size_t size)
+{
+    static const struct { const char *owner, *direction; } names[] = {
+        [LINK_PORT_UP] = {"gpu", "up"},   [LINK_PORT_DOWN] = {"gpu", "down"},
+        [LINK_NIC_UP] = {"nic", "up"},    [LINK_NIC_DOWN] = {"nic", "down"},
+        [LINK_LEAF_UP] = {"leaf", "up"},  [LINK_LEAF_DOWN] = {"leaf", "down"},
+    };
+
+    snprintf(buffer, size, "%s%d.%s", names[link.kind].owner, link.index, names[link.kind].direction);
+}

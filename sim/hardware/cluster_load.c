@@ -1,0 +1,316 @@
+/* cluster_load: what stands under `cluster:`, parsed and checked. */
+#include "hardware/cluster_platform.h"
+
+#include "base/data.h"
+
+#include <math.h>
+
+enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
+
+static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
+
+static const struct field topology_fields[] = {
+    {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
+     .fallback = "nonblocking", .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
+    {.key = "leaf_nodes", .kind = FIELD_INT, .offset = offsetof(struct topology_spec, leaf_nodes), .fallback = "0",
+     .max = NODES_MAX, .brief = "nodes below one leaf switch"},
+    {.key = "oversubscription", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
+     .offset = offsetof(struct topology_spec, oversubscription), .fallback = "1",
+     .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
+};
+
+static const struct table topology_table = {
+    .name = "topology", .brief = "the switches between nodes",
+    .fields = topology_fields, .count = COUNT(topology_fields),
+    .size = sizeof(struct topology_spec),
+    .node_offset = offsetof(struct topology_spec, node),
+    .shorthand = "kind",
+};
+
+static const struct field mesh_fields[] = {
+    {.key = "gpus", .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct mesh, gpus),
+     .required = true, .brief = "so many GPUs of a node"},
+    {.key = "share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct mesh, share), .required = true, .brief = "find that share of the bandwidth"},
+};
+
+static const struct table mesh_table = {
+    .name = "mesh", .brief = "what rings find on links that join pairs of GPUs",
+    .fields = mesh_fields, .count = COUNT(mesh_fields),
+    .size = sizeof(struct mesh),
+    .node_offset = offsetof(struct mesh, node),
+};
+
+static const struct field inside_fields[] = {
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct inside, bandwidth), .brief = "per GPU and direction"},
+    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
+     .brief = "one way, GPU to GPU"},
+    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct inside, efficiency), .fallback = "1",
+     .brief = "share of the bandwidth that transfers get"},
+    {.key = "mesh", .kind = FIELD_LIST, .table = &mesh_table, .offset = offsetof(struct inside, meshes),
+     .brief = "shares of it that rings of so many GPUs find, where links join pairs; used with a profile alone"},
+};
+
+static const struct table inside_table = {
+    .name = "inside", .brief = "the links between the GPUs of a node (NVLink, PCIe)",
+    .fields = inside_fields, .count = COUNT(inside_fields),
+    .size = sizeof(struct inside),
+    .node_offset = offsetof(struct inside, node),
+};
+
+static const struct field network_fields[] = {
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct network, bandwidth), .brief = "per NIC and direction"},
+    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct network, latency),
+     .brief = "one way, GPU to GPU"},
+    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .offset = offsetof(struct network, efficiency), .fallback = "1",
+     .brief = "share of the bandwidth that transfers get"},
+    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .offset = offsetof(struct network, rate), .brief = "what a NIC is held to, as by netem; libraries do not know it"},
+    {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
+     .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
+    {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
+     .brief = "nonblocking, or {leaf_nodes: 16, oversubscription: 2}"},
+};
+
+static const struct table network_table = {
+    .name = "network", .brief = "the network between nodes",
+    .fields = network_fields, .count = COUNT(network_fields),
+    .size = sizeof(struct network),
+    .node_offset = offsetof(struct network, node),
+};
+
+#define MEMBER(member) .kind = FIELD_QUANTITY, .offset = offsetof(struct host, member)
+static const struct field host_fields[] = {
+    {.key = "bandwidth", MEMBER(bandwidth), .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "per GPU and direction while all GPUs of a node move data"},
+    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "of a copy"},
+    {.key = "efficiency", MEMBER(efficiency), .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+     .brief = "share of the bandwidth that copies get"},
+    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true, .brief = "of a node; left out: enough"},
+    {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
+     .brief = "parameters a second that the CPUs of a node update with Adam"},
+    {.key = "across", MEMBER(across), .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "through the host's memory from one PCIe switch to another; for communication.nics alone"},
+};
+#undef MEMBER
+
+static const struct table host_table = {
+    .name = "host", .brief = "what offloading uses: the links to the host, its memory and its CPUs",
+    .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
+    .node_offset = offsetof(struct host, node),
+};
+
+static const struct field cluster_fields[] = {
+    {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
+     .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
+    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "the full name"},
+    {.key = "nodes", .kind = FIELD_INT, .max = NODES_MAX, .offset = offsetof(struct cluster, nodes), .fallback = "0",
+     .brief = "how many nodes; 0: as many as are needed"},
+    {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .offset = offsetof(struct cluster, gpus_per_node), .brief = "GPUs of a node"},
+    {.key = "gpus_per_switch", .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
+     .offset = offsetof(struct cluster, gpus_per_switch),
+     .brief = "of them below one PCIe switch with their NICs; 0: none share one; for communication.nics alone"},
+    {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
+     .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
+    {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
+     .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
+    {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
+     .brief = "between nodes; not needed for nodes: 1"},
+    {.key = "host", .kind = FIELD_RECORD, .table = &host_table, .offset = offsetof(struct cluster, host),
+     .brief = "host memory and the links to it; not needed where nothing is offloaded"},
+    {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
+     .offset = offsetof(struct cluster, communication_spec),
+     .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
+};
+
+const struct table cluster_table = {
+    .name = "cluster", .brief = "the machine: a name of platforms/, a path, or these keys",
+    .fields = cluster_fields, .count = COUNT(cluster_fields),
+    .size = sizeof(struct cluster),
+    .node_offset = offsetof(struct cluster, node),
+    .shorthand = "platform",
+};
+
+/* A link's bandwidth and latency: both or, where nothing needs them, neither (NaN). No default stands for what was
+ * forgotten: a latency of zero is a wrong number. `why` says who needs the link, NULL: nobody. */
+static int check_link(const struct cluster *cluster, const struct table *table, const void *link, const char *why,
+                      double *bandwidth, double *latency, struct error *err)
+{
+    bool has_bandwidth = field_given(table, link, "bandwidth"), has_latency = field_given(table, link, "latency");
+    struct loc loc = field_loc(&cluster_table, cluster, table->name);
+
+    if (!has_bandwidth)
+        *bandwidth = NAN;
+    if (!has_latency)
+        *latency = NAN;
+    if (has_bandwidth && has_latency)
+        return 0;
+    if (!field_given(&cluster_table, cluster, table->name))
+        return !why ? 0 : error_add(err, EXIT_INPUT, cluster->node->loc, "cluster: '%s' is missing: %s", table->name,
+                                    why);
+    if (why || has_bandwidth || has_latency)
+        return error_add(err, EXIT_INPUT, loc, "%s: '%s' is missing", table->name,
+                         has_bandwidth ? "latency" : "bandwidth");
+    return 0;
+}
+
+static int check_topology(struct topology_spec *topology, struct error *err)
+{
+    const struct table *table = &topology_table;
+    bool has_kind = field_given(table, topology, "kind");
+
+    if (!has_kind && (field_given(table, topology, "leaf_nodes") || field_given(table, topology, "oversubscription")))
+        topology->kind = TOPOLOGY_LEAF_SPINE;
+    if (topology->kind == TOPOLOGY_LEAF_SPINE && topology->leaf_nodes < 1)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
+                         "topology: a leaf-spine needs 'leaf_nodes', at least 1");
+    if (topology->kind == TOPOLOGY_LEAF_SPINE)
+        return 0;
+    if (topology->leaf_nodes != 0)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "leaf_nodes"),
+                         "topology: 'nonblocking' has no leaves; for leaf_nodes choose 'leaf-spine'");
+    if (topology->oversubscription > 1)
+        return error_add(err, EXIT_INPUT, field_loc(table, topology, "oversubscription"),
+                         "topology: 'nonblocking' is not oversubscribed; for oversubscription choose 'leaf-spine'");
+    return 0;
+}
+
+/* A node that is alone uses none: a platform's number need not fit those of its GPUs that are asked for. */
+static int check_nics(struct cluster *cluster, struct error *err)
+{
+    struct loc loc = field_loc(&network_table, &cluster->network, "nics");
+    int gpus = cluster->gpus_per_node, nics = cluster->network.nics;
+
+    if (cluster->nodes == 1 && gpus % nics != 0)
+        cluster->network.nics = nics = gpus;
+    if (nics > gpus)
+        return error_add(err, EXIT_INPUT, loc, "network: %d NICs are more than the GPUs of a node (%d); expected at "
+                         "most as many, such as 'network: {nics: %d}'", nics, gpus, gpus);
+    if (gpus % nics != 0)
+        return error_add(err, EXIT_INPUT, loc, "network: the %d GPUs of a node cannot share %d NICs evenly", gpus,
+                         nics);
+    return 0;
+}
+
+static int check_switches(const struct cluster *cluster, struct error *err)
+{
+    int gpus = cluster->gpus_per_node, below = cluster->gpus_per_switch;
+
+    if (below == 0 || below >= gpus || gpus % below == 0)
+        return 0;
+    return error_add(err, EXIT_INPUT, field_loc(&cluster_table, cluster, "gpus_per_switch"),
+                     "cluster: gpus_per_switch: the %d GPUs of a node are not %d below each switch; expected a divisor "
+                     "of %d", gpus, below, gpus);
+}
+
+static int check_rate(const struct cluster *cluster, struct error *err)
+{
+    const struct network *network = &cluster->network;
+    char rate[48], bandwidth[48];
+
+    if (!(network->rate > network->bandwidth))       /* either may be NaN */
+        return 0;
+    return error_add(err, EXIT_INPUT, field_loc(&network_table, network, "rate"),
+                     "network: rate: %s holds no NIC of %s to anything; expected at most its bandwidth, or leave it "
+                     "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
+                     unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
+}
+
+/* On a free network a bandwidth would say nothing: better refused than ignored. */
+static int check_ideal(struct cluster *cluster, struct error *err)
+{
+    static const char *const silent[] = {"bandwidth", "latency"};
+    int status = 0;
+
+    cluster->inside.bandwidth = cluster->inside.latency = NAN;
+    cluster->network.bandwidth = cluster->network.latency = cluster->network.rate = NAN;
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        if (field_given(&inside_table, &cluster->inside, silent[i]))
+            status = error_add(err, EXIT_INPUT, field_loc(&inside_table, &cluster->inside, silent[i]),
+                               "inside: the ideal cluster has no %s", silent[i]);
+        if (field_given(&network_table, &cluster->network, silent[i]))
+            status = error_add(err, EXIT_INPUT, field_loc(&network_table, &cluster->network, silent[i]),
+                               "network: the ideal cluster has no %s", silent[i]);
+    }
+    return status;
+}
+
+static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct host *host = &cluster->host;
+    int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err) |
+                 check_switches(cluster, err);
+
+    status |= check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err);
+    if (cluster->ideal)
+        return check_ideal(cluster, err) | status;
+    const char *pairs = NULL, *nodes = NULL;
+    if (cluster->gpus_per_node > 1)
+        pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->gpus_per_node);
+    if (cluster->nodes > 1)
+        nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
+    else if (cluster->nodes == 0)
+        nodes = "without 'nodes' there may be several; only 'nodes: 1' needs no network";
+    struct inside *inside = &cluster->inside;
+    struct network *network = &cluster->network;
+    return check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err)
+        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err)
+        | check_rate(cluster, err) | status;
+}
+
+static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    const char *name = cluster->gpu_name;
+
+    if (!name)
+        return 0;
+    struct loc loc = field_loc(&cluster_table, cluster, "gpu");
+    if (data_is_path(name))
+        cluster->gpu_name = data_absolute(arena, data_beside(arena, loc.file, name));
+    return gpu_load(arena, name, loc, &cluster->gpu, err);
+}
+
+static int load_communication(struct arena *arena, struct cluster *cluster, struct error *err)
+{
+    struct communication_spec *spec;
+
+    if (!cluster->communication_spec || !cluster->communication_spec->profile)
+        return 0;
+    spec = ARENA_ARRAY(arena, struct communication_spec, 1);
+    *spec = *cluster->communication_spec;
+    cluster->communication_spec = spec;
+    if (communication_load(arena, spec, &cluster->communication, err))
+        return -1;
+    if (spec->nics != NICS_OWN && cluster->gpus_per_switch == 0)
+        return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "nics"),
+                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch, and "
+                         "with it NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
+    if (data_is_path(spec->profile))
+        spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
+                                                                          "profile").file, spec->profile));
+    return 0;
+}
+
+int cluster_load(struct arena *arena, const struct node *value, struct cluster *cluster, struct error *err)
+{
+    bool ideal;
+    struct node *map = cluster_mapping(arena, value, err);
+    struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
+
+    if (!whole) {
+        /* Without its platform a cluster cannot be checked, but its keys can be read. */
+        if (map)
+            field_parse(arena, &cluster_table, map, cluster, err);
+        return -1;
+    }
+    int status = field_parse(arena, &cluster_table, whole, cluster, err);
+    cluster->ideal = ideal;
+    if (!status)
+        status = check_cluster(arena, cluster, err);
+    return load_communication(arena, cluster, err) | load_gpu(arena, cluster, err) | status ? -1 : 0;
+}

@@ -1,0 +1,99 @@
+#include "hardware/cluster_platform.h"
+
+#include <string.h>
+
+#include "base/data.h"
+
+enum { CHAIN_MAX = 8 };
+
+/* The platform files on the way to the first one, and whether that one is the ideal cluster. */
+struct chain {
+    const char *paths[CHAIN_MAX];    /* absolute */
+    const char *shown[CHAIN_MAX];    /* as they were found */
+    int count;
+    bool ideal;
+};
+
+/* Notes that the chain of platforms goes through that file; -1 when it has been there, or goes on for too long. */
+static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
+{
+    const char *real = data_absolute(arena, path);
+
+    for (int i = 0; i < chain->count; i++) {
+        if (strcmp(chain->paths[i], real) != 0)
+            continue;
+        const char *way = chain->shown[i];
+        for (int k = i + 1; k < chain->count; k++)
+            way = arena_printf(arena, "%s -> %s", way, chain->shown[k]);
+        return error_add(err, EXIT_INPUT, loc, "the platform starts from itself: %s -> %s", way, chain->shown[i]);
+    }
+    if (chain->count == CHAIN_MAX)
+        return error_add(err, EXIT_INPUT, loc, "more than %d platforms that start from one another", (int)CHAIN_MAX);
+    chain->shown[chain->count] = path;
+    chain->paths[chain->count++] = real;
+    return 0;
+}
+
+/* The mapping with the keys of its platform, and of that one's platform, below its own; NULL after an error. */
+static struct node *resolve_platform(struct arena *arena, struct node *map, struct chain *chain, struct error *err)
+{
+    struct node *name = node_get(map, "platform"), *root;
+
+    if (!name || name->kind != NODE_SCALAR)
+        return map;
+    if (strcmp(name->text, "ideal") == 0) {
+        chain->ideal = true;
+        return map;
+    }
+    const char *path = data_resolve(arena, "platforms", "platform", name->text, name->loc, err);
+    if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_load(arena, path, &root, err))
+        return NULL;
+    if (root->kind != NODE_MAPPING) {
+        error_add(err, EXIT_INPUT, root->loc, "a platform's file holds a mapping with the keys of a cluster");
+        return NULL;
+    }
+    if (node_get(root, "cluster")) {
+        error_add(err, EXIT_INPUT, name->loc,
+                  "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
+        return NULL;
+    }
+    struct node *base = resolve_platform(arena, root, chain, err);
+    if (!base)
+        return NULL;
+    struct node *merged = node_merge(arena, base, map);
+    if (data_is_path(name->text)) {
+        struct node *real = node_scalar(arena, data_absolute(arena, path), true);
+        real->loc = name->loc;
+        node_put(arena, merged, "platform", real);
+    }
+    return merged;
+}
+
+struct node *cluster_mapping(struct arena *arena, const struct node *value, struct error *err)
+{
+    if (!value || value->kind == NODE_SEQUENCE || (value->kind == NODE_SCALAR && !*value->text)) {
+        error_add(err, EXIT_INPUT, value ? value->loc : (struct loc){0},
+                  "cluster: expected a platform's name, a path, 'ideal' or a mapping, found %s",
+                  value && value->kind == NODE_SEQUENCE ? "a list" : "nothing");
+        return NULL;
+    }
+    struct node *map = node_mapping(arena);
+    map->loc = value->loc;
+    if (value->kind == NODE_SCALAR) {
+        struct node *name = node_scalar(arena, value->text, value->quoted);
+
+        name->loc = value->loc;
+        node_put(arena, map, "platform", name);
+        return map;
+    }
+    return node_merge(arena, map, value);
+}
+
+struct node *cluster_platform(struct arena *arena, struct node *map, bool *ideal, struct error *err)
+{
+    struct chain chain = {0};
+    struct node *whole = resolve_platform(arena, map, &chain, err);
+
+    *ideal = chain.ideal;
+    return whole;
+}

@@ -1,0 +1,79 @@
+#include "kernels/cost.h"
+
+#include <math.h>
+
+#include "kernels/profile.h"
+
+const char *const cost_source_names[] = {"auto", "calibrated", "roofline", NULL};
+const char *const attention_generation_names[] = {"newest", "flash-1", "flash-2", "flash-3", NULL};
+const char *const layout_names[] = {"nn", "nt", "tn", NULL};
+const char *const memory_class_names[] = {
+    [CLASS_OTHER] = "other",
+    [CLASS_SOFTMAX_FORWARD] = "softmax-forward", [CLASS_SOFTMAX_BACKWARD] = "softmax-backward",
+    [CLASS_LAYERNORM_FORWARD] = "layernorm-forward", [CLASS_LAYERNORM_BACKWARD] = "layernorm-backward",
+    [CLASS_RMSNORM_FORWARD] = "rmsnorm-forward", [CLASS_RMSNORM_BACKWARD] = "rmsnorm-backward",
+    [CLASS_GELU_FORWARD] = "gelu-forward", [CLASS_GELU_BACKWARD] = "gelu-backward",
+    [CLASS_SWIGLU_FORWARD] = "swiglu-forward", [CLASS_SWIGLU_BACKWARD] = "swiglu-backward",
+    [CLASS_DROPOUT_RESIDUAL_FORWARD] = "dropout-residual-forward",
+    [CLASS_DROPOUT_RESIDUAL_BACKWARD] = "dropout-residual-backward",
+    [CLASS_EMBEDDING_FORWARD] = "embedding-forward", [CLASS_EMBEDDING_BACKWARD] = "embedding-backward",
+    [CLASS_CROSS_ENTROPY_FORWARD] = "cross-entropy-forward", [CLASS_CROSS_ENTROPY_BACKWARD] = "cross-entropy-backward",
+    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", [CLASS_COUNT] = NULL,
+};
+
+const char *const unaligned_batches_names[] = {"tensor-cores", "cuda-cores", NULL};
+
+static double roofline(const struct gpu *gpu, const struct kernel *kernel)
+{
+    double efficiency = gpu->matmul_efficiency * (kernel->efficiency > 0 ? kernel->efficiency : 1);
+    double compute = kernel->flop / (efficiency * gpu_peak(gpu, kernel->dtype));
+    double memory = kernel->bytes / (gpu->memory_efficiency * gpu->memory_bandwidth);
+
+    return fmax(compute, memory) + gpu->launch_overhead;
+}
+
+/* What the profile has no record for at all falls back to the roofline, as an extrapolation. A product that is more
+ * efficient than large ones are multiplies less than it counts (Winograd). */
+static struct kernel_seconds calibrated(const struct cost_model *model, const struct kernel *kernel)
+{
+    struct kernel large = *kernel;
+    struct kernel_seconds one;
+
+    if (kernel->efficiency > 0)
+        large.flop /= kernel->efficiency;
+    one = profile_kernel(model->profile, &large, model->attention);
+    if (isnan(one.seconds))
+        return (struct kernel_seconds){roofline(model->gpu, kernel), true};
+    one.seconds = fmax(one.seconds, fmin(kernel->flop, large.flop) / gpu_peak(model->gpu, kernel->dtype));
+    one.seconds = fmax(one.seconds, kernel->bytes / model->gpu->memory_bandwidth);
+    one.seconds = fmax(one.seconds, model->gpu->launch_overhead);
+    return one;
+}
+
+static double cuda_cores(const struct cost_model *model, const struct kernel *kernel)
+{
+    static const double share = 12.2 / 19.5;
+    struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
+                              dtype_bytes(kernel->dtype)};
+
+    if (model->unaligned_batches != UNALIGNED_CUDA_CORES || kernel->kind != KERNEL_MATMUL || kernel->batch <= 1 ||
+        product.value != 2 || product_aligned(&product))
+        return 0;
+    return kernel->flop / (share * model->gpu->peak.fp32);
+}
+
+struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel)
+{
+    struct kernel_seconds one = {0};
+    struct cost cost;
+
+    BUG_IF(model->source == COST_AUTO);
+    if (model->source == COST_CALIBRATED)
+        one = calibrated(model, kernel);
+    else
+        one.seconds = roofline(model->gpu, kernel);
+    one.seconds = fmax(one.seconds, cuda_cores(model, kernel));
+    cost.seconds = kernel->launches * one.seconds;
+    cost.extrapolated = one.extrapolated ? cost.seconds : 0;
+    return cost;
+}

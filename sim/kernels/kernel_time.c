@@ -1,0 +1,140 @@
+#include "kernels/kernel_time.h"
+
+#include <math.h>
+
+const char *const attention_direction_names[] = {
+    "attention-forward", "attention-backward", "attention-forward-causal", "attention-backward-causal", NULL,
+};
+
+/* Waves of one tile an SM: w in whole ones, in part where the others gain by an idle SM, but at least one. */
+static double waves(double tiles, int sms, double quantization)
+{
+    double w = tiles / sms;
+
+    return w <= 1 ? 1 : w + quantization * (ceil(w) - w);
+}
+
+/* The bandwidth of the second-level cache over that of memory. V100: 2155 GB/s (Jia et al. 2018, Dissecting the NVIDIA
+ * Volta GPU Architecture via Microbenchmarking, section 3.4) over 900; A100: 5120 bytes a clock, 7.2 TB/s, at most
+ * (NVIDIA A100 Tensor Core GPU Architecture, 2020) over 1.6 to 2. */
+static const double cache_speed = 3;
+
+static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
+                            double split)
+{
+    static const double best = 256. * 128 / (256 + 128);
+    double intensity = a * b / (a + b);
+    double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
+    double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
+    double step = 64 / product->value, depth = step * ceil(product->k / split / step);
+    double tile = (fit->fill + 2 * a * b * depth / rate) / fit->speed;
+    /* fp32 sums are written, and a second kernel reads them again */
+    double bytes = 8 * product->batch * product->m * product->n * split;
+    double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
+
+    return waves(tiles, sms, fit->quantization) * tile + sums;
+}
+
+/* Whether the rows of all three matrices are multiples of so many bytes. */
+static bool rows_of(const struct product *product, double bytes)
+{
+    double contiguous = product->layout == LAYOUT_TN ? product->m : product->k;
+
+    return fmod(round(contiguous) * product->value, bytes) == 0 && fmod(round(product->n) * product->value, bytes) == 0;
+}
+
+bool product_aligned(const struct product *product)
+{
+    return rows_of(product, 16);
+}
+
+bool product_odd(const struct product *product)
+{
+    return product->value == 2 && !rows_of(product, 4);
+}
+
+static double alignment(const struct matmul_fit *fit, const struct product *product)
+{
+    if (product_aligned(product))
+        return 1;
+    return product_odd(product) && fit->odd > 0 ? fit->odd : fit->unaligned;
+}
+
+/* (a^p + b^p)^(1/p); powers of the ratio, since those of microseconds vanish. */
+static double overlapped(double a, double b, double p)
+{
+    double more = fmax(a, b), less = fmin(a, b);
+
+    return more > 0 ? more * pow(1 + pow(less / more, p), 1 / p) : 0;
+}
+
+/* A product of fp8 is written as bf16. */
+static double result_bytes(const struct product *product)
+{
+    return fmax(product->value, 2);
+}
+
+double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
+                                      {64, 64}, {32, 256}, {256, 32}, {32, 128}, {128, 32}, {32, 64}, {64, 32}};
+    double best = INFINITY, m = product->m, n = product->n, k = product->k;
+    double results = product->batch * result_bytes(product) * m * n / fit->bandwidth;
+    double traffic = product->batch * product->value * (m * k + k * n) / fit->bandwidth + (1 - fit->drain) * results;
+
+    for (size_t i = 0; i < COUNT(sides); i++)
+        for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
+            best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
+    best *= fit->layout[product->layout] * alignment(fit, product);
+    return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
+}
+
+static bool is_causal(enum attention_direction direction)
+{
+    return direction == ATTENTION_FORWARD_CAUSAL || direction == ATTENTION_BACKWARD_CAUSAL;
+}
+
+bool attention_is_backward(enum attention_direction direction)
+{
+    return direction == ATTENTION_BACKWARD || direction == ATTENTION_BACKWARD_CAUSAL;
+}
+
+enum attention_direction attention_direction(bool backward, bool causal)
+{
+    if (causal)
+        return backward ? ATTENTION_BACKWARD_CAUSAL : ATTENTION_FORWARD_CAUSAL;
+    return backward ? ATTENTION_BACKWARD : ATTENTION_FORWARD;
+}
+
+enum { ATTENTION_BLOCK = 128 };
+
+double attention_share(double keys, bool causal)
+{
+    return causal ? fmin(1, (1 + ATTENTION_BLOCK / keys) / 2) : 1;
+}
+
+double attention_bytes(enum attention_direction direction, const struct heads *heads)
+{
+    bool backward = attention_is_backward(direction);
+    double sides = backward ? 4 : 2, sums = backward ? 8 * heads->m * heads->k : 0;
+
+    return heads->batch * (sides * (heads->m + heads->n) * heads->k * heads->value + sums + 4 * heads->m);
+}
+
+double attention_seconds(const struct attention_fit *fit, int sms, enum attention_direction direction,
+                         const struct heads *heads)
+{
+    bool backward = attention_is_backward(direction);
+    double along = backward ? heads->m : heads->n, across = backward ? heads->n : heads->m;
+    double blocks = heads->batch * ceil(across / ATTENTION_BLOCK);
+    double visited = along * attention_share(heads->n, is_causal(direction));
+    double score = (backward ? 10 : 4) * heads->k / (fit->rate / sms) + fit->score;
+    double compute = waves(blocks, sms, fit->quantization) * ATTENTION_BLOCK * visited * score / fit->speed;
+
+    return fit->overhead + compute + attention_bytes(direction, heads) / fit->bandwidth;
+}
+
+double memory_seconds(const struct memory_fit *fit, double bytes)
+{
+    return fit->overhead + bytes / fit->bandwidth;
+}

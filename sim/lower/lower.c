@@ -1,0 +1,342 @@
+#include "lower/lower_internal.h"
+#include "recompute/stage_plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct row *rows_build(const struct scenario *scenario)
+{
+    return rows_of(scenario_strategy(scenario), &scenario->plan);
+}
+
+void rows_strip_updates(struct row *rows, int count)
+{
+    for (int rank = 0; rank < count; rank++) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < rows[rank].count; i++)
+            if (rows[rank].items[i].kind != UPDATE)
+                rows[rank].items[kept++] = rows[rank].items[i];
+        rows[rank].count = kept;
+    }
+}
+
+/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
+ * are their chunks' last before an update. */
+static void scan_row(struct lowering *lowering, int rank)
+{
+    const struct row *row = &lowering->rows[rank];
+    bool *complete = ARENA_ARRAY(&lowering->arena, bool, lowering->plan->chunks);
+    bool *completes = lowering->completes[rank] = ARENA_ARRAY(&lowering->arena, bool, row->count + 1);
+
+    for (size_t i = row->count; i-- > 0;) {
+        struct work work = row->items[i];
+
+        if (work.kind == UPDATE)
+            memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
+        /* ZeRO 2 keeps no whole gradients, so every micro-batch's are scattered */
+        if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
+            (!complete[work.chunk] || lowering->scenario->strategy.zero == 2))
+            complete[work.chunk] = completes[i] = true;
+        if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
+            continue;
+        for (int replica = 0; replica < lowering->out->replicas; replica++) {
+            struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
+
+            cell->recomputes |= work.kind == RECOMPUTE;
+            cell->split |= work.kind == BACKWARD_WEIGHT;
+        }
+    }
+}
+
+/* The cells of one iteration again for every further local step, an update before each. */
+static void repeat_row(const struct lowering *lowering, struct row *row)
+{
+    size_t once = row->count;
+
+    for (int step = 1; step < lowering->steps; step++) {
+        update(row);
+        for (size_t i = 0; i < once; i++) {
+            struct work work = row->items[i];
+
+            work.mb += step * plan_micro_batches(lowering->plan);
+            *GROW(row) = work;
+        }
+    }
+}
+
+/* As far as the other ranks let it: a pipeline rank in all replicas, as these may wait for one another. Returns whether
+ * any of them came further. */
+static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
+{
+    bool moved = true, ever = false;
+
+    while (moved) {
+        moved = false;
+        for (int replica = 0; replica < lowering->out->replicas; replica++)
+            while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
+                   lower_cell(lowering, replica, rank))
+                moved = ever = true;
+    }
+    for (int replica = 0; replica < lowering->out->replicas; replica++)
+        *waiting |= lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count;
+    return ever;
+}
+
+/* Walks the rows of all replicas together, each as far as the others let it, until all are done. What a replica does is
+ * lowered in the same order however many there are: transfers that take turns do so in that order. */
+static void lower_rows(struct lowering *lowering)
+{
+    bool moved = true, waiting = true;
+
+    while (moved && waiting) {
+        moved = waiting = false;
+        for (int rank = 0; rank < lowering->plan->stages; rank++)
+            moved |= lower_rank(lowering, rank, &waiting);
+    }
+    if (waiting && !lowering->failed)
+        BUG("the rows of %s wait for each other", scenario_strategy(lowering->scenario)->name);
+}
+
+static void make_lanes(struct lowering *lowering)
+{
+    int flows = lowering->program->flows, ranks = lowering->program->ranks;
+
+    lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
+    lowering->beside = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
+    lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
+    lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
+    lowering->sent = ARENA_ARRAY(&lowering->arena, struct arrival, 2 * ranks);
+    if (lowering->scenario->strategy.one_communicator && lowering->plan->stages > 1)
+        lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
+    for (int rank = 0; rank < ranks; rank++) {
+        lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
+        if (lowering->copy_lane)
+            lowering->copy_lane[rank] = program_lane(lowering->program, rank, LANE_COPY, 0);
+        for (int t = 0; t < flows && lowering->plan->stages > 1; t++) {
+            lowering->next_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_NEXT, t);
+            lowering->previous_lane[rank * flows + t] = program_lane(lowering->program, rank, LANE_SEND_PREVIOUS, t);
+        }
+    }
+    if (scenario_by_layers(lowering->scenario))
+        make_host_lanes(lowering);
+}
+
+static double tensors_of(const struct stage *stage)
+{
+    double tensors = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++)
+        tensors += (double)stage->slices[i].ntensors;
+    return tensors;
+}
+
+/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
+ * update. */
+static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
+    double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
+
+    if (scenario_strategy(scenario)->asynchronous)
+        updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
+    for (int d = 0; d < data; d++)
+        gpus[d] = scenario_gpu(scenario, 0, d, 0);
+    if (!channels)
+        channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
+    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+        double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
+        double steps = scenario_hybrid(scenario) ? spec->shard - 1 + n / spec->shard - 1 : n - 1;
+
+        buckets = spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
+                   fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
+        messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
+    }
+    free(gpus);
+    if (spec->data_parallel == DATA_PARALLEL_REPLICATED)     /* weights and gradients in pieces of 512 KiB */
+        return 2.0 * scenario->plan.micro_batches * (data - 1) *
+               (tensors_of(stages) + stages[0].parameters * each / 524288);
+    if (spec->compression.method != COMPRESSION_NONE)
+        messages *= LEGS_MAX + 1;
+    if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
+        updates = scenario->plan.micro_batches;
+    return messages * channels * flows * updates;
+}
+
+/* About how many operations the works of so many replicas are. */
+static double count_works(const struct scenario *scenario, const struct stage *stages, int replicas)
+{
+    const struct plan *plan = &scenario->plan;
+    double each = 4, works = (double)replicas * plan_global_stages(plan) * plan->micro_batches * plan->batches *
+                             scenario->strategy.local_steps;
+
+    for (int s = 0; s < plan_global_stages(plan); s++)
+        if (stages[s].plan)
+            each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->chain.nsteps));
+    return each * works;
+}
+
+/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
+ * never durations where all-reduces of different stages would meet on the same links. */
+static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
+                        enum lower_what what, struct lowered *lowered)
+{
+    enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
+    const struct strategy_spec *spec = &scenario->strategy;
+    const struct plan *plan = &scenario->plan;
+    int replicas = scenario_replicas(scenario);
+    bool few = count_works(scenario, stages, replicas) <= FEW_WORKS && messages <= FEW_MESSAGES;
+    int mode = scenario->simulation.collectives;
+
+    lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
+    if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
+        return;
+    lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
+                        (mode == COLLECTIVES_AUTO && !few &&
+                         (private_links(&scenario->cluster) || sums_alone(scenario)));
+    lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
+                      scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1 &&
+                      spec->data_parallel != DATA_PARALLEL_REPLICATED;
+    if (lowered->folded)
+        lowered->replicas = 1;
+}
+
+/* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+static int check_operations(const struct scenario *scenario, const struct stage *stages, double messages,
+                            const struct lowered *lowered, struct error *err)
+{
+    enum { MOST = 1 << 26 };
+    double work = count_works(scenario, stages, lowered->replicas);
+    const char *fewer = work <= MOST && scenario->simulation.collectives == COLLECTIVES_AUTO ?
+                            "'collectives: measured' needs fewer, blind to what else is on the links of a sum" :
+                            "'collectives: auto' and 'fold: auto' need the fewest";
+
+    if (lowered->measured)
+        messages = 0;
+    if (work + messages <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
+                     "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
+                     fewer);
+}
+
+/* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
+static int coupled_replicas(const struct lowering *lowering)
+{
+    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert;
+
+    return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
+}
+
+/* ZeRO 3's replicas meet in every layer too, in its gathers. Those that are coupled begin together by themselves, as
+ * what they do takes the same time, unless there is jitter. */
+static int replicas_together(const struct lowering *lowering)
+{
+    int coupled = lowering->scenario->simulation.jitter > 0 ? lowering->coupled : 1;
+    int shard = zero_applies(lowering) ? lowering->scenario->strategy.shard : 1;
+
+    return lowering->out->replicas == 1 ? 1 : coupled / gcd(coupled, shard) * shard;
+}
+
+static void allocate(struct lowering *lowering)
+{
+    struct arena *arena = &lowering->arena;
+    int ranks = lowering->program->ranks, holders = ranks * lowering->plan->chunks, flows = lowering->program->flows;
+    size_t cells = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
+                   (size_t)plan_global_stages(lowering->plan) *
+                   (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
+
+    lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
+    for (size_t i = 0; i < cells; i++)
+        lowering->cells[i] = (struct cell){
+            .activation.first = NO_OP, .gradient.first = NO_OP, .forwarded = NO_OP, .recomputed = NO_OP,
+            .backwarded = NO_OP, .due = NO_OP,
+        };
+    lowering->rows = rows_build(lowering->scenario);
+    lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
+    lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
+    lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
+    lowering->summed = ARENA_ARRAY(arena, uint32_t *, plan_global_stages(lowering->plan));
+    lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
+    lowering->untied = arena_alloc(arena, (size_t)lowering->out->replicas * sizeof *lowering->untied);
+    lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
+    memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
+    lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
+    lowering->meetings = ARENA_ARRAY(arena, struct meeting, ranks);
+    lowering->updates = ARENA_ARRAY(arena, int, ranks);
+    lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
+    for (int i = 0; i < holders; i++) {
+        struct holder *holder = &lowering->holders[i];
+
+        holder->complete = holder->updated = NO_OP;
+        holder->synced = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->tied = ARENA_ARRAY(arena, uint32_t, flows);
+        holder->published = ARENA_ARRAY(arena, uint32_t, flows);
+        for (int t = 0; t < flows; t++)
+            holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
+    }
+    lowering->scratch = ARENA_ARRAY(arena, uint32_t,
+                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 6 +
+                                        lowering->plan->chunks * lowering->out->replicas *
+                                            plan_most_holders(lowering->plan));
+}
+
+static void lowering_release(struct lowering *lowering)
+{
+    for (int s = 0; s < plan_global_stages(lowering->plan); s++)
+        free(lowering->buckets[s].items);
+    for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
+        free(lowering->holders[i].ready.items);
+        free(lowering->holders[i].sums.items);
+    }
+    rows_release(lowering->rows, lowering->plan->stages);
+    arena_release(&lowering->arena);
+}
+
+int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
+          struct lowered *lowered, struct error *err)
+{
+    struct lowering lowering = {
+        .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
+        .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
+        .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
+    };
+    double messages;
+
+    if (lowering.whole)      /* figures and orders show what was computed beforehand */
+        lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
+    *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
+    messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
+    choose_mode(scenario, stages, messages, what, lowered);
+    if (check_operations(scenario, stages, messages, lowered, err))
+        return -1;
+    lowered->program.ranks = lowered->replicas * scenario->plan.stages;
+    lowering.coupled = coupled_replicas(&lowering);
+    lowering.together = replicas_together(&lowering);
+    allocate(&lowering);
+    for (int rank = 0; rank < scenario->plan.stages; rank++) {
+        repeat_row(&lowering, &lowering.rows[rank]);
+        if (!scenario_strategy(scenario)->asynchronous)
+            update(&lowering.rows[rank]);
+        if (scenario_hands_out_weights(scenario))
+            *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
+        scan_row(&lowering, rank);
+    }
+    lowering.failed = exchange_costs(&lowering) != 0;
+    if (!lowering.failed) {
+        make_lanes(&lowering);
+        if (lowering.whole)
+            buckets_build(&lowering);
+        lower_rows(&lowering);
+    }
+    lowering_release(&lowering);
+    return lowering.failed ? -1 : 0;
+}
+
+void lowered_release(struct lowered *lowered)
+{
+    program_release(&lowered->program);
+}

@@ -1,0 +1,34 @@
+/* lower: rows and arrows become a program. Here, once, is drawn which work waits for which: a forward for the
+ * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
+ * replicas. */
+#ifndef DTSIM_LOWER_H
+#define DTSIM_LOWER_H
+
+#include "collective/measure.h"
+#include "stage/stage.h"
+
+enum lower_what {
+    LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
+    LOWER_COMPUTE,           /* one replica's rows and boundary transfers alone, for figures and grids */
+};
+
+struct lowered {
+    struct program program;  /* rank = replica * pipeline + pipeline rank */
+    int replicas;            /* simulated; 1 of strategy.data where folded */
+    bool folded;
+    bool measured;           /* gradient all-reduces are measured durations, not messages */
+    uint32_t protocols;      /* bit i: an all-reduce ran with protocol i of the communication profile */
+    uint64_t all_reduces;    /* bit i: collective_of(COLLECTIVE_ALL_REDUCE, i) was used */
+};
+
+/* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */
+int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
+          struct lowered *lowered, struct error *err);
+void lowered_release(struct lowered *lowered);
+
+/* rows_of the scenario's schedule and plan. */
+struct row *rows_build(const struct scenario *scenario);
+/* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
+void rows_strip_updates(struct row *rows, int count);
+
+#endif

@@ -1,0 +1,99 @@
+/* Buckets of gradients: which are summed together, and what their sums take from the backward beside which they run. */
+#include "lower/lower_internal.h"
+
+/* How many hold the stage: all of it but its experts, or the same experts. */
+static int count_holders(const struct lowering *lowering, int stage, bool experts)
+{
+    int all = scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage);
+
+    return experts ? all / lowering->scenario->strategy.expert : all;
+}
+
+/* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
+static void close_bucket(struct lowering *lowering, int stage, bool experts, struct pile *pile, size_t slice)
+{
+    if (pile->values > 0)
+        *GROW(&lowering->buckets[stage]) = (struct bucket){
+            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)),
+            .values = pile->values, .slice = slice, .experts = experts,
+        };
+    *pile = (struct pile){0};
+}
+
+/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
+ * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
+ * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM); what one holds alone, none. */
+static void stage_buckets(struct lowering *lowering, int index)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct stage *stage = &lowering->stages[index];
+    const struct strategy_spec *spec = &scenario->strategy;
+    double each = scenario_parameter_bytes(scenario).sent;
+    bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
+    bool each_tensor = spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && !spec->flatten;
+    struct pile piles[2] = {0};
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+
+        for (size_t k = slice->ntensors; k-- > 0;) {
+            bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
+            struct pile *pile = &piles[experts];
+
+            if (count_holders(lowering, index, experts) == 1)
+                continue;
+            pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            if (each_tensor ||
+                (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket)))
+                close_bucket(lowering, index, experts, pile, i);
+        }
+    }
+    for (int experts = 0; experts < 2; experts++)
+        close_bucket(lowering, index, experts, &piles[experts], stage->nslices - 1);
+}
+
+/* DDP's sums run beside what is left of the backward: what they take, for the first replica's group. Without buckets
+ * nothing is left to compute. */
+static void bucket_contention(struct lowering *lowering, int stage, struct bucket *bucket)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct leg *leg = &bucket->sum.legs[0];
+    const struct { const struct collective *collective; double bytes; } sums[] = {
+        {leg->collective, leg->bytes}, {scenario_all_reduce(scenario), leg->plain},
+    };
+    struct measured measured;
+
+    for (size_t i = 0; i < COUNT(sums); i++)
+        if (sums[i].bytes > 0 && contention_possible(&scenario->cluster) &&
+            group_collective(lowering, circle_of(scenario, bucket->experts), stage, 0, sums[i].collective,
+                             sums[i].bytes, &measured, &bucket->beside))
+            lowering->failed = true;
+}
+
+void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
+{
+    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
+
+    *GROW(&here.holder->ready) = id;
+    beside->collective += bucket->beside.collective;
+    beside->kept += bucket->beside.kept;
+}
+
+void buckets_build(struct lowering *lowering)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool any = false;
+
+    if (scenario_replicas(scenario) > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
+        make_collective_lanes(lowering);     /* no sums of gradients */
+        return;
+    }
+    for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
+        stage_buckets(lowering, s);
+        any |= lowering->buckets[s].count > 0;
+        for (size_t b = 0; scenario->strategy.data_parallel == DATA_PARALLEL_DDP && b < lowering->buckets[s].count; b++)
+            bucket_contention(lowering, s, &lowering->buckets[s].items[b]);
+    }
+    if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
+        make_collective_lanes(lowering);
+}

@@ -1,0 +1,360 @@
+/* What ranks exchange within their works: all GPUs of a tensor, expert or context group do so at the same point of the
+ * same work, so the time is part of the work's duration. It is measured on the simulated cluster, together with that
+ * of the groups that share nodes with this one. */
+#include "lower/lower_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* A kind of group: its GPUs are those of one replica, or of `n` replicas, one after another. */
+struct kin {
+    int n;
+    bool tensor;
+};
+
+/* The group that (t, replica, p) belongs to, and its first GPU. */
+static void group_gpus(const struct scenario *scenario, struct kin kin, int t, int replica, int p, int *gpus)
+{
+    for (int i = 0; i < kin.n; i++)
+        gpus[i] = kin.tensor ? scenario_gpu(scenario, i, replica, p)
+                             : scenario_gpu(scenario, t, replica / kin.n * kin.n + i, p);
+}
+
+/* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
+struct member {
+    struct lowering *lowering;
+    int replica, rank, *gpus;
+    bool *marked;
+};
+
+static bool on_marked_node(const struct cluster *cluster, const struct member *member, const int *gpus, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (member->marked[cluster_node_of(cluster, gpus[i])])
+            return true;
+    return false;
+}
+
+/* Marks the nodes whose GPUs send on links of the group, or clears these marks: its own, and where it spans leaf
+ * switches, whose uplinks it then needs, all below them. */
+static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
+{
+    const struct cluster *cluster = &member->lowering->scenario->cluster;
+    int each = cluster_within_leaf(cluster, gpus, n) ? 1 : cluster->network.topology.leaf_nodes;
+
+    for (int i = 0; i < n; i++) {
+        int first = cluster_node_of(cluster, gpus[i]) / each * each;
+
+        for (int node = first; node < first + each && node < cluster->nodes; node++)
+            member->marked[node] = mark;
+    }
+}
+
+/* The rank's group, and when it spans nodes the other groups of its kind on these nodes or below the same leaves, which
+ * share NICs or uplinks with it and are at the same point of their work: all their GPUs in a row. Returns how many
+ * groups. */
+static int group_and_siblings(const struct member *member, struct kin kin, int t)
+{
+    const struct scenario *scenario = member->lowering->scenario;
+    int tensors = kin.tensor ? 1 : scenario->strategy.tensor, step = kin.tensor ? 1 : kin.n, groups = 1;
+    int *gpus = member->gpus;
+
+    group_gpus(scenario, kin, t, member->replica, member->rank, gpus);
+    if (cluster_within_node(&scenario->cluster, gpus, kin.n))
+        return 1;
+    mark_nodes(member, gpus, kin.n, true);
+    for (int r = 0; r < scenario_replicas(scenario); r += step)
+        for (int q = 0; q < scenario->strategy.pipeline; q++)
+            for (int u = 0; u < tensors; u++) {
+                int *other = gpus + groups * kin.n;
+
+                group_gpus(scenario, kin, u, r, q, other);
+                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, kin.n);
+            }
+    mark_nodes(member, gpus, kin.n, false);
+    return groups;
+}
+
+/* The slowest of the rank's groups: one, or where its GPUs are not alike one for each. */
+static int group_cost(const struct member *member, struct kin kin, const struct collective *collective, double bytes,
+                      int channels, struct exchange_cost *cost)
+{
+    struct lowering *lowering = member->lowering;
+
+    *cost = (struct exchange_cost){0};
+    for (int t = 0; t < (kin.tensor ? 1 : lowering->program->flows); t++) {
+        int groups = group_and_siblings(member, kin, t);
+        struct measured measured;
+
+        if (measure_collective(lowering->measure, collective, member->gpus, groups, kin.n, bytes, channels, &measured,
+                               lowering->err))
+            return -1;
+        if (collective->op == COLLECTIVE_ALL_REDUCE)
+            lowering_use(lowering, measured.used, measured.protocol);
+        cost->seconds = fmax(cost->seconds, measured.seconds);
+        cost->bytes_sent = measured.bytes_sent;
+        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, kin.n);
+    }
+    return 0;
+}
+
+static int ring_group(const struct member *member, struct kin kin, enum collective_op op, double bytes,
+                      struct exchange_cost *cost)
+{
+    return group_cost(member, kin, collective_find(op, "ring"), bytes,
+                      member->lowering->scenario->strategy.channels, cost);
+}
+
+/* A reduce-scatter and an all-gather in an all-reduce's place. */
+static int halves_cost(const struct member *member, double bytes, struct exchange_cost *cost)
+{
+    struct kin tensor = {.n = member->lowering->scenario->strategy.tensor, .tensor = true};
+    struct exchange_cost gather;
+
+    if (ring_group(member, tensor, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
+        ring_group(member, tensor, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
+        return -1;
+    cost->seconds += gather.seconds;
+    cost->bytes_sent += gather.bytes_sent;
+    return 0;
+}
+
+/* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive
+ * around the ring. Copy engines pass them on, so products keep all multiprocessors. Seconds beyond the product's own.
+ * Source, with what follows: NVIDIA/TransformerEngine, initialize_ub's "ring_exchange" and "pipeline". */
+static double gather_beside(double gather, const struct pieces *product, int n)
+{
+    return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
+}
+
+/* One whose result is summed: each piece's sum travels beside the next piece, the last one's beside nothing. */
+static double scatter_beside(double scatter, const struct pieces *product, double share)
+{
+    double one = scatter / SCATTER_PIECES;
+
+    return fmax(0, SCATTER_PIECES * product->piece +
+                   (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
+}
+
+/* Of the forward, gathers and sums that travel beside pieces of their products. */
+static void pieces_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    int n = member->lowering->scenario->strategy.tensor;
+
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        holder->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
+            .seconds = gather_beside(holder->gather.seconds, &stage->columns[c].gathering, n) +
+                       scatter_beside(both.seconds - holder->gather.seconds, &stage->columns[c].scattering, both.share),
+            .bytes_sent = both.bytes_sent,
+        };
+}
+
+/* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
+ * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
+ * backward gather waits for nothing, as in every EXCHANGE_TENSOR, or travels beside pieces of these products. */
+static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    bool halves = member->lowering->scenario->strategy.sequence_parallel;
+    int tensor = member->lowering->scenario->strategy.tensor;
+    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    double gather = halves ? holder->gather.seconds : 0;
+
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
+            .seconds = (stage->columns[c].returning.whole > 0 ?
+                        gather_beside(gather, &stage->columns[c].returning, tensor) : gather) +
+                       contention_exposed(gather, stage->columns[c].input, both.share) +
+                       contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
+            .bytes_sent = both.bytes_sent,
+        };
+}
+
+/* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
+ * 4.2.2); all-gathers also put boundaries together that were sent in shares. */
+static int tensor_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    const struct scenario *scenario = member->lowering->scenario;
+    const struct strategy_spec *spec = &scenario->strategy;
+    struct kin kin = {.n = spec->tensor, .tensor = true};
+    double bytes = stage->bytes[EXCHANGE_TENSOR];
+
+    if (kin.n == 1)
+        return 0;
+    if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
+        ring_group(member, kin, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
+        return -1;
+    if (!spec->sequence_parallel)
+        return group_cost(member, kin, scenario_all_reduce(scenario), bytes, spec->channels,
+                          &holder->exchanges[EXCHANGE_TENSOR]);
+    if (halves_cost(member, bytes, &holder->exchanges[EXCHANGE_TENSOR]))
+        return -1;
+    return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, stage->bytes[EXCHANGE_ROWS],
+                                                              &holder->exchanges[EXCHANGE_ROWS]);
+}
+
+/* Every GPU sends and receives through a NIC of its own, or its share of one: more channels would change nothing. */
+static int dispatch_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    struct kin kin = {.n = member->lowering->scenario->strategy.expert};
+
+    if (kin.n == 1 || stage->bytes[EXCHANGE_DISPATCH] == 0)
+        return 0;
+    return group_cost(member, kin, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), stage->bytes[EXCHANGE_DISPATCH],
+                      1, &holder->exchanges[EXCHANGE_DISPATCH]);
+}
+
+/* The keys and values of all of the context group are gathered before the attention, and again before its backward;
+ * after that their gradients are scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section 3.3.2). */
+static int gathered_attention(const struct member *member, struct kin kin, double bytes, struct holder *holder)
+{
+    struct exchange_cost *forward = &holder->exchanges[EXCHANGE_ATTENTION];
+    struct exchange_cost *backward = &holder->exchanges[EXCHANGE_ATTENTION_BACKWARD];
+
+    if (ring_group(member, kin, COLLECTIVE_ALL_GATHER, kin.n * bytes, forward) ||
+        ring_group(member, kin, COLLECTIVE_REDUCE_SCATTER, kin.n * bytes, backward))
+        return -1;
+    backward->seconds += forward->seconds;
+    backward->bytes_sent += forward->bytes_sent;
+    return 0;
+}
+
+/* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
+static int pass_cost(const struct member *member, struct kin kin, double bytes, double *seconds)
+{
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    const struct cluster *cluster = &member->lowering->scenario->cluster;
+    struct group group = {.n = kin.n, .gpus = member->gpus};
+    struct exchange_cost ring;
+
+    if (group_cost(member, kin, gather, kin.n * bytes, 1, &ring))
+        return -1;
+    struct collective_choice choice = collective_choose(gather, cluster, &group, kin.n * bytes, 1);
+    double launch = collective_tuning(&choice, cluster, &group, kin.n * bytes).launch;
+    *seconds = launch + (ring.seconds - launch) / (kin.n - 1);
+    return 0;
+}
+
+/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values while
+ * the block goes on to the next GPU, n - 1 times. Both pieces of the zigzag split together meet the same number of keys
+ * in every step, so that each takes 1/n of the attention. In the backward the gradients of a block follow it a step
+ * later: the first step passes the block, the last its gradients, those between both (Transformer Engine). What a step
+ * takes to pass on beyond what it takes to compute is exposed. */
+static int ring_attention(const struct member *member, struct kin kin, const struct stage *stage, struct holder *holder)
+{
+    double bytes = stage->bytes[EXCHANGE_ATTENTION], one, both;
+    double forward = stage->attention[0] / kin.n, backward = stage->attention[1] / kin.n;
+
+    if (pass_cost(member, kin, bytes, &one) || pass_cost(member, kin, 2 * bytes, &both))
+        return -1;
+    holder->exchanges[EXCHANGE_ATTENTION] =
+        (struct exchange_cost){.seconds = (kin.n - 1) * fmax(0, one - forward), .bytes_sent = (kin.n - 1) * bytes};
+    holder->exchanges[EXCHANGE_ATTENTION_BACKWARD] = (struct exchange_cost){
+        .seconds = 2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward),
+        .bytes_sent = 2 * (kin.n - 1) * bytes,
+    };
+    return 0;
+}
+
+static int attention_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+{
+    const struct strategy_spec *spec = &member->lowering->scenario->strategy;
+    struct kin kin = {.n = spec->context};
+    double bytes = stage->bytes[EXCHANGE_ATTENTION];
+
+    if (kin.n == 1 || bytes == 0)
+        return 0;
+    return spec->context_attention == CONTEXT_RING ? ring_attention(member, kin, stage, holder)
+                                                   : gathered_attention(member, kin, bytes, holder);
+}
+
+/* Coupled replicas meet in every layer, so each takes as long as the slowest of them. */
+static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
+{
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        double slowest = 0;
+
+        for (int r = first; r < first + lowering->coupled; r++)
+            slowest = fmax(slowest, holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
+        for (int r = first; r < first + lowering->coupled; r++)
+            holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
+    }
+}
+
+/* What a rank exchanges for one of its chunks. Others of its expert or context group have found that out already, but
+ * for the first of them. */
+static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
+{
+    struct lowering *lowering = member->lowering;
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    struct holder *holder = holder_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
+    const int groups[EXCHANGE_COUNT] = {
+        [EXCHANGE_DISPATCH] = spec->expert, [EXCHANGE_ATTENTION] = spec->context,
+        [EXCHANGE_ATTENTION_BACKWARD] = spec->context,
+    };
+
+    if (tensor_cost(member, stage, holder) ||
+        (member->replica % spec->expert == 0 && dispatch_cost(member, stage, holder)) ||
+        (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
+        return -1;
+    if (spec->overlap_tensor && spec->tensor > 1)
+        beside_costs(member, stage, holder);
+    if (spec->overlap_products && spec->tensor > 1)
+        pieces_costs(member, stage, holder);
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        if (groups[i] && member->replica % groups[i])
+            holder->exchanges[i] =
+                holder_of(lowering, program_rank(lowering, member->replica / groups[i] * groups[i], member->rank),
+                          chunk)->exchanges[i];
+    return 0;
+}
+
+int exchange_costs(struct lowering *lowering)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct strategy_spec *spec = &scenario->strategy;
+    int stages = lowering->plan->stages, rc = 0;
+    int most = (int)fmax(spec->tensor, fmax(spec->context, spec->expert));
+    int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
+    bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
+
+    for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
+        struct member member = {lowering, i / stages, i % stages, gpus, marked};
+
+        for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
+            rc = chunk_costs(&member, &lowering->stages[plan_global_stage(lowering->plan, member.rank, chunk)], chunk);
+    }
+    for (int first = 0; !rc && lowering->coupled > 1 && first < lowering->out->replicas; first += lowering->coupled)
+        for (int rank = 0; rank < stages; rank++)
+            for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+                keep_step(lowering, first, rank, chunk);
+    free(gpus);
+    free(marked);
+    return rc;
+}
+
+/* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
+{
+    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
+    const struct exchange_cost *exchanges = here.holder->exchanges;
+    int gathers = cost->hidden_gathers;
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++) {
+        op->communication +=
+            cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+    }
+    for (int c = 0; c < COLUMN_COUNT; c++)
+        gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
+    if (gathers > 0)
+        op->communication +=
+            contention_exposed(gathers * here.holder->gather.seconds, cost->seconds, here.holder->gather.share);
+    op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
+    /* on the way back keys and values go round once more, and as many gradients of them */
+    op->activations =
+        cost->hidden_gathers * here.holder->gather.bytes_sent +
+        cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
+    contention_pass(beside, op->communication);
+    op->communication += contention_stretch(beside, cost->seconds);
+}

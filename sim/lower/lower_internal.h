@@ -1,0 +1,266 @@
+/* What the files of lower share: lower.c and those named below. */
+#ifndef DTSIM_LOWER_INTERNAL_H
+#define DTSIM_LOWER_INTERNAL_H
+
+#include "stage/compression.h"
+#include "hardware/contention.h"
+#include "lower/lower.h"
+
+#define NO_OP UINT32_MAX
+
+/* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
+struct bucket {
+    struct compressed sum;   /* the exchanges that sum them */
+    double values;           /* how many there are */
+    size_t slice;            /* of the stage's backward that completes it */
+    struct contention beside;    /* its sum, for kernels that run beside it; nothing where none do */
+    bool experts;            /* gradients of experts, which fewer replicas share */
+};
+struct buckets { struct bucket *items; size_t count, capacity; };
+
+/* Operations after which something has arrived: `count` ids from `first` (one a flow). */
+struct arrival { uint32_t first, count; };
+
+/* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends, and which share of
+ * the multiprocessors it would keep from kernels beside it. */
+struct exchange_cost { double seconds, bytes_sent, share; };
+
+/* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
+struct cell {
+    struct arrival activation, gradient;     /* of what its forward and its backward wait for */
+    uint32_t forwarded, recomputed, backwarded;
+    uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
+    bool recomputes;                 /* the row recomputes it */
+    uint32_t *moved;                 /* a layer: the copy of its activations to the host; NULL: none has gone */
+    bool split;                      /* its backward for the weights comes later */
+    bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
+};
+
+/* A chunk of a rank, in one replica. */
+struct holder {
+    struct exchange_cost exchanges[EXCHANGE_COUNT];
+    struct exchange_cost gather;     /* all-gather of as many bytes as an EXCHANGE_TENSOR */
+    struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
+    int completed;                   /* how often its gradients have been complete */
+    uint32_t complete;               /* the id after which they last were */
+    uint32_t updated;                /* the last update */
+    uint32_t *synced;                /* a flow: the end of its last all-reduce */
+    uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
+    uint32_t *layers;                /* a slice: after what its gradients were last complete; offload: optimizer */
+    struct { uint32_t *items; size_t count, capacity; } sums;    /* and the ends of its sums, a bucket and flow */
+    uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
+    uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
+    int nawaited;
+};
+
+/* A rank's lanes to its host. */
+struct rank_host {
+    uint32_t to, from, cpu;          /* lanes */
+    uint32_t out[2];                 /* the last two copies of activations to the host */
+    const struct slice *loaded;      /* the layer whose weights came last, by `fetched` */
+    uint32_t fetched;
+    uint32_t before;                 /* the operation before the last one on the compute lane */
+};
+
+/* Where replicas begin a work together: the cell of their rows, and the operation that ends when all are there. */
+struct meeting { size_t cell; uint32_t id; };
+
+struct lowering {
+    const struct scenario *scenario;
+    const struct plan *plan;
+    const struct stage *stages;      /* global stages */
+    struct measure *measure;
+    struct lowered *out;
+    struct program *program;
+    struct error *err;
+    struct arena arena;              /* everything below */
+    struct row *rows;                /* a pipeline rank */
+    bool **completes;                /* a pipeline rank and cell of its row: it completes its chunk's gradients */
+    struct buckets *buckets;         /* a global stage; empty without data parallelism */
+    int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */
+    uint32_t **summed;               /* a global stage: what each holder had computed when the last sum could begin */
+    int *ties;                       /* a replica: sums of tied gradients so far */
+    uint32_t (*untied)[2];           /* a replica: likewise of the last of them, on the first and the last stage */
+    struct cell *cells;              /* lowering_cell */
+    struct holder *holders;          /* a program rank and chunk */
+    size_t *cursor;                  /* a program rank: the next cell of its row */
+    size_t prepared;                 /* cells of the rows whose exchanges have been lowered (lower_replicate.c) */
+    int *updates;                    /* a program rank: so far */
+    uint32_t *compute_lane;          /* a program rank */
+    struct contention *beside;       /* a program rank: collectives over replicas that run beside its kernels */
+    uint32_t *latest;                /* a program rank: its last operation on that lane */
+    uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
+    uint32_t *copy_lane;             /* a program rank; NULL: what sockets copy holds nothing up */
+    struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
+    struct arrival *sent;            /* [2 program ranks + up]: the boundaries that a rank sent last */
+    int channels;                    /* of gradient all-reduces */
+    int coupled;                     /* replicas, one after another, that exchange within their works */
+    int together;                    /* and that have to be kept in step: who is late holds up all */
+    struct meeting *meetings;        /* a program rank, of the first of these replicas: the last one */
+    int streams;                     /* of collectives: 2 where those with the same share have one of their own */
+    uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
+    uint32_t *scratch;               /* ids that one operation waits for */
+    int steps;                       /* local, one after another: the rows hold so many batches */
+    bool whole;                      /* the iteration, not the compute alone */
+    int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
+    bool failed;
+};
+
+/* Where a cell of a row stands. */
+struct place {
+    int replica, rank, stage, direction;
+    struct cell *cell;
+    struct holder *holder;
+    double hidden;           /* share of its all-to-alls that costs nothing beside other works' kernels */
+};
+
+/* Ids of what an operation waits for, beside its lane. */
+struct waits { uint32_t *ids; size_t count; };
+
+/* lower_work.c */
+/* The operation of one cell, or of one piece of it, on the compute lane. */
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+                       struct op op, const struct waits *waits);
+/* Kernels that prepare what is exchanged, or take it apart, on a rank's compute lane. */
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, const struct waits *waits);
+struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
+struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
+/* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
+bool lower_cell(struct lowering *lowering, int replica, int rank);
+
+/* lower_send.c */
+/* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
+struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
+/* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where
+ * that waits for it too: adds that to `waits`. */
+void lower_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits);
+
+/* lower_exchange.c */
+/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
+ * directions; where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
+ * same share of them; and where experts are divided, those that hold the same experts. */
+enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE, CIRCLE_SAME_EXPERTS, CIRCLE_COUNT };
+/* The circle that sums a stage's gradients and gathers its weights: of its experts, or of all else. */
+enum circle circle_of(const struct scenario *scenario, bool experts);
+/* How many of the parameters that is; experts that are not divided are among all else. */
+double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters);
+/* The holders of one global stage, in groups of equal size, those of a group next to each other. */
+struct sync {
+    struct lowering *lowering;
+    enum circle circle;
+    int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
+    int group;               /* holders of each group */
+    int channels;
+    int *gpus;               /* [tensor index * all + holder] */
+    int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
+    uint32_t *lanes;         /* scratch, [holder * channels + channel] */
+    uint32_t *ready;         /* [flow * all + holder] */
+    uint32_t *begin, *done;  /* scratch, a holder */
+};
+void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage);
+void sync_release(struct sync *sync);
+struct holder *sync_holder(const struct sync *sync, int i);
+/* Holder i, with all its flows, takes part after that operation. */
+void sync_ready(struct sync *sync, int i, uint32_t id);
+/* What ends where, of each holder and flow, goes to where the slot of the holder points. */
+typedef uint32_t *holder_slot(struct holder *holder);
+uint32_t *slot_synced(struct holder *holder);
+uint32_t *slot_published(struct holder *holder);
+/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. Nothing
+ * where a group is one. */
+int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
+             holder_slot *slot);
+/* Remembers, for the result, that this all-reduce was used. */
+void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
+void make_collective_lanes(struct lowering *lowering);
+uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
+/* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
+ * where the group is one. It is added to what runs beside kernels. */
+int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+                     const struct collective *collective, double bytes, struct measured *measured,
+                     struct contention *beside);
+
+/* lower_buckets.c */
+void buckets_build(struct lowering *lowering);
+/* A rank's gradients of the bucket are ready after that operation. */
+void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
+
+/* lower_sync.c */
+/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
+ * these gradients have not been lowered. */
+bool lower_update(struct lowering *lowering, int replica, int rank);
+/* Where the compute alone is lowered: ranks that share a stage wait at an update until all of them have done their
+ * backwards, as there is a sum to be made. */
+bool lower_meeting(struct lowering *lowering, int rank);
+/* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
+bool lower_gather(struct lowering *lowering, int replica, int rank);
+
+/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
+bool zero_applies(const struct lowering *lowering);
+bool zero_in_turn(const struct lowering *lowering);       /* no collective beside computation */
+/* The gather of a layer's weights after that operation; NO_OP: there are none to gather. */
+uint32_t zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after);
+/* A layer's gradients are scattered after that operation; with the iteration's last ones each share of their sum is
+ * summed on over those that hold it. Returns the last sum, or `after` where there are none. */
+uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                      uint32_t after);
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
+                   const struct waits *waits);
+
+/* lower_layers.c: a cell of a stage with a plan, layer by layer. */
+void make_host_lanes(struct lowering *lowering);
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
+                     const struct waits *waits);
+/* A copy to or from the host after those of `after` that are not NO_OP; `op` says whose it is and what memory it takes
+ * or frees. */
+uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                   const uint32_t *after, size_t count);
+
+/* lower_host.c: the host's update of a chunk, after which its weights are there; NO_OP: it has none. And the copy of a
+ * rank's updated weights to the host, where they wait there. */
+uint32_t host_update(struct lowering *lowering, int prank, int chunk);
+void host_store_weights(struct lowering *lowering, int prank, uint32_t after);
+/* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
+ * has not come to it. */
+bool replicates(const struct lowering *lowering);
+bool replicate_before(struct lowering *lowering, int replica);
+/* What a cell costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
+struct stage_work replicated_work(const struct lowering *lowering, struct work work);
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
+
+/* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
+int exchange_costs(struct lowering *lowering);
+/* Adds to a work's operation the communication that comes with its kernels. */
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
+
+/* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
+ * all; whether sums over replicas, on links that they share, meet nothing but one another, so that measured they take
+ * what their messages would. */
+int tensor_flows(const struct scenario *scenario);
+bool private_links(const struct cluster *cluster);
+bool sums_alone(const struct scenario *scenario);
+bool replicas_alike(const struct scenario *scenario);
+
+static inline void wait_for(struct waits *waits, struct arrival arrival)
+{
+    for (uint32_t i = 0; i < arrival.count; i++)
+        waits->ids[waits->count++] = arrival.first + i;
+}
+
+/* What stages hand to a cell: the activations, or their gradient. */
+static inline struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
+{
+    return kind == FORWARD ? &cell->activation : &cell->gradient;
+}
+
+static inline struct holder *holder_of(const struct lowering *lowering, int program_rank, int chunk)
+{
+    return &lowering->holders[program_rank * lowering->plan->chunks + chunk];
+}
+
+static inline int program_rank(const struct lowering *lowering, int replica, int rank)
+{
+    return replica * lowering->plan->stages + rank;
+}
+
+#endif

@@ -1,0 +1,273 @@
+/* A stage computed layer by layer (stage_plan.h), with copies to the host and back beside the kernels: activations that
+ * leave after their layer's forward and come back before its backward, weights that come before each layer (L2L:
+ * Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. Under ZeRO 3 weights are
+ * gathered from the replicas for each layer, from a share that comes from the host where it waits there (ZeRO-Infinity,
+ * section 5.1), once where a layer is computed again right before its backward. A copy keeps its lane for its latency
+ * and its bytes at the bandwidth that every GPU of a node gets while all of them copy, so copies of different GPUs do
+ * not contend. */
+#include "lower/lower_internal.h"
+#include "recompute/stage_plan.h"
+
+void make_host_lanes(struct lowering *lowering)
+{
+    int ranks = lowering->program->ranks;
+
+    lowering->hosts = ARENA_ARRAY(&lowering->arena, struct rank_host, ranks);
+    for (int r = 0; r < ranks; r++)
+        lowering->hosts[r] = (struct rank_host){
+            .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
+            .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
+            .cpu = program_lane(lowering->program, r, LANE_HOST, 0), .out = {NO_OP, NO_OP}, .fetched = NO_OP,
+            .before = NO_OP,
+        };
+}
+
+uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                   const uint32_t *after, size_t count)
+{
+    const struct cluster *cluster = &lowering->scenario->cluster;
+    uint32_t ids[4];
+    size_t n = 0;
+
+    BUG_IF(count > COUNT(ids));
+    for (size_t i = 0; i < count; i++)
+        if (after[i] != NO_OP)
+            ids[n++] = after[i];
+    op.kind = OP_COMPUTE;
+    op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
+    op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
+    op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
+    op.sent = bytes;
+    return program_add(lowering->program, op, ids, n);
+}
+
+/* What lowering a cell layer by layer goes through. */
+struct walk {
+    struct lowering *lowering;
+    struct place here;
+    struct work work;
+    const struct stage *stage;
+    struct rank_host *host;
+    int prank;
+    struct op op;            /* what the first operation has beside its kernels */
+    struct waits waits;      /* of the next operation */
+    uint32_t id;             /* the last operation */
+    bool gathers;            /* ZeRO 3 */
+    const struct slice *whole;   /* the layer whose weights were gathered last for a step, by `gathered`; */
+    uint32_t gathered, next;     /* and the gather for the next one */
+};
+
+/* Some of what an operation waits for; nothing is waited for once. */
+static void also_wait(struct walk *walk, uint32_t id)
+{
+    if (id != NO_OP)
+        walk->waits.ids[walk->waits.count++] = id;
+}
+
+static struct op copied(const struct walk *walk, double takes, double frees)
+{
+    return (struct op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
+}
+
+/* A layer's weights, or under ZeRO 3 the rank's share of them, from the host where they wait there; else `after`. */
+static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t after)
+{
+    const struct scenario *scenario = walk->lowering->scenario;
+    double all = layer->parameters + layer->frozen;
+    double held = walk->gathers ? stage_share(scenario, 3, all, layer->expert_parameters) : all;
+    double bytes = held * scenario_parameter_bytes(scenario).weights;
+
+    if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
+        return after;
+    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &after, 1);
+}
+
+static uint32_t gather(struct walk *walk, const struct slice *layer, uint32_t after)
+{
+    uint32_t fetched = fetch(walk, layer, after), id = zero_gather(walk->lowering, walk->here, layer, fetched);
+
+    return id != NO_OP ? id : fetched;
+}
+
+/* While a layer is computed the weights of the next one are gathered, once those of the layer before are not needed any
+ * more. The first layer's wait for all that was computed before, as in lower_zero.c. */
+static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
+{
+    struct contention *beside = &walk->lowering->beside[walk->prank];
+    uint32_t before = walk->lowering->latest[walk->prank];
+
+    if (walk->whole != layer) {
+        if (!walk->whole) {
+            walk->next = gather(walk, layer, before);
+            *beside = (struct contention){0};    /* its kernels wait for all of that */
+        }
+        walk->gathered = walk->next;
+        walk->next = next ? gather(walk, next, walk->whole ? before : NO_OP) : NO_OP;
+        walk->whole = layer;
+    }
+    also_wait(walk, walk->gathered);
+    if (zero_in_turn(walk->lowering)) {
+        also_wait(walk, walk->next);
+        *beside = (struct contention){0};
+    }
+}
+
+/* The next layer's weights come while the operation before it runs: then the one before that needs its own no more. */
+static void weights_for(struct walk *walk, const struct slice *layer, const struct slice *next)
+{
+    struct rank_host *host = walk->host;
+
+    if (walk->gathers) {
+        gather_weights(walk, layer, next);
+        return;
+    }
+    if (!scenario_offloads(walk->lowering->scenario, OFFLOAD_WEIGHTS) || layer->parameters + layer->frozen == 0)
+        return;
+    if (host->loaded != layer)
+        host->fetched = fetch(walk, layer, host->before);
+    host->loaded = layer;
+    also_wait(walk, host->fetched);
+}
+
+static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, bool lean, double takes,
+                          double frees)
+{
+    struct lowering *lowering = walk->lowering;
+    const struct workspace *workspace = lean ? &layer->lean.workspace : &layer->workspace;
+    struct stage_work kernels = lean ? stage_work_sum(layer->work[kind], layer->lean.core) : layer->work[kind];
+    struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
+    struct op op = walk->op;
+
+    op.takes = takes;
+    op.frees = frees;
+    op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
+    walk->host->before = lowering->latest[walk->prank];
+    walk->id = lower_compute(lowering, walk->here, work, kernels, op, &walk->waits);
+    walk->op = (struct op){.continues = true};
+    walk->waits.count = 0;
+}
+
+/* The next layer waits until its weights have arrived. */
+static void leave_layer(struct walk *walk)
+{
+    if (walk->gathers)
+        walk->lowering->beside[walk->prank] = (struct contention){0};
+}
+
+/* A forward that makes something for the host waits until all but one of the copies before have left. */
+static void forward_layers(struct walk *walk)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+    struct cell *cell = walk->here.cell;
+
+    if (plan->chain.offloaded > 0 && !cell->moved)
+        cell->moved = ARENA_ARRAY(&walk->lowering->arena, uint32_t, plan->count);
+    for (size_t l = 0; l < plan->count; l++) {
+        const struct slice *layer = stage_layer(walk->stage, l);
+
+        weights_for(walk, layer, l + 1 < plan->count ? stage_layer(walk->stage, l + 1) : NULL);
+        if (plan->moved[l] > 0)
+            also_wait(walk, walk->host->out[0]);
+        compute_layer(walk, FORWARD, layer, false, plan->forward[l], 0);
+        leave_layer(walk);
+        if (plan->moved[l] == 0)
+            continue;
+        cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
+                                   &walk->id, 1);
+        walk->host->out[0] = walk->host->out[1];
+        walk->host->out[1] = cell->moved[l];
+    }
+}
+
+/* The activations that come back next, of the layers below `layer`: they may once `after` has ended and all but one of
+ * the copies to the host have left. Returns the copy; NO_OP: there are none. */
+static uint32_t load_next(struct walk *walk, size_t layer, uint32_t after)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+
+    while (layer-- > 0)
+        if (plan->moved[layer] > 0) {
+            uint32_t ids[] = {walk->here.cell->moved[layer], after, walk->host->out[0]};
+
+            return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
+                             copied(walk, plan->moved[layer], 0), ids, COUNT(ids));
+        }
+    return NO_OP;
+}
+
+/* A layer's gradients are there. */
+static void finish_layer(struct walk *walk, size_t slice, bool completes)
+{
+    const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
+    struct holder *holder = walk->here.holder;
+    uint32_t id = walk->id;
+
+    if (walk->gathers)
+        id = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, id);
+    if (zero_in_turn(walk->lowering))
+        also_wait(walk, id);
+    if (!completes)
+        return;
+    if (holder->layers)
+        holder->layers[slice] = id;
+    for (size_t b = 0; b < buckets->count; b++)
+        if (buckets->items[b].slice == slice)
+            bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
+}
+
+/* The layer of the next step that is of another one; NULL: there is none. */
+static const struct slice *other_layer(const struct walk *walk, size_t step)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+
+    for (size_t i = step + 1; i < plan->chain.nsteps; i++)
+        if (plan->steps[i].layer != plan->steps[step].layer)
+            return stage_layer(walk->stage, plan->steps[i].layer);
+    return NULL;
+}
+
+static void backward_layers(struct walk *walk, bool completes)
+{
+    const struct stage_plan *plan = walk->stage->plan;
+    uint32_t loaded = plan->chain.offloaded > 0 ? load_next(walk, plan->count, walk->host->before) : NO_OP;
+    size_t below = plan->count;          /* layers from here on have come back */
+
+    for (size_t i = 0; i < plan->chain.nsteps; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        const struct slice *layer = stage_layer(walk->stage, step->layer);
+        enum work_kind kind = step->backward ? BACKWARD : RECOMPUTE;
+
+        weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
+        if (step->layer < below && plan->moved[step->layer] > 0) {
+            also_wait(walk, loaded);
+            loaded = load_next(walk, step->layer, walk->lowering->latest[walk->prank]);
+        }
+        below = step->layer < below ? step->layer : below;
+        walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
+        compute_layer(walk, kind, layer, step->lean, step->takes, step->frees);
+        if (i + 1 == plan->chain.nsteps || plan->steps[i + 1].layer != step->layer)
+            leave_layer(walk);
+        if (step->backward)
+            finish_layer(walk, walk->stage->nslices - 1 - step->layer, completes);
+    }
+}
+
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
+                     const struct waits *waits)
+{
+    int prank = program_rank(lowering, here.replica, here.rank);
+    uint32_t *ids = lowering->scratch;
+    struct walk walk = {
+        .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
+        .host = &lowering->hosts[prank], .prank = prank, .op = op, .waits = {ids, waits->count}, .id = NO_OP,
+        .gathers = zero_applies(lowering),
+    };
+
+    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)
+        here.holder->layers = ARENA_ARRAY(&lowering->arena, uint32_t, walk.stage->nslices);
+    if (work.kind == FORWARD)
+        forward_layers(&walk);
+    else
+        backward_layers(&walk, completes);
+    return walk.id;
+}

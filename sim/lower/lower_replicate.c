@@ -1,0 +1,219 @@
+/* PyTorch's DataParallel (torch/nn/parallel/data_parallel.py): GPU 0 has the model. Every forward scatters its samples,
+ * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the
+ * gradients of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
+ *
+ * One process issues all that, on the GPUs' default streams, so nothing overlaps: each cell of the rows begins when all
+ * GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
+ * (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce), which a kernel fills where they hold several
+ * tensors. The process's own time (threads, Python) is not modelled. */
+#include "lower/lower_internal.h"
+
+#include <stdlib.h>
+
+static const double BUFFER = 10485760;
+
+bool replicates(const struct lowering *lowering)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+
+    return lowering->whole && spec->data_parallel == DATA_PARALLEL_REPLICATED && spec->data > 1;
+}
+
+/* The buffers of the tensors in the order of the model: of broadcasts, one is closed once it and as much again as its
+ * last tensor reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); of reductions, where the next
+ * tensor would exceed it (_take_tensors in torch/_utils.py). `packed` are the bytes of those that hold several
+ * tensors. */
+struct buffers { double *items; size_t count, capacity; double packed; };
+
+static void buffers_close(struct buffers *buffers, double *bytes, int *tensors)
+{
+    if (*bytes > 0)
+        *GROW(buffers) = *bytes;
+    buffers->packed += *tensors > 1 ? *bytes : 0;
+    *bytes = 0;
+    *tensors = 0;
+}
+
+static struct buffers buffers_of(const struct stage *stage, double each, bool broadcast)
+{
+    struct buffers buffers = {0};
+    double bytes = 0;
+    int tensors = 0;
+
+    for (size_t i = stage->nslices; i-- > 0;)
+        for (size_t k = 0; k < stage->slices[i].ntensors; k++) {
+            double tensor = stage->slices[i].tensors[k] * each;
+
+            if (!broadcast && bytes + tensor > BUFFER)
+                buffers_close(&buffers, &bytes, &tensors);
+            bytes += tensor;
+            tensors++;
+            if (broadcast && bytes + tensor >= BUFFER)
+                buffers_close(&buffers, &bytes, &tensors);
+        }
+    buffers_close(&buffers, &bytes, &tensors);
+    return buffers;
+}
+
+/* A copy on one GPU: reads and writes. */
+static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint32_t after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct kernel kernel = {
+        .name = "pack", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario), .launches = 1, .bytes = 2 * bytes,
+    };
+
+    if (model_is_timed(&scenario->model) || bytes == 0)
+        return lowering->latest[replica];
+    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds,
+                      &(struct waits){&after, after == NO_OP ? 0 : 1});
+}
+
+/* All buffers, one collective after another; where each GPU comes to them after its latest work. */
+static void exchange_buffers(struct lowering *lowering, const struct buffers *buffers, enum collective_op op,
+                             enum op_what what, holder_slot *slot)
+{
+    struct sync sync;
+
+    sync_init(&sync, lowering, CIRCLE_ALL, 0);
+    for (int d = 0; d < sync.all; d++)
+        sync_ready(&sync, d, program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, d, 0, 0), .mb = -1,
+        }, &lowering->latest[d], lowering->latest[d] == NO_OP ? 0 : 1));
+    for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
+        lowering->failed = exchange(&sync, collective_find(op, "ring"), what, buffers->items[b], slot) != 0;
+    sync_release(&sync);
+}
+
+/* A point-to-point copy on the sender's stream. */
+static uint32_t copy_over(struct lowering *lowering, int from, int to, enum op_what what, double bytes, int mb,
+                          const uint32_t *after, size_t nafter)
+{
+    return program_add(lowering->program, (struct op){
+        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, from, 0, 0),
+        .amount = bytes, .mb = mb,
+        .src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
+        .dst = (uint32_t)scenario_gpu(lowering->scenario, 0, to, 0),
+    }, after, nafter);
+}
+
+static void wait_before_next(struct lowering *lowering, int replica, uint32_t id)
+{
+    struct holder *holder = holder_of(lowering, replica, 0);
+
+    if (id != NO_OP)
+        holder->awaited[holder->nawaited++] = id;
+}
+
+/* Before a forward: its samples and all weights. */
+static void hand_out(struct lowering *lowering, int mb)
+{
+    const struct stage *stage = &lowering->stages[0];
+    double each = scenario_parameter_bytes(lowering->scenario).weights;
+    struct buffers buffers = buffers_of(stage, each, true);
+    uint32_t first = lowering->latest[0];
+
+    for (int d = 1; stage->outside.input > 0 && d < lowering->out->replicas; d++)
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, &first,
+                                                first == NO_OP ? 0 : 1));
+    first = pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced[0]);
+    exchange_buffers(lowering, &buffers, COLLECTIVE_BROADCAST, WHAT_WEIGHTS, slot_published);
+    for (int d = 0; d < lowering->out->replicas; d++) {
+        wait_before_next(lowering, d, holder_of(lowering, d, 0)->published[0]);
+        wait_before_next(lowering, d, first);
+    }
+    free(buffers.items);
+}
+
+/* Between a forward and its backward: the output of all, the loss, the gradients of the output. */
+static void compute_loss(struct lowering *lowering, int mb)
+{
+    const struct outside *outside = &lowering->stages[0].outside;
+    int n = lowering->out->replicas;
+    double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
+    uint32_t last[2] = {NO_OP, NO_OP}, loss;
+    struct op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
+
+    for (int d = 1; d < n; d++) {
+        last[1] = lowering_cell(lowering, d, 0, 0, mb)->forwarded;
+        last[0] = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb, d > 1 ? last : last + 1,
+                            d > 1 ? 2 : 1);
+    }
+    op.what = WHAT_FORWARD;
+    op.amount = outside->all_forward;
+    op.takes = gathered;
+    program_add(lowering->program, op, last, 2);
+    op.what = WHAT_BACKWARD;
+    op.amount = outside->all_backward;
+    op.takes = gradients;
+    op.frees = gathered + gradients;
+    loss = lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
+    for (int d = 1; d < n; d++) {
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb, &loss, 1));
+        wait_before_next(lowering, d, loss);
+    }
+}
+
+/* After a backward: the sum of the gradients, on GPU 0. */
+static void sum_gradients(struct lowering *lowering)
+{
+    double each = scenario_parameter_bytes(lowering->scenario).gradients;
+    struct buffers buffers = buffers_of(&lowering->stages[0], each, false);
+
+    if (!lowering->summed[0])
+        lowering->summed[0] = ARENA_ARRAY(&lowering->arena, uint32_t, lowering->out->replicas);
+    for (int d = 0; d < lowering->out->replicas; d++)
+        lowering->summed[0][d] = pack(lowering, d, buffers.packed, NO_OP);
+    exchange_buffers(lowering, &buffers, COLLECTIVE_REDUCE, WHAT_SYNC, slot_synced);
+    free(buffers.items);
+}
+
+bool replicate_before(struct lowering *lowering, int replica)
+{
+    size_t cursor = lowering->cursor[replica];
+    const struct work *work = &lowering->rows[0].items[cursor];
+
+    if (lowering->prepared > cursor)
+        return true;
+    for (int d = 0; d < lowering->out->replicas; d++)
+        if (lowering->cursor[d] != cursor)
+            return false;
+    if (cursor > 0 && (work[-1].kind == BACKWARD || work[-1].kind == BACKWARD_WEIGHT))
+        sum_gradients(lowering);
+    if (work->kind == FORWARD)
+        hand_out(lowering, work->mb);
+    else if (work->kind == BACKWARD || work->kind == BACKWARD_INPUT)
+        compute_loss(lowering, work->mb);
+    lowering->prepared = cursor + 1;
+    return !lowering->failed;
+}
+
+struct stage_work replicated_work(const struct lowering *lowering, struct work work)
+{
+    struct stage_work cost = lowering->stages[0].work[work.kind];
+    const struct outside *outside = &lowering->stages[0].outside;
+
+    if (work.kind == FORWARD)
+        cost.seconds -= outside->forward;
+    else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
+        cost.seconds -= outside->backward;
+    cost.seconds = cost.seconds > 0 ? cost.seconds : 0;
+    return cost;
+}
+
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op)
+{
+    const struct stage *stage = &lowering->stages[0];
+    struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);
+    double kept = stage->outside.output - stage->outside.activation +
+                  (here.replica > 0 ? stage->parameters * each.weights : 0);
+    double gradients = stage->parameters * each.gradients;
+    bool whole = work.kind == BACKWARD;
+
+    if (work.kind == FORWARD)
+        op->takes += kept;
+    if (whole || work.kind == BACKWARD_INPUT)
+        op->takes += gradients;
+    if (whole || work.kind == BACKWARD_WEIGHT)
+        op->frees += kept + gradients;
+}

@@ -1,0 +1,358 @@
+/* Data parallelism: the sum of the gradients over the replicas, the update, and the weights handed out after it. */
+#include "lower/lower_internal.h"
+
+#include <stdlib.h>
+
+static int exchange_leg(struct sync *sync, const struct leg *leg)
+{
+    if (leg->plain > 0 &&
+        exchange(sync, scenario_all_reduce(sync->lowering->scenario), WHAT_SYNC, leg->plain, slot_synced))
+        return -1;
+    return leg->bytes > 0 ? exchange(sync, leg->collective, WHAT_SYNC, leg->bytes, slot_synced) : 0;
+}
+
+/* Kernels on every holder, after what it exchanged last; it then takes part in the next exchange. */
+static void pack_holders(struct sync *sync, double seconds)
+{
+    struct lowering *lowering = sync->lowering;
+
+    for (int i = 0; i < sync->here; i++)
+        sync_ready(sync, i, lower_pack(lowering, sync->ranks[i], sync->stage, seconds, &(struct waits){
+            sync_holder(sync, i)->synced, (size_t)lowering->program->flows,
+        }));
+}
+
+/* Without buckets the sums begin when a rank has computed all that comes before its update, not when each of its chunks
+ * is complete (Megatron-LM sums gradients after the pipeline's flush). ZeRO 2 scatters those of every micro-batch. */
+static bool after_flush(const struct lowering *lowering)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+
+    return spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->zero != 2;
+}
+
+/* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
+ * and, once an iteration, of every share between those that hold it (Zhang et al., MiCS, VLDB 2022: 2-hop gradient
+ * synchronization). */
+static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
+{
+    const struct scenario *scenario = lowering->scenario;
+    bool hybrid = scenario_hybrid(scenario);
+    struct sync sync;
+    int rc;
+
+    sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
+    for (int i = 0; i < sync.here; i++)
+        sync_ready(&sync, i, after_flush(lowering) ? lowering->latest[sync.ranks[i]]
+                                                   : sync_holder(&sync, i)->ready.items[at]);
+    rc = exchange_leg(&sync, &bucket->sum.legs[0]);
+    sync_release(&sync);
+    if (rc || !hybrid || !last)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_SAME_SHARE, stage);
+    for (int t = 0; t < lowering->program->flows; t++)
+        for (int i = 0; i < sync.here; i++)
+            sync.ready[t * sync.all + i] = sync_holder(&sync, i)->synced[t];
+    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
+                  bucket->sum.legs[0].bytes / scenario->strategy.shard, slot_synced);
+    sync_release(&sync);
+    return rc;
+}
+
+/* For the host's update: the ends of a bucket's sum on all holders. */
+static void note_sum(struct lowering *lowering, int stage)
+{
+    struct sync sync;
+
+    if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
+        return;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int i = 0; i < sync.here; i++)
+        for (int t = 0; t < lowering->program->flows; t++)
+            *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
+    sync_release(&sync);
+}
+
+/* The sums of all buckets' gradients, the `sum`-th of the stage: the first exchange of each, then what compression does
+ * between exchanges and after the last, in the buckets' order. */
+static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool last)
+{
+    const struct buckets *buckets = &lowering->buckets[stage];
+    struct sync sync;
+    int rc = 0;
+
+    for (size_t b = 0; !rc && b < buckets->count; b++) {
+        rc = first_leg(lowering, stage, &buckets->items[b], sum * buckets->count + b, last);
+        note_sum(lowering, stage);
+    }
+    if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
+        return rc;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int leg = 1; leg < LEGS_MAX; leg++)
+        for (size_t b = 0; !rc && b < buckets->count; b++) {
+            if (buckets->items[b].sum.legs[leg].bytes == 0)
+                continue;
+            pack_holders(&sync, buckets->items[b].sum.legs[leg].seconds);
+            rc = exchange_leg(&sync, &buckets->items[b].sum.legs[leg]);
+        }
+    for (size_t b = 0; !rc && b < buckets->count; b++)
+        pack_holders(&sync, buckets->items[b].sum.seconds);
+    sync_release(&sync);
+    return rc;
+}
+
+/* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
+static int sums(const struct lowering *lowering, int updates)
+{
+    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
+}
+
+static bool at_update(const struct lowering *lowering, int program_rank)
+{
+    const struct row *row = &lowering->rows[program_rank % lowering->plan->stages];
+
+    return row->items[lowering->cursor[program_rank]].kind == UPDATE;
+}
+
+/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before
+ * their updates, where a sum waits for that, and with compression, whose kernels follow them on the ranks' lanes. */
+static bool sync_stage(struct lowering *lowering, int stage, int count)
+{
+    bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
+    bool complete = true;
+    struct sync sync;
+
+    if (lowering->syncs[stage] >= count)
+        return !lowering->failed;
+    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    for (int i = 0; i < sync.here; i++)
+        complete &= sync_holder(&sync, i)->completed >= count && (!late || at_update(lowering, sync.ranks[i]));
+    if (complete && !lowering->summed[stage])
+        lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
+    for (int i = 0; complete && i < sync.here; i++)
+        lowering->summed[stage][i] = late ? lowering->latest[sync.ranks[i]] : sync_holder(&sync, i)->complete;
+    sync_release(&sync);
+    for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
+        lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
+                                       (lowering->syncs[stage] + 1) % sums(lowering, 1) == 0) != 0;
+    return complete && !lowering->failed;
+}
+
+/* The sums of every micro-batch, as the row completes them (ZeRO 2, which has one iteration alone). */
+static bool sync_row(struct lowering *lowering, int rank)
+{
+    const struct row *row = &lowering->rows[rank];
+    int *done = xcalloc((size_t)lowering->plan->chunks, sizeof *done);
+    bool synced = true;
+
+    for (size_t i = 0; i < row->count && synced; i++) {
+        int chunk = row->items[i].chunk, stage = plan_global_stage(lowering->plan, rank, chunk);
+
+        if (lowering->completes[rank][i] && lowering->buckets[stage].count)
+            synced = sync_stage(lowering, stage, ++done[chunk]);
+    }
+    free(done);
+    return synced;
+}
+
+/* The sums that a rank's update waits for, `count` of each stage in all, in the order in which their gradients are
+ * complete: those of later stages first. */
+static bool sync_rank(struct lowering *lowering, int rank, int count)
+{
+    if (lowering->scenario->strategy.zero == 2)
+        return sync_row(lowering, rank);
+    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
+        for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
+                !sync_stage(lowering, stage, count))
+                return false;
+    return true;
+}
+
+/* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies
+ * after its sum over the replicas; whole, under ZeRO 1 too (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
+static bool tie(struct lowering *lowering, int replica, int count)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int last = plan_global_stages(lowering->plan) - 1, flows = lowering->program->flows, chunk[2];
+    int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
+    int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
+    double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).sent /
+                   (scenario->strategy.zero > 1 ? scenario->strategy.shard : 1);
+
+    if (lowering->ties[replica] >= count)
+        return true;
+    for (int i = 0; i < 2; i++)
+        if (holder_of(lowering, ranks[i], chunk[i])->completed < count || !sync_rank(lowering, rank[i], count))
+            return false;
+    for (int t = 0; t < flows; t++) {
+        uint32_t lanes[2], ready[2], done[2];
+        int gpus[2];
+
+        for (int i = 0; i < 2; i++) {
+            struct holder *holder = holder_of(lowering, ranks[i], chunk[i]);
+
+            gpus[i] = scenario_gpu(scenario, t, replica, rank[i]);
+            lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
+                                    flows * (lowering->channels * lowering->streams + lowering->ties[replica]) + t);
+            ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
+            lowering->untied[replica][i] = holder->complete;
+        }
+        collective_lower(collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &scenario->cluster,
+                         &(struct group){.n = 2, .ranks = ranks, .gpus = gpus}, bytes, 1, lanes, ready,
+                         (struct op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = -1}, lowering->program,
+                         done);
+        for (int i = 0; i < 2; i++)
+            holder_of(lowering, ranks[i], chunk[i])->tied[t] = done[i];
+    }
+    lowering->ties[replica] = count;
+    return true;
+}
+
+/* Two directions hold both copies on either rank, and sum them there. Asynchronous schedules do not: waiting for the
+ * other end of the pipeline at every update would be a flush. */
+static bool tied_rank(const struct lowering *lowering, int rank)
+{
+    int last = plan_global_stages(lowering->plan) - 1;
+
+    return lowering->stages[last].tied > 0 && plan_directions(lowering->plan) == 1 &&
+           !scenario_strategy(lowering->scenario)->asynchronous &&
+           (plan_rank(lowering->plan, 0, 0, 0, NULL) == rank || plan_rank(lowering->plan, 0, last, 0, NULL) == rank);
+}
+
+bool lower_update(struct lowering *lowering, int replica, int rank)
+{
+    int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
+        *updates = &lowering->updates[prank];
+    bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
+    int form = lowering->scenario->strategy.data_parallel;
+    bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
+    bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
+    uint32_t *deps = lowering->scratch, id = NO_OP;
+    double seconds = 0;
+    size_t ndeps = 0;
+
+    if (!sync_rank(lowering, rank, sums(lowering, *updates + 1)))
+        return false;
+    if (tied_rank(lowering, rank) && updates_here && !tie(lowering, replica, sums(lowering, *updates + 1)))
+        return false;
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        const struct holder *holder = holder_of(lowering, prank, chunk);
+        int stage = plan_global_stage(lowering->plan, rank, chunk);
+
+        uint32_t there = updates_here && hosted ? host_update(lowering, prank, chunk) : NO_OP;
+
+        if (there != NO_OP)
+            deps[ndeps++] = there;
+        else if (updates_here && !hosted)
+            seconds += lowering->stages[stage].update;
+        for (int t = 0; t < flows; t++) {
+            if (holder->synced[t] != NO_OP)
+                deps[ndeps++] = holder->synced[t];
+            if (holder->tied[t] != NO_OP)
+                deps[ndeps++] = holder->tied[t];
+        }
+        /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
+        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_holders(lowering->plan, stage);
+             i++)
+            deps[ndeps++] = lowering->summed[stage][i];
+    }
+    for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
+        deps[ndeps++] = lowering->untied[replica][i];
+    lowering->beside[prank] = (struct contention){0};    /* the sums have ended */
+    if (ndeps > 0 || seconds > 0 || always)
+        id = program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+            .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
+        }, deps, ndeps);
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+        holder_of(lowering, prank, chunk)->updated = id;
+    if (!scenario_hands_out_weights(lowering->scenario))
+        host_store_weights(lowering, prank, id != NO_OP ? id : lowering->latest[prank]);
+    ++*updates;
+    return true;
+}
+
+bool lower_meeting(struct lowering *lowering, int rank)
+{
+    const struct plan *plan = lowering->plan;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+
+    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
+        for (int i = 0; i < sharers; i++)
+            if (holder_of(lowering, first + i, 0)->completed < count)
+                return false;
+        if (!lowering->summed[stage])
+            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sharers);
+        for (int i = 0; i < sharers; i++)
+            lowering->summed[stage][i] = holder_of(lowering, first + i, 0)->complete;
+        lowering->syncs[stage] = count;
+    }
+    lowering->updates[rank] = count;
+    return true;
+}
+
+/* Hands out a stage's updated weights, once all its holders have lowered their updates. */
+static bool gather_stage(struct lowering *lowering, int stage, int count)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct stage *costs = &lowering->stages[stage];
+    double each = scenario_parameter_bytes(scenario).weights;
+    bool complete = true;
+
+    if (lowering->gathers[stage] >= count)
+        return true;
+    for (int experts = 0; experts < 2 && complete && !lowering->failed; experts++) {
+        double parameters = circle_parameters(scenario, experts, costs->parameters, costs->expert_parameters);
+        struct sync sync;
+
+        sync_init(&sync, lowering, circle_of(scenario, experts), stage);
+        for (int i = 0; i < sync.here; i++) {
+            complete &= lowering->updates[sync.ranks[i]] >= count;
+            sync_ready(&sync, i, sync_holder(&sync, i)->updated);
+        }
+        if (complete && parameters > 0)
+            lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, parameters * each,
+                                        slot_published) != 0;
+        sync_release(&sync);
+    }
+    lowering->gathers[stage] = complete ? count : lowering->gathers[stage];
+    return complete && !lowering->failed;
+}
+
+/* Whether others hold the stage too, and there is something to hold. */
+static bool shared(const struct lowering *lowering, int stage)
+{
+    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
+           lowering->stages[stage].parameters > 0;
+}
+
+bool lower_gather(struct lowering *lowering, int replica, int rank)
+{
+    int prank = program_rank(lowering, replica, rank);
+    double seconds = 0;
+    uint32_t *deps = lowering->scratch, id = holder_of(lowering, prank, 0)->updated;
+    size_t ndeps = 0;
+
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        int stage = plan_global_stage(lowering->plan, rank, chunk);
+
+        if (!shared(lowering, stage))
+            continue;
+        if (!gather_stage(lowering, stage, lowering->updates[prank]))
+            return false;
+        for (int t = 0; t < lowering->program->flows; t++)
+            deps[ndeps++] = holder_of(lowering, prank, chunk)->published[t];
+        if (lowering->scenario->strategy.local_steps > 1)
+            seconds += lowering->stages[stage].averaging;
+    }
+    /* the update is over when the rank has all weights again */
+    if (ndeps > 0)
+        id = program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+            .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
+        }, deps, ndeps);
+    host_store_weights(lowering, prank, id);
+    return true;
+}

@@ -1,0 +1,156 @@
+/* The tensor-parallel group of a rank: its GPUs act in lockstep, and where they use links of their own one flow stands
+ * for all. Replicas that are alike may be simulated as one. */
+#include "lower/lower_internal.h"
+
+/* Every GPU has links of its own all the way to every other: flows of different GPUs never meet. */
+bool private_links(const struct cluster *cluster)
+{
+    return cluster->ideal || cluster->nodes == 1 ||
+           (cluster->network.topology.kind == TOPOLOGY_NONBLOCKING && cluster->network.nics == cluster->gpus_per_node);
+}
+
+static int node_of(const struct scenario *scenario, int t, int d, int p)
+{
+    return cluster_node_of(&scenario->cluster, scenario_gpu(scenario, t, d, p));
+}
+
+static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
+{
+    struct route one = cluster_route(cluster, a, b), other = cluster_route(cluster, c, d);
+
+    return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
+}
+
+/* Whether all flows from rank p to rank q of replica d take the same way as flow 0 of replica 0. */
+static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
+{
+    for (int t = 0; p != q && t < scenario->strategy.tensor; t++)
+        if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
+                      scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
+            return false;
+    return true;
+}
+
+/* Whether the boundary transfers of replica d take the same way, flow by flow, as those of flow 0 of replica 0. Rules
+ * place the next stage on the next rank, or on the same; a table anywhere. */
+static bool boundaries_alike(const struct scenario *scenario, int d)
+{
+    const struct plan *plan = &scenario->plan;
+
+    if (plan->placement != PLACEMENT_TABLE) {
+        for (int p = 0; p < plan->stages; p++)
+            if (!flows_alike(scenario, d, p, (p + 1) % plan->stages))
+                return false;
+        return true;
+    }
+    for (int direction = 0; direction < plan_directions(plan); direction++)
+        for (int stage = 0; stage + 1 < plan_global_stages(plan); stage++)
+            for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
+                if (!flows_alike(scenario, d,
+                                 plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),
+                                 plan_rank(plan, direction, stage + 1, pair % plan_sharers(plan, stage + 1), NULL)))
+                    return false;
+    return true;
+}
+
+/* Whether the tensor groups of a stage are spread over nodes like one another; its data groups then are so too. */
+static bool groups_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    for (int p = 0; p < spec->pipeline && !scenario->cluster.ideal; p++)
+        for (int d = 1; d < scenario_replicas(scenario); d++)
+            for (int t = 1; t < spec->tensor; t++)
+                if (node_of(scenario, t, d, p) - node_of(scenario, 0, d, p) !=
+                    node_of(scenario, t, 0, p) - node_of(scenario, 0, 0, p))
+                    return false;
+    return true;
+}
+
+int tensor_flows(const struct scenario *scenario)
+{
+    if (scenario->strategy.tensor == 1)
+        return 1;
+    if (!groups_alike(scenario))
+        return scenario->strategy.tensor;
+    for (int d = 0; d < scenario_replicas(scenario); d++)
+        if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
+            return scenario->strategy.tensor;
+    return 1;
+}
+
+/* Whether groups of n replicas, one after another, are spread over nodes like one another. */
+static bool neighbours_alike(const struct scenario *scenario, int n)
+{
+    for (int p = 0; p < scenario->strategy.pipeline && !scenario->cluster.ideal; p++)
+        for (int r = n; r < scenario_replicas(scenario); r++)
+            if (node_of(scenario, 0, r, p) - node_of(scenario, 0, r - r % n, p) !=
+                node_of(scenario, 0, r % n, p) - node_of(scenario, 0, 0, p))
+                return false;
+    return true;
+}
+
+/* Whether each group of n replicas, one after another, with the tensor groups of its members, is within a node. */
+static bool within_nodes(const struct scenario *scenario, int n)
+{
+    for (int r = 0; r < scenario_replicas(scenario); r++)
+        for (int t = 0; t < scenario->strategy.tensor; t++)
+            if (node_of(scenario, t, r, 0) != node_of(scenario, 0, r - r % n, 0))
+                return false;
+    return true;
+}
+
+/* Replicas of one stage that exchange nothing on NICs but what all of them sum or gather: whoever stands elsewhere in a
+ * node waits as long. Their tensor, context and expert groups, and those that share one copy of the states, are within
+ * nodes, where every GPU has a port of its own, so that all of them are ready at once. The flows of the tensor indices,
+ * and the groups of the same share or experts, reach over all nodes; they begin together and are measured together. */
+static bool sums_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return spec->pipeline == 1 && within_nodes(scenario, spec->context) && within_nodes(scenario, spec->expert) &&
+           within_nodes(scenario, scenario_hybrid(scenario) ? spec->shard : 1);
+}
+
+/* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of
+ * all else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's
+ * shares are summed over the copies of the states while the next bucket is scattered within each copy. These never meet
+ * where a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next
+ * bucket. */
+static bool one_by_one(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->expert > 1)
+        return false;
+    if (!scenario_hybrid(scenario) || (spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->flatten))
+        return true;
+    for (int r = spec->shard; r < scenario_replicas(scenario); r += spec->shard)
+        if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - spec->shard, 0))
+            return false;
+    return true;
+}
+
+bool sums_alone(const struct scenario *scenario)
+{
+    return scenario->strategy.data_parallel != DATA_PARALLEL_REPLICATED && sums_alike(scenario) &&
+           one_by_one(scenario);
+}
+
+bool replicas_alike(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->data_parallel == DATA_PARALLEL_SERVER)
+        return false;            /* the server alone updates */
+    if (!private_links(&scenario->cluster))
+        return sums_alike(scenario);
+    if (!groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
+        !neighbours_alike(scenario, spec->expert) ||
+        !neighbours_alike(scenario, scenario_hybrid(scenario) ? spec->shard : 1))
+        return false;
+    for (int d = 1; d < scenario_replicas(scenario); d++)
+        if (!boundaries_alike(scenario, d))
+            return false;
+    return true;
+}

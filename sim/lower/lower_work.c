@@ -1,0 +1,391 @@
+/* One cell of a row: its operation or operations, what they wait for, and what may wait for them. */
+#include "lower/lower_internal.h"
+
+#include <stdlib.h>
+
+struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb)
+{
+    const struct plan *plan = lowering->plan;
+    size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
+
+    at = at * (size_t)plan_global_stages(plan) + (size_t)stage;
+    return lowering->cells + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
+}
+
+struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
+{
+    int stage = plan_global_stage(lowering->plan, rank, work.chunk);
+    int direction = plan_direction(lowering->plan, rank, work.chunk);
+
+    return (struct place){
+        .replica = replica, .rank = rank, .stage = stage, .direction = direction,
+        .cell = lowering_cell(lowering, replica, direction, stage, work.mb),
+        .holder = holder_of(lowering, program_rank(lowering, replica, rank), work.chunk),
+    };
+}
+
+/* The same micro-batch on another stage. */
+static struct cell *on_stage(const struct lowering *lowering, struct place here, int stage, int mb)
+{
+    return lowering_cell(lowering, here.replica, here.direction, stage, mb);
+}
+
+uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
+                       struct op op, const struct waits *waits)
+{
+    static const enum op_what whats[] = {
+        [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
+        [BACKWARD_WEIGHT] = WHAT_BACKWARD_WEIGHT, [RECOMPUTE] = WHAT_RECOMPUTE,
+    };
+    int prank = program_rank(lowering, here.replica, here.rank);
+
+    op.kind = OP_COMPUTE;
+    op.what = (uint8_t)whats[work.kind];
+    op.lane = lowering->compute_lane[prank];
+    exchange_within(lowering, here, &cost, &op);
+    op.amount = cost.seconds + op.communication;
+    op.mb = work.mb;
+    op.stage = here.stage;
+    return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
+}
+
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, const struct waits *waits)
+{
+    return lowering->latest[prank] = program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
+        .stage = stage,
+    }, waits->ids, waits->count);
+}
+
+/* Seconds from the start of a backward until the stage before has to recompute, to end together. */
+static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
+{
+    double until = lowering->stages[here.stage].work[work.kind].seconds -
+                   lowering->stages[here.stage - 1].work[RECOMPUTE].seconds;
+
+    return until > 0 ? until : 0;
+}
+
+/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * and with `in_time` where the stage before begins to recompute. */
+static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
+                                struct op op, const struct waits *waits)
+{
+    const struct stage *costs = &lowering->stages[here.stage];
+    const struct buckets *buckets = &lowering->buckets[here.stage];
+    double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
+    int prank = program_rank(lowering, here.replica, here.rank);
+    struct stage_work piece = {0};
+    struct waits first = *waits;
+    uint32_t id = NO_OP;
+    size_t bucket = 0;
+
+    op.frees = 0;
+    for (size_t i = 0; i < costs->nslices; i++) {
+        struct stage_work slice = costs->slices[i].work[work.kind];
+        bool last = i + 1 == costs->nslices;
+
+        if (in_time && until <= slice.seconds) {
+            piece.seconds += until;
+            id = lower_compute(lowering, here, work, piece, op, &first);
+            op = (struct op){.continues = true};
+            on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
+            first.count = 0;
+            piece = (struct stage_work){0};
+            slice.seconds -= until;
+            in_time = false;
+        }
+        until -= slice.seconds;
+        piece = stage_work_sum(piece, slice);
+        if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
+            continue;
+        op.frees = last ? frees : 0;
+        id = lower_compute(lowering, here, work, piece, op, &first);
+        op = (struct op){.continues = true};
+        first.count = 0;
+        for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
+            double seconds = buckets->items[bucket].sum.legs[0].seconds;
+
+            if (seconds > 0)
+                op.continues = false;
+            bucket_ready(lowering, here, &buckets->items[bucket],
+                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, &first) : id);
+        }
+        piece = (struct stage_work){0};
+    }
+    return id;
+}
+
+/* A backward before which the previous stage recomputes just in time: cut where that has to begin to end together. */
+static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op,
+                               const struct waits *waits)
+{
+    struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
+    struct op last = {.continues = true};
+
+    after.seconds = before.seconds - until_recompute(lowering, here, work);
+    before.seconds -= after.seconds;
+    last.frees = op.frees;
+    op.frees = 0;
+    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, before, op, waits);
+    return lower_compute(lowering, here, work, after, last, &(struct waits){0});
+}
+
+/* What a cell does before its kernels: a boundary that came in shares from another rank is put together, and before a
+ * backward the stage's own output too where only a share of it was kept. */
+static struct op receive(const struct lowering *lowering, struct place here, struct work work)
+{
+    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
+    bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
+                    from < plan_global_stages(lowering->plan) &&
+                    plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
+
+    if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
+        return (struct op){0};
+    int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
+
+    return (struct op){.communication = gathers * here.holder->gather.seconds,
+                       .sent = gathers * here.holder->gather.bytes_sent};
+}
+
+/* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
+ * others. False when some of it has not been lowered yet. */
+static bool wait_for_coupled(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+{
+    int n = lowering->coupled, first = here.replica / n * n;
+
+    for (int replica = first; replica < first + n; replica++) {
+        struct arrival arrival = *arrival_of(
+            lowering_cell(lowering, replica, here.direction, here.stage, work.mb), work.kind);
+
+        if (replica == here.replica)
+            continue;
+        if (arrival.first == NO_OP)
+            return false;
+        wait_for(waits, arrival);
+    }
+    return true;
+}
+
+/* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
+static bool dependencies(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+{
+    enum recompute_rule rule = scenario_strategy(lowering->scenario)->recompute;
+    bool first = here.stage == 0, last = here.stage == plan_global_stages(lowering->plan) - 1;
+    struct arrival arrival = {.first = NO_OP};
+    bool wanted = false;
+    uint32_t own = NO_OP;
+
+    if (work.kind == FORWARD) {
+        arrival = *arrival_of(here.cell, work.kind);
+        wanted = !first;
+    } else if (work.kind == BACKWARD_WEIGHT) {
+        own = here.cell->backwarded;
+    } else if (work.kind == RECOMPUTE) {
+        own = here.cell->forwarded;
+        wanted = rule != RECOMPUTE_EARLY && !last;
+        if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
+            arrival = here.cell->gradient;
+        else if (rule == RECOMPUTE_JUST_IN_TIME)
+            arrival = (struct arrival){.first = here.cell->due, .count = 1};
+    } else {
+        own = here.cell->recomputes ? here.cell->recomputed : here.cell->forwarded;
+        arrival = *arrival_of(here.cell, work.kind);
+        wanted = !last;
+    }
+    if ((work.kind != FORWARD && own == NO_OP) || (wanted && arrival.first == NO_OP))
+        return false;
+    if (own != NO_OP)
+        wait_for(waits, (struct arrival){own, 1});
+    for (; here.holder->nawaited > 0; here.holder->nawaited--)
+        wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
+    if (arrival.first == NO_OP || (work.kind == RECOMPUTE && lowering->opportunistic))
+        return true;
+    wait_for(waits, arrival);
+    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work, waits);
+}
+
+/* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
+ * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
+                                   const struct waits *waits)
+{
+    struct stage_work cost = lowering->stages[here.stage].work[work.kind];
+    struct arrival gradient = here.cell->gradient;
+    uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
+
+    op.advances = work.kind == FORWARD;
+    id = lower_compute(lowering, here, work, cost, op, waits);
+    if (work.kind == RECOMPUTE && gradient.first != NO_OP)
+        program_choose(lowering->program, (struct choice){id, gradient.first, gradient.count, most});
+    return id;
+}
+
+static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,
+                           const struct waits *waits)
+{
+    const struct stage *costs = &lowering->stages[here.stage];
+    bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
+    bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
+                   scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
+    double kept = again ? costs->checkpoint : costs->activation;
+    double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
+    const struct stage_workspace *workspace =
+        !again ? &costs->plain : here.cell->split ? &costs->ahead : &costs->again;
+    struct op op = receive(lowering, here, work);
+
+    op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
+    if (work.kind == FORWARD)
+        op.takes = kept;
+    else if (work.kind == RECOMPUTE)
+        op.takes = working;
+    else if (work.kind != BACKWARD_INPUT)
+        op.frees = kept + working;
+    if (costs->plan)
+        return layers_work(lowering, here, work, completes, op, waits);
+    if (replicates(lowering)) {
+        replicated_memory(lowering, here, work, &op);
+        return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);
+    }
+    if (zero_applies(lowering))
+        return zero_work(lowering, here, work, completes, op, waits);
+    if (sliced)
+        return sliced_backward(lowering, here, work, in_time, op, waits);
+    if (in_time)
+        return timed_backward(lowering, here, work, op, waits);
+    if (lowering->opportunistic)
+        return opportunistic_work(lowering, here, work, op, waits);
+    return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
+}
+
+/* What others may now wait for: `id` is the operation after which the cell's result is there. */
+static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
+{
+    if (work.kind == RECOMPUTE) {
+        here.cell->recomputed = id;
+    } else if (work.kind == FORWARD) {
+        here.cell->forwarded = id;
+        if (here.stage + 1 < plan_global_stages(lowering->plan))
+            on_stage(lowering, here, here.stage + 1, work.mb)->activation =
+                lower_send(lowering, here, here.stage + 1, work.mb, id);
+    } else if (work.kind != BACKWARD_WEIGHT) {
+        here.cell->backwarded = id;
+        if (here.stage == 0)
+            return;
+        struct cell *before = on_stage(lowering, here, here.stage - 1, work.mb);
+        before->gradient = lower_send(lowering, here, here.stage - 1, work.mb, id);
+        if (before->due == NO_OP)
+            before->due = id;
+    }
+}
+
+/* The all-to-alls of overlapped works run beside the kernels of one another, which is what they are overlapped for
+ * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels, or what
+ * these lose (contention_exposed). */
+static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
+{
+    double kernels = 0, dispatches = 0, share = 0;
+
+    for (size_t i = first; i <= last && first < last; i++) {
+        struct work work = lowering->rows[rank].items[i];
+        struct place here = lowering_place(lowering, replica, rank, work);
+        const struct stage_work *cost = &lowering->stages[here.stage].work[work.kind];
+
+        kernels += cost->seconds;
+        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.holder->exchanges[EXCHANGE_DISPATCH].seconds;
+        share = here.holder->exchanges[EXCHANGE_DISPATCH].share;
+    }
+    return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
+}
+
+/* After a meeting of those that share the rank's stage: what each had computed. */
+static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
+{
+    int stage = plan_global_stage(lowering->plan, rank, 0);
+
+    for (int i = 0; lowering->summed[stage] && i < plan_sharers(lowering->plan, stage); i++)
+        wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
+}
+
+/* Replicas that are kept in step begin their next cell when the last of them has done the one before: whoever is late
+ * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them
+ * have not been lowered that far. */
+static bool meet(struct lowering *lowering, int replica, int rank, struct waits *waits)
+{
+    int n = lowering->together, first = replica / n * n;
+    size_t cell = lowering->cursor[program_rank(lowering, replica, rank)];
+    struct meeting *meeting = &lowering->meetings[program_rank(lowering, first, rank)];
+    struct waits all = {0};
+
+    if (n == 1 || cell == 0)
+        return true;
+    if (meeting->cell != cell) {
+        for (int r = first; r < first + n; r++)
+            if (lowering->cursor[program_rank(lowering, r, rank)] != cell)
+                return false;
+        all.ids = xcalloc((size_t)n, sizeof *all.ids);
+        for (int r = first; r < first + n; r++)
+            wait_for(&all, (struct arrival){lowering->latest[program_rank(lowering, r, rank)], 1});
+        *meeting = (struct meeting){cell, program_add(lowering->program, (struct op){
+            .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
+            .mb = lowering->rows[rank].items[cell].mb, .stage = -1,
+        }, all.ids, all.count)};
+        free(all.ids);
+        for (int r = first; r < first + n; r++)
+            lowering->latest[program_rank(lowering, r, rank)] = meeting->id;
+    }
+    wait_for(waits, (struct arrival){meeting->id, 1});
+    return true;
+}
+
+/* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
+bool lower_cell(struct lowering *lowering, int replica, int rank)
+{
+    const struct row *row = &lowering->rows[rank];
+    size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
+    struct arrival *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
+    struct waits waits = {.ids = lowering->scratch};
+    uint32_t id = NO_OP;
+    double hidden;
+
+    if (replicates(lowering) && !replicate_before(lowering, replica))
+        return false;
+    if (row->items[first].kind == UPDATE || row->items[first].kind == GATHER) {
+        bool updates = row->items[first].kind == UPDATE;
+
+        if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
+                            : updates && !lower_meeting(lowering, rank))
+            return false;
+        ++*cursor;
+        return true;
+    }
+    while (row->items[last].with_next)
+        last++;
+    if (!meet(lowering, replica, rank, &waits))
+        return false;
+    for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
+        wait_for(&waits, sent[up]);
+    for (size_t i = first; i <= last; i++)
+        if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
+            return false;
+    if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
+        wait_for_sharers(lowering, rank, &waits);
+    for (size_t i = first; i <= last; i++)
+        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
+    hidden = hidden_share(lowering, replica, rank, first, last);
+    for (size_t i = first; i <= last; i++) {
+        struct place here = lowering_place(lowering, replica, rank, row->items[i]);
+
+        here.hidden = hidden;
+        id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i], &waits);
+        here.holder->completed += lowering->completes[rank][i];
+        if (lowering->completes[rank][i])
+            here.holder->complete = id;
+        waits.count = 0;
+    }
+    for (size_t i = first; i <= last; i++)
+        finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);
+    *cursor = last + 1;
+    return true;
+}

@@ -1,0 +1,197 @@
+/* Layers and stages whose times or FLOPs are given. */
+#include "model/given_layers.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define AT(member) .offset = offsetof(struct given_layer, member)
+#define TIME(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_TIME, __VA_ARGS__}
+#define BYTES(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
+#define LEFT_OUT(key_, unit_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = unit_, __VA_ARGS__}
+#define BACKWARD_FIELDS \
+    TIME(backward, .brief = "in one piece; without it: backward_input + backward_weight, or 2 x forward"), \
+    TIME(recompute, .brief = "forward again, before the backward; without it: forward"), \
+    TIME(backward_input, .brief = "its part for the input; without it: what backward_weight leaves, or half"), \
+    TIME(backward_weight, .brief = "its part for the weights; without it: what backward_input leaves, or half"), \
+    {"parameters", FIELD_QUANTITY, AT(parameters), .unit = UNIT_COUNT, .brief = "elements", .fallback = "0"}
+static const struct field layer_fields[] = {
+    {"name", FIELD_STRING, AT(name), .brief = "for charts", .fallback = "layer"},
+    TIME(forward, .brief = "of one micro-batch"),
+    {"flops", FIELD_QUANTITY, AT(flops), .unit = UNIT_FLOP, .brief = "of one forward of one sample, instead of times"},
+    LEFT_OUT(efficiency, UNIT_NUMBER, .positive = true,
+             .brief = "with flops: rate of its products in the forward, of the GPU's large ones; above 1 where a "
+                      "convolution needs fewer FLOPs than counted (Winograd); without it: 1"),
+    LEFT_OUT(efficiency_backward, UNIT_NUMBER, .positive = true,
+             .brief = "the same in the backward; without it: efficiency"),
+    LEFT_OUT(operands, UNIT_BYTES,
+             .brief = "with flops: what products of a forward of a sample read and write beside weights, at 4 bytes a "
+                      "value; without it: activation (or boundary) written and read"),
+    LEFT_OUT(traffic, UNIT_BYTES,
+             .brief = "with flops: what the forward of a sample reads and writes beside products (normalisation, "
+                      "activation functions, pooling), at 4 bytes a value; without it: nothing"),
+    LEFT_OUT(traffic_backward, UNIT_BYTES, .brief = "the same of the backward; without it: 2 x traffic"),
+    BACKWARD_FIELDS,
+    BYTES(activation, .brief = "kept for the backward; with flops: of a sample, at 4 bytes a value"),
+    BYTES(boundary, .brief = "of the output; with flops: of a sample, at 4 bytes a value"),
+};
+static const struct field stage_fields[] = {
+    TIME(forward, .brief = "of one micro-batch", .required = true),
+    BACKWARD_FIELDS,
+    BYTES(activation, .brief = "kept for the backward"),
+    BYTES(boundary, .brief = "of the output"),
+};
+#undef AT
+
+const struct table given_layer_table = {
+    .name = "layers", .brief = "a layer by its times, or by its FLOPs", .fields = layer_fields,
+    .count = COUNT(layer_fields), .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
+    .exactly_one = "forward flops",
+};
+const struct table given_stage_table = {
+    .name = "stages", .brief = "a pipeline stage by its times", .fields = stage_fields, .count = COUNT(stage_fields),
+    .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
+};
+
+static int part_too_long(const struct table *table, const struct given_layer *given, const char *key, struct error *err)
+{
+    return error_add(err, EXIT_INPUT, field_loc(table, given, key),
+                     "%s: %s is longer than the whole backward; give backward, or both parts", table->name, key);
+}
+
+/* A backward in one piece and a split one are measured apart: where all three are given they need not add up. */
+static int settle_times(const struct table *table, struct given_layer *given, struct error *err)
+{
+    static const char *const with_flops[] = {
+        "efficiency", "efficiency_backward", "operands", "traffic", "traffic_backward",
+    };
+    bool input = field_given(table, given, "backward_input"), weight = field_given(table, given, "backward_weight");
+
+    for (size_t i = 0; table == &given_layer_table && i < COUNT(with_flops); i++)
+        if (field_given(table, given, with_flops[i]))
+            return error_add(err, EXIT_INPUT, field_loc(table, given, with_flops[i]),
+                             "%s: %s stands beside flops, not beside times", table->name, with_flops[i]);
+    given->flops = NAN;
+    if (!field_given(table, given, "recompute"))
+        given->recompute = given->forward;
+    if (!field_given(table, given, "backward"))
+        given->backward = input && weight ? given->backward_input + given->backward_weight : 2 * given->forward;
+    if (!input && !weight)
+        given->backward_input = given->backward / 2;
+    if (!input && weight)
+        given->backward_input = given->backward - given->backward_weight;
+    if (!weight)
+        given->backward_weight = given->backward - given->backward_input;
+    if (given->backward_input < 0)
+        return part_too_long(table, given, "backward_weight", err);
+    if (given->backward_weight < 0)
+        return part_too_long(table, given, "backward_input", err);
+    return 0;
+}
+
+static double or_else(double given, double otherwise)
+{
+    return isnan(given) ? otherwise : given;
+}
+
+static int settle_flops(const struct table *table, struct given_layer *given, struct error *err)
+{
+    static const char *const times[] = {"backward", "recompute", "backward_input", "backward_weight"};
+
+    for (size_t i = 0; i < COUNT(times); i++)
+        if (field_given(table, given, times[i]))
+            return error_add(err, EXIT_INPUT, field_loc(table, given, times[i]),
+                             "%s: %s: a time beside flops; give forward too, and no flops", table->name, times[i]);
+    given->forward = given->backward = given->recompute = given->backward_input = given->backward_weight = NAN;
+    given->efficiency = or_else(given->efficiency, 1);
+    given->efficiency_backward = or_else(given->efficiency_backward, given->efficiency);
+    given->operands = or_else(given->operands, 2 * fmax(given->activation, given->boundary));
+    given->traffic = or_else(given->traffic, 0);
+    given->traffic_backward = or_else(given->traffic_backward, 2 * given->traffic);
+    return 0;
+}
+
+int given_finish(const struct table *table, struct list *list, struct error *err)
+{
+    struct given_layer *all = list->items;
+    int result = 0;
+
+    for (struct given_layer *given = all; given < all + list->count; given++) {
+        bool flops = table == &given_layer_table && field_given(table, given, "flops");
+
+        if ((flops ? settle_flops(table, given, err) : settle_times(table, given, err)) < 0)
+            result = -1;
+        if (isnan(given->flops) != isnan(all->flops))
+            result = error_add(err, EXIT_INPUT, field_loc(table, given, flops ? "flops" : "forward"),
+                               "%s: times are of a micro-batch and flops of a sample; give one kind for every layer",
+                               table->name);
+    }
+    return result;
+}
+
+/* Forward, and one product of the same size for each gradient; the first layer's input gradient, which training does
+ * not need, is counted like the others'. What is no product runs backwards with the one for the input. */
+static void flop_kernels(struct arena *arena, const struct given_layer *given, const struct shard *shard,
+                         struct layer *layer)
+{
+    struct kernel *kernels = ARENA_ARRAY(arena, struct kernel, 5);
+    double scale = shard->micro * dtype_bytes(shard->dtype) / 4;
+    const double traffic[] = {given->traffic, given->traffic_backward};
+
+    for (int phase = PHASE_FORWARD; given->flops > 0 && phase <= PHASE_BACKWARD_WEIGHT; phase++)
+        kernels[layer->nkernels++] = (struct kernel){
+            .name = layer->name, .kind = KERNEL_MATMUL, .phase = (enum phase)phase, .dtype = shard->dtype,
+            .flop = given->flops * shard->micro, .launches = 1,
+            .efficiency = phase == PHASE_FORWARD ? given->efficiency : given->efficiency_backward,
+            .bytes = given->parameters * dtype_bytes(shard->dtype) + scale * given->operands,
+        };
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        if (traffic[phase] > 0)
+            kernels[layer->nkernels++] = (struct kernel){
+                .name = layer->name, .kind = KERNEL_MEMORY, .phase = (enum phase)phase, .dtype = shard->dtype,
+                .launches = 1, .bytes = scale * traffic[phase],
+            };
+    layer->kernels = kernels;
+}
+
+static struct layer layer_of(struct arena *arena, const struct given_layer *given, const struct shard *shard)
+{
+    bool timed = isnan(given->flops);
+    double scale = timed ? 1 : shard->micro * dtype_bytes(shard->dtype) / 4;
+    double *tensor = ARENA_ARRAY(arena, double, 1);
+    struct layer layer = {
+        .name = given->name, .role = LAYER_BLOCK, .parameters = given->parameters, .tensors = tensor,
+        .ntensors = given->parameters > 0, .timed = timed, .activation = scale * given->activation,
+        .boundary = scale * given->boundary,
+    };
+
+    *tensor = given->parameters;
+    if (timed) {
+        layer.given[PHASE_FORWARD] = given->forward;
+        layer.given[PHASE_BACKWARD_INPUT] = given->backward_input;
+        layer.given[PHASE_BACKWARD_WEIGHT] = given->backward_weight;
+        layer.given_backward = given->backward;
+        layer.given_recompute = given->recompute;
+    } else {
+        flop_kernels(arena, given, shard, &layer);
+    }
+    return layer;
+}
+
+int given_layers(struct arena *arena, const struct list *list, const struct shard *shard, struct loc tensor_loc,
+                 const struct layer **layers, size_t *count, struct error *err)
+{
+    const struct given_layer *given = list->items;
+    struct layer *all = ARENA_ARRAY(arena, struct layer, list->count);
+
+    if (shard->tensor > 1)
+        return error_add(err, EXIT_INFEASIBLE, tensor_loc,
+                         "strategy: tensor: %d, but the model is given layer by layer and says nothing of how a layer"
+                         " is split; try 1", shard->tensor);
+    for (size_t i = 0; i < list->count; i++) {
+        all[i] = layer_of(arena, &given[i], shard);
+        all[i].checkpoint = i > 0 ? all[i - 1].boundary : 0;    /* the first layer's input is the data, loaded anyway */
+    }
+    *layers = all;
+    *count = list->count;
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* Hugging Face's config.json: each family's keys become the keys of transformer_table, with their places, so that the
+ * table checks them. Defaults are those of the family's configuration class in the transformers library; what gives the
+ * model its size has to be written. Families whose attention that library hands to PyTorch's fused kernel
+ * (attn_implementation "sdpa", its default for them since version 4.36) and that never ran otherwise have it fused. */
+#include "model/transformer.h"
+
+#include <string.h>
+
+struct rule {
+    const char *key;             /* in config.json */
+    const char *to;              /* in transformer_table */
+    bool required;
+};
+
+struct family {
+    const char *name;            /* model_type */
+    const char *base;            /* what the family fixes, and the defaults of keys that config.json may leave out */
+    struct rule rules[24];
+    const char *refused[2];      /* these two switches must agree: a transformer has one for both */
+};
+
+#define DECODER_RULES \
+    {"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true}, \
+    {"num_key_value_heads", "kv_heads", false}, {"head_dim", "head_size", false}, \
+    {"intermediate_size", "ffn", true}, {"vocab_size", "vocabulary", true}, \
+    {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false}, \
+    {"attention_dropout", "attention_dropout", false}
+
+static const struct family families[] = {
+    {"llama",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 2048, flash_attention: true}",
+     {DECODER_RULES, {"attention_bias", "qkv_bias", false}, {"mlp_bias", "bias", false}},
+     {"attention_bias", "mlp_bias"}},
+    {"mistral",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
+     {DECODER_RULES}, {NULL}},
+    {"mixtral",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 131072, kv_heads: 8, flash_attention: true}",
+     {DECODER_RULES, {"num_local_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true}},
+     {NULL}},
+    /* its multi-token-prediction modules (num_nextn_predict_layers) are left out */
+    {"deepseek_v3",
+     "{norm: rmsnorm, mlp: swiglu, positions: 0, tied: false, dropout: 0, attention_dropout: 0, qkv_bias: false,"
+     " bias: false, sequence: 4096, flash_attention: true}",
+     {DECODER_RULES, {"qk_nope_head_dim", "head_size", true}, {"qk_rope_head_dim", "rope_head_size", true},
+      {"v_head_dim", "value_head_size", true}, {"q_lora_rank", "q_rank", false}, {"kv_lora_rank", "kv_rank", true},
+      {"n_routed_experts", "experts", true}, {"num_experts_per_tok", "experts_per_token", true},
+      {"moe_intermediate_size", "expert_ffn", true}, {"n_shared_experts", "shared_experts", false},
+      {"first_k_dense_replace", "dense_layers", true}, {"moe_layer_freq", "moe_every", false}},
+     {"attention_bias", "mlp_bias"}},     /* it has no mlp_bias */
+    {"gpt2", "{sequence: 1024, positions: 1024, dropout: 0.1, attention_dropout: 0.1, tied: true}",
+     {{"n_layer", "layers", true}, {"n_embd", "hidden", true}, {"n_head", "heads", true}, {"n_inner", "ffn", false},
+      {"vocab_size", "vocabulary", true}, {"n_positions", "positions", false}, {"n_positions", "sequence", false},
+      {"tie_word_embeddings", "tied", false}, {"resid_pdrop", "dropout", false},
+      {"attn_pdrop", "attention_dropout", false}}, {NULL}},
+    {"gpt_neox", "{positions: 0, sequence: 2048, dropout: 0, attention_dropout: 0, tied: false}",
+     {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
+      {"intermediate_size", "ffn", true}, {"vocab_size", "vocabulary", true},
+      {"max_position_embeddings", "sequence", false}, {"tie_word_embeddings", "tied", false},
+      {"hidden_dropout", "dropout", false}, {"attention_dropout", "attention_dropout", false},
+      {"attention_bias", "qkv_bias", false}}, {NULL}},
+    {"bert",
+     "{positions: 512, sequence: 512, token_types: 2, dropout: 0.1, attention_dropout: 0.1, tied: true,"
+     " causal: false, final_norm: false, embedding_norm: true, head: masked-language-model}",
+     {{"num_hidden_layers", "layers", true}, {"hidden_size", "hidden", true}, {"num_attention_heads", "heads", true},
+      {"intermediate_size", "ffn", true}, {"vocab_size", "vocabulary", true},
+      {"max_position_embeddings", "positions", false}, {"max_position_embeddings", "sequence", false},
+      {"type_vocab_size", "token_types", false}, {"tie_word_embeddings", "tied", false},
+      {"hidden_dropout_prob", "dropout", false}, {"attention_probs_dropout_prob", "attention_dropout", false}},
+     {NULL}},
+};
+
+/* The value of a key; null counts as left out. */
+static struct node *value_of(const struct node *config, const char *key)
+{
+    struct node *value = node_get(config, key);
+    bool null = value && value->kind == NODE_SCALAR && !value->quoted &&
+                (strcmp(value->text, "null") == 0 || strcmp(value->text, "~") == 0);
+
+    return null ? NULL : value;
+}
+
+static const struct family *family_of(const struct node *config, struct error *err)
+{
+    const struct node *type = value_of(config, "model_type");
+    char names[128] = "";
+
+    for (size_t i = 0; i < COUNT(families); i++) {
+        if (type && type->kind == NODE_SCALAR && strcmp(type->text, families[i].name) == 0)
+            return &families[i];
+        strcat(strcat(names, i == 0 ? "" : i + 1 < COUNT(families) ? ", " : " and "), families[i].name);
+    }
+    if (!type)
+        error_add(err, EXIT_INPUT, config->loc, "hf_config: missing key 'model_type'; supported are %s", names);
+    else
+        error_add(err, EXIT_INPUT, type->loc, "hf_config: model_type '%s' is not supported; supported are %s",
+                  type->kind == NODE_SCALAR ? type->text : "", names);
+    return NULL;
+}
+
+static bool is_true(const struct node *config, const char *key)
+{
+    const struct node *value = value_of(config, key);
+
+    return value && value->kind == NODE_SCALAR && strcmp(value->text, "true") == 0;
+}
+
+/* The family's rules applied to the configuration: the mapping that transformer_table reads. */
+static struct node *translate(struct arena *arena, const struct family *family, const struct node *config,
+                              struct error *err)
+{
+    int before = err->count + err->dropped;
+    struct node *shape;
+
+    if (conf_parse(arena, family->name, family->base, strlen(family->base), &shape, err) < 0)
+        BUG("the base of %s does not parse", family->name);
+    shape->loc = config->loc;
+    for (const struct rule *rule = family->rules; rule < family->rules + COUNT(family->rules) && rule->key; rule++) {
+        struct node *value = value_of(config, rule->key);
+
+        if (value)
+            node_put(arena, shape, rule->to, value);
+        else if (rule->required)
+            error_add(err, EXIT_INPUT, config->loc, "hf_config: missing key '%s' (model_type %s)", rule->key,
+                      family->name);
+    }
+    if (family->refused[0] && is_true(config, family->refused[0]) != is_true(config, family->refused[1]))
+        error_add(err, EXIT_INPUT, config->loc, "hf_config: %s and %s differ, which is not supported",
+                  family->refused[0], family->refused[1]);
+    return err->count + err->dropped > before ? NULL : shape;
+}
+
+int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, struct error *err)
+{
+    struct node *config, *mapping;
+    const struct family *family;
+
+    if (conf_load(arena, path, &config, err) < 0)
+        return -1;
+    if (config->kind != NODE_MAPPING)
+        return error_add(err, EXIT_INPUT, config->loc, "hf_config: expected a mapping, as in a config.json");
+    family = family_of(config, err);
+    mapping = family ? translate(arena, family, config, err) : NULL;
+    if (!mapping)
+        return -1;
+    *shape = ARENA_ARRAY(arena, struct transformer, 1);
+    if (field_parse(arena, &transformer_table, mapping, *shape, err) < 0)
+        return -1;
+    return transformer_finish(*shape, err);
+}

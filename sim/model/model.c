@@ -1,0 +1,275 @@
+#include "model/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/data.h"
+#include "model/given_layers.h"
+#include "model/transformer.h"
+
+enum { MAX_PRESETS = 4 };    /* inside each other */
+
+#define AT(member) .offset = offsetof(struct model, member)
+static const struct field model_fields[] = {
+    {"preset", FIELD_STRING, AT(preset), .brief = "a file of scenarios/models/, or a path"},
+    {"transformer", FIELD_OPTIONAL, AT(transformer), .brief = "a transformer's shape", .table = &transformer_table},
+    {"hf_config", FIELD_STRING, AT(hf_config), .brief = "the path of a Hugging Face config.json"},
+    {"with", FIELD_OPTIONAL, AT(with), .brief = "keys of 'transformer' that differ from the preset's, or from "
+     "config.json's: {flash_attention: true}", .table = &transformer_change_table},
+    {"layers", FIELD_LIST, AT(layers), .brief = "layers by their times or FLOPs", .table = &given_layer_table},
+    {"stages", FIELD_LIST, AT(stages), .brief = "times a pipeline stage: a mapping (all alike) or a list",
+     .table = &given_stage_table, .single = true},
+    {"sequence", FIELD_INT, AT(sequence), .brief = "tokens a sample, instead of the model's own; 0: its own",
+     .fallback = "0", .min = 0, .max = 1 << 28},
+    {"published_parameters", FIELD_QUANTITY, AT(published_parameters), .unit = UNIT_COUNT,
+     .brief = "as the source prints them, to compare; 0: none", .fallback = "0"},
+    {"title", FIELD_STRING, AT(title), .brief = "for people"},
+};
+#undef AT
+
+const struct table model_table = {
+    .name = "model", .brief = "the network: exactly one of preset, transformer, hf_config, layers, stages",
+    .fields = model_fields, .count = COUNT(model_fields), .size = sizeof(struct model),
+    .node_offset = offsetof(struct model, node), .exactly_one = "preset transformer hf_config layers stages",
+};
+
+static struct loc loc_of(const struct model *model, const char *key)
+{
+    return field_loc(&model_table, model, key);
+}
+
+static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err);
+
+/* The model as if the user had written `key: value` instead of preset or hf_config: what field_dump then prints. */
+static void become(struct arena *arena, struct model *model, const char *key, const struct node *value)
+{
+    struct node *mapping = node_mapping(arena);
+
+    mapping->loc = model->node->loc;
+    for (size_t i = 0; i < model->node->count; i++)
+        if (strcmp(model->node->keys[i], "preset") && strcmp(model->node->keys[i], "hf_config") &&
+            strcmp(model->node->keys[i], "with"))
+            node_put(arena, mapping, model->node->keys[i], model->node->items[i]);
+    node_put(arena, mapping, key, (struct node *)(uintptr_t)value);
+    model->node = mapping;
+    model->preset = model->hf_config = NULL;
+}
+
+static int load_preset(struct arena *arena, struct model *model, int depth, struct error *err)
+{
+    struct model named;
+    struct node *root;
+    struct loc loc = loc_of(model, "preset");
+    const char *path;
+
+    if (depth == MAX_PRESETS)
+        return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets inside each other", MAX_PRESETS);
+    path = data_resolve(arena, "scenarios/models", "model", model->preset, loc, err);
+    if (!path || conf_load(arena, path, &root, err) < 0)
+        return -1;
+    if (node_get(root, "model"))
+        return error_add(err, EXIT_INPUT, loc, "model: preset: '%s' is a scenario; expected a file that holds the keys "
+                         "of a model", model->preset);
+    if (load(arena, root, &named, depth + 1, err) < 0)
+        return -1;
+    model->transformer = named.transformer;
+    model->layers = named.layers;
+    model->stages = named.stages;
+    if (!model->title)
+        model->title = named.title ? named.title : model->preset;
+    if (!field_given(&model_table, model, "published_parameters"))
+        model->published_parameters = named.published_parameters;
+    if (named.transformer)
+        become(arena, model, "transformer", named.transformer->node);
+    else if (named.layers.count > 0)
+        become(arena, model, "layers", named.layers.node);
+    else
+        become(arena, model, "stages", named.stages.node);
+    return 0;
+}
+
+static int load_hf_config(struct arena *arena, struct model *model, struct error *err)
+{
+    struct loc loc = loc_of(model, "hf_config");
+    const char *path = data_beside(arena, loc.file, model->hf_config);
+
+    if (access(path, R_OK))
+        return error_add(err, EXIT_INPUT, loc, "model: hf_config: cannot read '%s': %s", path, strerror(errno));
+    if (hf_config_load(arena, path, &model->transformer, err) < 0)
+        return -1;
+    if (!model->title)
+        model->title = model->hf_config;
+    become(arena, model, "transformer", model->transformer->node);
+    return 0;
+}
+
+/* The named transformer with the keys that are given otherwise in the place of its own. */
+static int change(struct arena *arena, struct model *model, struct error *err)
+{
+    const struct node *named = model->transformer ? model->transformer->node : NULL, *with;
+    int sequence = model->transformer ? model->transformer->sequence : 0;
+
+    if (!model->with)
+        return 0;
+    if (!named)
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: this model is no transformer; expected "
+                         "its own keys changed where they stand");
+    with = model->with->node;
+    if (model->sequence > 0 && node_get(with, "sequence"))
+        return error_add(err, EXIT_INPUT, node_loc(with, "sequence"), "model: with: sequence stands beside 'with' as "
+                         "well; expected one of them");
+    if (!field_given(&model_table, model, "published_parameters"))
+        model->published_parameters = 0;         /* those of another model */
+    model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
+    model->with = NULL;
+    if (field_parse(arena, &transformer_table, node_merge(arena, named, with), model->transformer, err) ||
+        transformer_finish(model->transformer, err))
+        return -1;
+    become(arena, model, "transformer", model->transformer->node);
+    if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence)
+        model->sequence = sequence;      /* a preset's file has it beside another preset */
+    return 0;
+}
+
+/* `sequence:` beside the model. Positions that were not given follow it: they were set from the sequence. */
+static int set_sequence(struct model *model, struct error *err)
+{
+    struct transformer *shape = model->transformer;
+
+    if (!shape) {
+        if (model->sequence > 0)
+            return error_add(err, EXIT_INPUT, loc_of(model, "sequence"),
+                             "model: sequence: this model has no tokens; it goes with a transformer");
+        return 0;
+    }
+    if (model->sequence > 0) {
+        bool follow = !field_given(&transformer_table, shape, "positions");
+
+        if (!follow && shape->positions > 0 && model->sequence > shape->positions)
+            return error_add(err, EXIT_INPUT, loc_of(model, "sequence"),
+                             "model: sequence: %d is longer than the %d learned positions", model->sequence,
+                             shape->positions);
+        shape->positions = follow ? model->sequence : shape->positions;
+        shape->sequence = model->sequence;
+    }
+    model->sequence = shape->sequence;
+    return 0;
+}
+
+static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err)
+{
+    int result;
+
+    if (!value)
+        return error_add(err, EXIT_INPUT, (struct loc){0}, "model: missing; expected one of %s",
+                         model_table.exactly_one);
+    if (field_parse(arena, &model_table, value, model, err) < 0)
+        return -1;
+    if (model->with && !model->preset && !model->hf_config)
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes with a preset or a hf_config; "
+                         "expected the key in the model itself");
+    if (model->preset) {
+        result = load_preset(arena, model, depth, err);
+    } else if (model->hf_config) {
+        result = load_hf_config(arena, model, err);
+    } else if (model->transformer) {
+        result = transformer_finish(model->transformer, err);
+    } else if (field_given(&model_table, model, "layers")) {
+        result = given_finish(&given_layer_table, &model->layers, err);
+    } else {
+        result = given_finish(&given_stage_table, &model->stages, err);
+    }
+    return result < 0 || change(arena, model, err) ? -1 : set_sequence(model, err);
+}
+
+int model_load(struct arena *arena, const struct node *value, struct model *model, struct error *err)
+{
+    return load(arena, value, model, 0, err);
+}
+
+/* Layers are all timed or none is. */
+bool model_is_timed(const struct model *model)
+{
+    const struct given_layer *first = model->layers.items;
+
+    return !model->transformer && (model->layers.count == 0 || isnan(first->flops));
+}
+
+bool model_has_samples(const struct model *model)
+{
+    return !model_is_timed(model);
+}
+
+double model_parameters(const struct model *model)
+{
+    const struct list *list = model->layers.count > 0 ? &model->layers : &model->stages;
+    const struct given_layer *given = list->items;
+    double total = 0;
+
+    if (model->transformer)
+        return transformer_parameters(model->transformer);
+    if (list == &model->stages && list->count == 1)
+        return NAN;
+    for (size_t i = 0; i < list->count; i++)
+        total += given[i].parameters;
+    return total;
+}
+
+double model_active_parameters(const struct model *model)
+{
+    return model->transformer ? transformer_active_parameters(model->transformer) : model_parameters(model);
+}
+
+int model_layers(struct arena *arena, const struct model *model, const struct shard *shard, struct loc tensor_loc,
+                 const struct layer **layers, size_t *count, struct error *err)
+{
+    BUG_IF(shard->micro < 1 || shard->tensor < 1);
+    if (model->transformer)
+        return transformer_layers(arena, model->transformer, shard, tensor_loc, layers, count, err);
+    BUG_IF(model->layers.count == 0);
+    return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
+}
+
+/* As published counts have it (Narayanan et al. 2021, appendix; LLM Foundry's MFU), scores above the diagonal count. */
+static double whole_flop(const struct kernel *kernel)
+{
+    return kernel->kind == KERNEL_ATTENTION ? 4 * kernel->batch * kernel->m * kernel->n * kernel->k : kernel->flop;
+}
+
+/* The backward of the attention core is two products of its size for each of its own: FlashAttention's fifth, which
+ * redoes the scores, is recomputation and does not count. */
+static double kernel_flop(const struct kernel *kernel)
+{
+    if (kernel->attention_core)
+        return kernel->phase == PHASE_FORWARD ? 3 * whole_flop(kernel) : 0;
+    return kernel->flop;
+}
+
+double model_flop(const struct model *model, const struct lora *lora, double *forward)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    const struct layer *layers;
+    size_t count;
+    double total = 0, first = 0;
+
+    if (model_is_timed(model)) {
+        total = first = NAN;
+    } else {
+        if (model_layers(&arena, model, &(struct shard){.micro = 1, .tensor = 1, .lora = lora}, (struct loc){0},
+                         &layers, &count, &err) < 0)
+            BUG("a model that cannot be cut into one piece");
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < layers[i].nkernels; k++) {
+                total += kernel_flop(&layers[i].kernels[k]);
+                first += layers[i].kernels[k].phase == PHASE_FORWARD ? whole_flop(&layers[i].kernels[k]) : 0;
+            }
+        arena_release(&arena);
+    }
+    if (forward)
+        *forward = first;
+    return total;
+}

@@ -1,0 +1,286 @@
+#include "model/transformer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Latent attention has as many keys as queries, each with a rotated part. */
+static void cut_attention(struct cut *cut, double tensor)
+{
+    const struct transformer *shape = cut->shape;
+    bool latent = shape->kv_rank > 0;
+
+    cut->heads = shape->heads / tensor;
+    cut->query_size = shape->head_size + shape->rope_head_size;
+    cut->value_size = latent ? shape->value_head_size : shape->head_size;
+    cut->query = shape->heads / tensor * cut->query_size;
+    cut->key = (latent ? shape->heads : shape->kv_heads) / tensor * cut->query_size;
+    cut->values = (latent ? shape->heads : shape->kv_heads) / tensor * cut->value_size;
+    cut->attended = shape->heads / tensor * cut->value_size;
+    cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
+}
+
+/* Routing is taken to be balanced: every expert gets as many tokens. With a capacity factor each GPU sends each expert
+ * as many rows as fit, padded (Fedus et al. 2021, Switch Transformers, section 2.2; rounded up as there). */
+static void cut_experts(struct cut *cut, const struct shard *shard, double tensor)
+{
+    const struct transformer *shape = cut->shape;
+    double share = shape->experts ? (double)shape->experts_per_token / shape->experts : 0;
+    double rows = cut->own_tokens * share;
+
+    if (shard->capacity > 0)
+        rows = ceil(rows * shard->capacity);
+    cut->experts = shape->experts / fmax(1, shard->expert);
+    cut->expert_ffn = shape->expert_ffn / tensor;
+    cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
+    cut->sent = rows * shape->experts;
+    cut->gathers_rows = shard->sequence_parallel && shard->tensor > 1;
+    cut->received = cut->sent * (cut->gathers_rows ? tensor : 1);
+}
+
+static struct cut cut_of(const struct transformer *shape, const struct shard *shard)
+{
+    double t = shard->tensor, queries = shape->sequence / fmax(1, shard->context), tokens = shard->micro * queries;
+    struct cut cut = {
+        .shape = shape,
+        .dtype = shard->dtype,
+        .recompute = shard->recompute,
+        .lora = shard->lora,
+        .formula = shard->formula,
+        .cross_entropy = shard->cross_entropy,
+        .measured = shard->measured,
+        .tensor = shard->tensor,
+        .value = dtype_bytes(shard->dtype),
+        .fp8 = shard->fp8, .fp8_kept = shard->fp8_kept,
+        .saved = dtype_bytes(shard->fp8 ? DTYPE_FP8 : shard->dtype),
+        .batch = shard->micro,
+        .sequence = shape->sequence,
+        .hidden = shape->hidden,
+        .queries = queries,
+        .blocks = shard->ring ? fmax(1, shard->context) : 1,
+        .tokens = tokens,
+        .own_tokens = shard->sequence_parallel ? tokens / t : tokens,
+        .input_tokens =
+            shard->sequence_parallel && (shape->fused_kernels || !shard->gathers_apart) ? tokens / t : tokens,
+        .ffn = shape->ffn / t,
+        .vocabulary = transformer_vocabulary(shape, shard->tensor) / t,
+    };
+
+    cut.columns = transformer_output_columns(shape, shard->tensor) / t;
+    cut_attention(&cut, t);
+    cut_experts(&cut, shard, t);
+    return cut;
+}
+
+double transformer_padded_vocabulary(const struct transformer *shape, int tensor)
+{
+    double multiple = 128.0 * tensor;
+
+    return ceil(shape->vocabulary / multiple) * multiple;
+}
+
+double transformer_vocabulary(const struct transformer *shape, int tensor)
+{
+    return shape->vocabulary % tensor ? transformer_padded_vocabulary(shape, tensor) : shape->vocabulary;
+}
+
+double transformer_output_columns(const struct transformer *shape, int tensor)
+{
+    return shape->fused_kernels ? transformer_padded_vocabulary(shape, tensor) : transformer_vocabulary(shape, tensor);
+}
+
+double transformer_parameters(const struct transformer *shape)
+{
+    struct cut cut = cut_of(shape, &(struct shard){.micro = 1, .tensor = 1});
+    struct tensors first = embedding_tensors(&cut), last = output_tensors(&cut), blocks[2];
+    double total = tensors_sum(&first, false) + tensors_sum(&last, false);
+
+    for (int kind = 0; kind < 2; kind++) {
+        cut.has_experts = kind;
+        blocks[kind] = block_tensors(&cut);
+    }
+    for (int i = 0; i < shape->layers; i++)
+        total += tensors_sum(&blocks[transformer_has_experts(shape, i)], false);
+    return total;
+}
+
+double transformer_active_parameters(const struct transformer *shape)
+{
+    struct transformer active = *shape;
+    int routers = 0;
+
+    for (int i = 0; i < shape->layers; i++)
+        routers += transformer_has_experts(shape, i);
+    active.experts = shape->experts_per_token;
+    return transformer_parameters(&active) +
+           (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
+}
+
+/* "1, 2, 4 or 8": the divisors of n. */
+static const char *divisors(int n, char *buffer, size_t size)
+{
+    size_t used = 0;
+    int last = 0;
+
+    for (int d = 1; d <= n; d++) {
+        if (n % d || used + 16 > size)
+            continue;
+        if (last)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%d", used ? ", " : "", last);
+        last = d;
+    }
+    snprintf(buffer + used, size - used, "%s%d", used ? " or " : "", last);
+    return buffer;
+}
+
+static int check_tensor(const struct transformer *shape, const struct shard *shard, struct loc loc, struct error *err)
+{
+    const struct { int size; const char *what; bool split; } parts[] = {
+        {shape->heads, "attention heads", true},
+        {shape->kv_heads, "heads of keys and values", true},
+        {shape->ffn, "columns of the MLP", true},
+        {shape->expert_ffn, "columns of an expert", shape->experts > 0},
+        {shape->sequence / (shard->context ? shard->context : 1), "tokens of a sample that sequence_parallel splits",
+         shard->sequence_parallel},
+    };
+    int common = 0;
+    char buffer[160];
+
+    for (size_t i = 0; i < COUNT(parts); i++)
+        common = parts[i].split ? gcd(common, parts[i].size) : common;
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (parts[i].split && parts[i].size % shard->tensor)
+            return error_add(err, EXIT_INFEASIBLE, loc, "strategy: tensor: %d does not divide the %d %s; try %s",
+                             shard->tensor, parts[i].size, parts[i].what, divisors(common, buffer, sizeof buffer));
+    return 0;
+}
+
+static void fill(struct arena *arena, struct layer *layer, const struct tensors *tensors, struct kernels *kernels)
+{
+    struct kernel *copy = ARENA_ARRAY(arena, struct kernel, kernels->count + 1);
+    double *sizes = ARENA_ARRAY(arena, double, tensors->count + 1);
+    double *rows = ARENA_ARRAY(arena, double, tensors->count + 1);
+
+    for (size_t i = 0; i < tensors->count; i++) {
+        if (tensors->items[i].frozen)
+            continue;
+        if (i + tensors->nexperts >= tensors->count)
+            layer->expert_parameters += tensors->items[i].elements;
+        sizes[layer->ntensors] = tensors->items[i].elements;
+        rows[layer->ntensors++] = tensors->items[i].rows;
+    }
+    if (kernels->count)
+        memcpy(copy, kernels->items, kernels->count * sizeof *copy);
+    layer->parameters = tensors_sum(tensors, false);
+    layer->frozen = tensors_sum(tensors, true);
+    layer->tensors = sizes;
+    layer->rows = rows;
+    layer->nexperts = tensors->nexperts;
+    layer->kernels = copy;
+    layer->nkernels = kernels->count;
+    free(kernels->items);
+}
+
+/* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two a block and
+ * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each s b h.
+ *
+ * With experts the first all-reduce of a block stays. Where every GPU of the tensor group has all tokens, each sends
+ * all of them to its share of the experts, and the second all-reduce sums what comes back. Where each has a share of
+ * the tokens (sequence parallelism), it sends these, the tensor group gathers what its experts get and scatters the
+ * sums (Megatron-LM's all-to-all dispatcher); the shared experts have an all-reduce of their own. */
+static struct layer block_layer(struct arena *arena, const struct cut *cut, const struct shard *shard)
+{
+    int split = shard->tensor > 1, dispatches = cut->has_experts && shard->expert > 1 ? 2 : 0;
+    int rows = cut->has_experts && cut->gathers_rows, all_reduces = 2 * split;
+    struct tensors tensors = block_tensors(cut);
+    struct kernels kernels = {0};
+    /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
+     * only this GPU's tokens of it. */
+    struct cut selective = *cut;
+    struct layer layer = {.name = "block", .role = LAYER_BLOCK, .activation = block_activation(cut),
+                          .checkpoint = cut->own_tokens * cut->hidden * cut->value,
+                          .workspace = block_workspace(cut)};
+
+    selective.recompute = RECOMPUTE_SELECTIVE;
+    layer.within = block_input(cut);
+    layer.selective_activation = block_activation(&selective);
+    layer.selective_workspace = block_workspace(&selective);
+
+    if (rows && cut->shape->shared_experts == 0)
+        all_reduces = split;
+    layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
+    if (!cut->lora && all_reduces > 0)
+        layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? "q-up" : cut->shape->fused_qkv ? "qkv" : "q";
+    if (!cut->lora && all_reduces > 1)
+        layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
+    if (layer.columns[COLUMN_ATTENTION] && cut->shape->kv_rank == 0)
+        layer.behind[COLUMN_ATTENTION] = "projection";
+    if (layer.columns[COLUMN_MLP] && !cut->has_experts)
+        layer.behind[COLUMN_MLP] = "mlp-down";
+    tensors_adapt(&tensors, cut, true);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        layer.all_reduces[phase] = all_reduces;
+        layer.dispatches[phase] = dispatches;
+        layer.expert_all_reduces[phase] = rows;
+    }
+    layer.dispatch_bytes = dispatches ? cut->sent * cut->hidden * cut->value : 0;
+    layer.expert_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
+    layer.key_value_bytes = cut->tokens * (cut->key + cut->values) * cut->value;
+    block_kernels(&kernels, cut);
+    fill(arena, &layer, &tensors, &kernels);
+    return layer;
+}
+
+int transformer_layers(struct arena *arena, const struct transformer *shape, const struct shard *shard,
+                       struct loc tensor_loc, const struct layer **layers, size_t *count, struct error *err)
+{
+    struct cut cut;
+    struct tensors first, last;
+    struct kernels list[2] = {0};
+    struct layer *all = ARENA_ARRAY(arena, struct layer, shape->layers + 2), *end = all + shape->layers + 1, blocks[2];
+    int split = shard->tensor > 1;
+
+    if (check_tensor(shape, shard, tensor_loc, err) < 0)
+        return -1;
+    cut = cut_of(shape, shard);
+    first = embedding_tensors(&cut), last = output_tensors(&cut);
+    tensors_adapt(&first, &cut, false);
+    tensors_adapt(&last, &cut, false);
+    cut.fp8 = false;             /* blocks alone are */
+    embedding_kernels(&list[0], &cut);
+    output_kernels(&list[1], &cut);
+    cut.fp8 = shard->fp8;
+
+    all[0] = (struct layer){.name = "embedding", .role = LAYER_FIRST, .activation = embedding_activation(&cut),
+                            .workspace = embedding_workspace(&cut), .all_reduces[PHASE_FORWARD] = split};
+    fill(arena, &all[0], &first, &list[0]);
+    *end = (struct layer){.name = "output", .role = LAYER_LAST, .activation = output_activation(&cut),
+                          .workspace = output_workspace(&cut),
+                          .tied = shape->tied && shape->head != HEAD_NONE ? cut.vocabulary * cut.hidden : 0,
+                          .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
+                          .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
+    if (end->input_gathers)
+        end->columns[COLUMN_OUTPUT] = "logits";
+    fill(arena, end, &last, &list[1]);
+    if (shape->head != HEAD_NONE) {
+        end->output = cut.tokens * cut.vocabulary * cut.value;
+        end->loss_activation = loss_activation(&cut);
+    } else {
+        end->output = cut.tokens * cut.hidden * cut.value;
+    }
+    all[0].checkpoint = all[0].activation;
+    end->checkpoint = end->activation;
+    for (int kind = 0; kind <= (shape->experts > 0); kind++) {
+        cut.has_experts = kind;
+        blocks[kind] = block_layer(arena, &cut, shard);
+    }
+    for (struct layer *layer = all; layer <= end; layer++) {
+        if (layer > all && layer < end)
+            *layer = blocks[transformer_has_experts(shape, (int)(layer - all) - 1)];
+        layer->all_reduce_bytes = cut.tokens * cut.hidden * cut.value;
+        layer->boundary = layer < end ? layer->all_reduce_bytes : 0;
+    }
+    *layers = all;
+    *count = (size_t)(shape->layers + 2);
+    return 0;
+}

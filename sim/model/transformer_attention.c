@@ -1,0 +1,142 @@
+/* The kernels of attention between the products that make queries, keys and values and the projection. */
+#include "kernels/kernel_time.h"
+#include "model/transformer.h"
+
+#include <math.h>
+
+/* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
+ * and values are counted as if every head read its own copy. */
+static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
+                         double n, double k)
+{
+    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
+                            .n = n, .k = k, .layout = layout};
+
+    product_kernel(list, cut, kernel);
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.n = k, kernel.k = n;                           /* dA = dC B^T */
+    kernel.layout = layout == LAYOUT_NT ? LAYOUT_NN : LAYOUT_NT;
+    product_kernel(list, cut, kernel);
+    kernel.m = k, kernel.n = n, kernel.k = cut->queries;  /* dB = A^T dC */
+    kernel.layout = LAYOUT_TN;
+    product_kernel(list, cut, kernel);
+}
+
+/* Plain PyTorch: torch.matmul makes copies of queries, keys and values whose heads lie apart, and of their gradients;
+ * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. An encoder's mask
+ * of padding is added, and has no backward. */
+static void unfused_scores(struct kernels *list, const struct cut *cut)
+{
+    double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
+    static const char *const names[] = {"scale", "mask"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        plain_kernels(list, cut, "heads", (enum phase)phase, CLASS_COPY, 3, 2 * inputs);
+        for (int i = 0; i < (cut->shape->causal || phase == PHASE_FORWARD ? 2 : 1); i++)
+            memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * cut->scores * cut->value);
+    }
+}
+
+/* Megatron-LM's fused softmax takes four rows of scores at once (megatron/model/fused_softmax.py,
+ * is_kernel_available: attn_batches % 4; apex and Transformer Engine have it from there). */
+bool softmax_fuses(const struct cut *cut)
+{
+    return cut->shape->fused_kernels &&
+           (!cut->shape->softmax_in_fours || cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
+}
+
+/* Where it does not, Megatron-LM leaves the scores to PyTorch, and in fp32 (forward_torch_softmax; query-key layer
+ * scaling, its default until 2023, sets attention_softmax_in_fp32): they are converted, scaled, masked, and the
+ * probabilities converted back, each a kernel that reads and writes them all. */
+static void wide_scores(struct kernels *list, const struct cut *cut)
+{
+    double half = cut->scores * cut->value, wide = cut->scores * 4;
+    static const char *const names[] = {"scale", "mask"};
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
+        for (int i = 0; i < 2; i++)
+            memory_kernel(list, cut, "convert", (enum phase)phase, CLASS_COPY, half + wide);
+        for (int i = 0; i < (cut->shape->causal ? 2 : 1); i++)
+            memory_kernel(list, cut, names[i], (enum phase)phase, CLASS_OTHER, 2 * wide);
+    }
+}
+
+/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
+ * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
+ * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
+static void plain_attention(struct kernels *list, const struct cut *cut)
+{
+    size_t first = list->count;
+    bool fuses = softmax_fuses(cut), plain = !cut->shape->fused_kernels;
+    double values = cut->scores * cut->value, written = fuses || plain ? values : cut->scores * 4;
+    double read = cut->shape->causal && fuses ? written / 2 : written;
+    double output = 2 * cut->tokens * cut->attended * cut->value;
+
+    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
+    if (plain)
+        unfused_scores(list, cut);
+    else if (!fuses)
+        wide_scores(list, cut);
+    memory_kernel(list, cut, "softmax", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, read + written);
+    memory_kernel(list, cut, "softmax", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 2 * read + written);
+    if (cut->shape->attention_dropout > 0) {
+        memory_kernel(list, cut, "attention-dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      2 * values + cut->scores);
+        memory_kernel(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * values + cut->scores);
+    }
+    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].attention_core = true;
+    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous);
+     * its gradient is copied back where samples come first, as in BERT (Megatron-LM's tokens do: there a view does) */
+    memory_kernel(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, output);
+    if (plain)
+        memory_kernel(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, output);
+}
+
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
+ * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
+ * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; one fp32 sum a row of scores goes
+ * along. Causal: blocks above the diagonal are skipped, on the GPUs of a context group alike (the zigzag split). */
+static void flash_attention(struct kernels *list, const struct cut *cut)
+{
+    bool causal = cut->shape->causal;
+    double share = attention_share(cut->sequence, causal), rows = 4 * cut->scores / cut->sequence;
+    double in_out = cut->tokens * cut->value * (cut->query + cut->attended);
+    double keys_values = cut->batch * cut->sequence * cut->value * (cut->key + cut->values);
+    struct kernel kernel = {
+        .name = "flash-attention", .kind = KERNEL_ATTENTION, .dtype = cut->dtype, .launches = 1, .attention_core = true,
+        .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
+    };
+
+    /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
+    kernel.k = (cut->query_size + cut->value_size) / 2;
+    kernel.flop = 4 * cut->scores * kernel.k * share;
+    kernel.bytes = in_out + keys_values + rows;
+    *GROW(list) = kernel;
+    kernel.phase = PHASE_BACKWARD_INPUT;
+    kernel.k = (3 * cut->query_size + 2 * cut->value_size) / 5;
+    kernel.flop = 10 * cut->scores * kernel.k * share;
+    kernel.bytes = 2 * in_out + 2 * keys_values + 8 * cut->tokens * cut->query + rows;
+    *GROW(list) = kernel;
+}
+
+/* Ring attention adds what each block of keys and values gave to what the blocks before gave (Liu et al. 2023, Ring
+ * Attention, section 3; the sums of the softmax go along). */
+static void merge_blocks(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->tokens * cut->attended * cut->value;
+
+    if (cut->blocks > 1)
+        memory_kernel(list, cut, "ring-merge", PHASE_FORWARD, CLASS_OTHER, 3 * values * (cut->blocks - 1));
+}
+
+void attention_kernels(struct kernels *list, const struct cut *cut)
+{
+    if (cut->shape->flash_attention)
+        flash_attention(list, cut);
+    else
+        plain_attention(list, cut);
+    merge_blocks(list, cut);
+}

@@ -1,0 +1,408 @@
+/* The kernels of a transformer's layers on one GPU of the tensor-parallel group.
+ *
+ * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
+ * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads.
+ * A KERNEL_MEMORY entry counts each value that must come from or go to device memory once; what a fused kernel keeps in
+ * registers, and vectors of the size of a bias, are not counted. */
+#include "model/transformer.h"
+
+#include <string.h>
+
+void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
+{
+    double operand = dtype_bytes(cut->dtype);
+
+    kernel.kind = KERNEL_MATMUL;
+    kernel.dtype = cut->dtype;
+    kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
+    if (kernel.bytes == 0)
+        kernel.bytes = kernel.batch * (operand * (kernel.m * kernel.k + kernel.k * kernel.n) +
+                                       cut->value * kernel.m * kernel.n);
+    kernel.launches = 1;
+    *GROW(list) = kernel;
+}
+
+/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it, for each of `batch` weights: dX = dY W,
+ * dW = dY^T X. Under LoRA W is frozen, unless it is an adapter's. */
+static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                            double out, double in)
+{
+    bool adapter = strcmp(name, "lora") == 0;
+
+    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
+                                       .m = rows, .n = out, .k = in});
+    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN,
+                   .batch = batch, .m = rows, .n = in, .k = out});
+    if (!cut->lora || adapter)
+        product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
+                                           .batch = batch, .m = out, .n = in, .k = rows});
+}
+
+static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
+                           double in)
+{
+    grouped_product(list, cut, name, 1, rows, out, in);
+}
+
+void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, double bytes)
+{
+    *GROW(list) = (struct kernel){.name = name, .kind = KERNEL_MEMORY, .phase = phase, .class = class,
+                                  .dtype = cut->dtype, .bytes = bytes, .launches = 1};
+}
+
+void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
+                   enum memory_class class, int operations, double bytes)
+{
+    memory_kernel(list, cut, name, phase, class, bytes / operations);
+    list->items[list->count - 1].launches = operations;
+}
+
+/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
+ * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
+ * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch, or kept as they were cast once. */
+static void block_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
+                          double out, double in)
+{
+    struct cut eight = *cut;
+    size_t first = list->count;
+    double cast = batch * (cut->value + 2);
+
+    if (!cut->fp8) {
+        grouped_product(list, cut, name, batch, rows, out, in);
+        return;
+    }
+    eight.dtype = DTYPE_FP8;
+    grouped_product(list, &eight, name, batch, rows, out, in);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].layout = LAYOUT_NT;
+    memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
+    if (!cut->fp8_kept)
+        memory_kernel(list, cut, "cast-weights", PHASE_FORWARD, CLASS_COPY, cast * out * in);
+    memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
+}
+
+/* A bias: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm), or a kernel of its own, which reads
+ * and writes the result (before, torch/nn/functional.py, linear: output += bias; Megatron-LM's linear layers still do
+ * so), or the next kernel takes it along. Backward: one that was added to every row collects the gradients of all rows
+ * (autograd's sum; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8 the product
+ * adds it, and the kernel that casts the rows sums them (Transformer Engine, cast_transpose_dbias). */
+static void bias(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
+{
+    if (!fuses && !cut->shape->fused_bias && !cut->fp8)
+        memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 * rows * width * cut->value);
+    if (!cut->lora && !cut->fp8)
+        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
+}
+
+/* An RMSNorm written out in plain PyTorch (Meta's and Hugging Face's Llama), a kernel an operation: to fp32, square,
+ * mean, times the inverse root, back to half, times the weights. Backward, by autograd: times the weights, and their
+ * gradient (a product and its sum); times the inverse root, and that one's gradient (likewise); the mean's gradient
+ * written out, the square's (pow_backward in PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the
+ * sum of both gradients of x. Between conversions all are of 4 bytes. Kernels over one value a row, two forward
+ * (epsilon, the inverse root) and three backward, are launched too. */
+static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
+{
+    double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
+    int converted = conversions > 0 ? 2 : 0;
+
+    plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 6 + converted,
+                  elements * (conversions + 5 * 4 + 2 * cut->value));
+    plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 14 + converted,
+                  elements * (conversions + 17 * 4 + 6 * cut->value));
+}
+
+/* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
+static void norm(struct kernels *list, const struct cut *cut, const char *name)
+{
+    bool root = cut->shape->norm == NORM_RMSNORM;
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    if (root && !cut->shape->fused_norm) {
+        plain_rmsnorm(list, cut, name);
+        return;
+    }
+    memory_kernel(list, cut, name, PHASE_FORWARD, root ? CLASS_RMSNORM_FORWARD : CLASS_LAYERNORM_FORWARD, 2 * values);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, root ? CLASS_RMSNORM_BACKWARD : CLASS_LAYERNORM_BACKWARD,
+                  3 * values);
+}
+
+/* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask; or the
+ * dropout in one before, which reads and writes the branch. Backward: the branch takes its gradient through the mask;
+ * where the branch began, two gradients become one. */
+static void residual(struct kernels *list, const struct cut *cut, const char *name)
+{
+    double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
+
+    if (mask > 0 && !cut->shape->fused_kernels)
+        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      2 * elements * cut->value + mask);
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+           3 * elements * cut->value + (cut->shape->fused_kernels ? mask : 0));
+    if (mask > 0)
+        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               2 * elements * cut->value + mask);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
+}
+
+/* The two products of an adapter, and what adds their output. */
+static void adapter(struct kernels *list, const struct cut *cut, enum lora_target target)
+{
+    struct adapted width;
+
+    if (!lora_adapts(cut, target, &width))
+        return;
+    weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
+    memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
+    memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
+}
+
+/* A product of the block, with its adapter. */
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+{
+    struct adapted width;
+
+    lora_adapts(cut, target, &width);
+    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
+    adapter(list, cut, target);
+}
+
+/* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate; in plain PyTorch it
+ * is a SiLU and a product, whose backward is two products before the SiLU's. */
+static void activation_function(struct kernels *list, const struct cut *cut, double elements)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+    const char *name = mlp_names[cut->shape->mlp];
+
+    if (gated && !cut->shape->fused_kernels) {
+        plain_kernels(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2, 5 * elements * cut->value);
+        plain_kernels(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3, 9 * elements * cut->value);
+        return;
+    }
+    memory_kernel(list, cut, name, PHASE_FORWARD, gated ? CLASS_SWIGLU_FORWARD : CLASS_GELU_FORWARD,
+           (gated ? 3 : 2) * elements * cut->value);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, gated ? CLASS_SWIGLU_BACKWARD : CLASS_GELU_BACKWARD,
+           (gated ? 5 : 3) * elements * cut->value);
+}
+
+static void mlp(struct kernels *list, const struct cut *cut)
+{
+    bool fuses = cut->shape->fused_kernels;
+
+    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
+    activation_function(list, cut, cut->tokens * cut->ffn);
+    adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
+    if (cut->shape->bias) {
+        bias(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
+        bias(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
+    }
+}
+
+/* `copies` MLPs, each for so many rows. */
+static void expert_mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
+                       double rows, double ffn)
+{
+    bool gated = cut->shape->mlp == MLP_SWIGLU;
+
+    block_product(list, cut, up, copies, rows, (gated ? 2 : 1) * ffn, cut->hidden);
+    activation_function(list, cut, copies * rows * ffn);
+    block_product(list, cut, down, copies, rows, cut->hidden, ffn);
+}
+
+/* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
+ * into that of the experts here where several GPUs sent some; what comes back is put together, weighted. */
+static void experts(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
+    bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
+
+    weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
+    memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
+    memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
+    memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    memory_kernel(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
+    for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
+        memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
+    expert_mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
+    memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
+    memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
+    if (cut->shared_ffn > 0)
+        expert_mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
+}
+
+/* A norm of a latent vector. */
+static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
+{
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
+    memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
+}
+
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
+ * each, which every GPU of the tensor group computes whole, for all tokens. */
+static void latent_inputs(struct kernels *list, const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    if (shape->q_rank > 0) {
+        block_product(list, cut, "q-down", 1, cut->tokens, shape->q_rank, cut->hidden);
+        latent_norm(list, cut, "q-norm", shape->q_rank);
+    }
+    block_product(list, cut, "q-up", 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, "kv-down", 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    latent_norm(list, cut, "kv-norm", shape->kv_rank);
+    block_product(list, cut, "kv-up", 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+                   shape->kv_rank);
+}
+
+/* One product gives Q, K and V; their gradients are put beside one another for its backward. Or three products, whose
+ * backwards' results are added up. */
+static void qkv(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->query + cut->key + cut->values;
+
+    if (cut->shape->fused_qkv) {
+        adapted_product(list, cut, LORA_QKV, "qkv");
+        memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
+                      2 * cut->tokens * width * cut->value);
+    } else {
+        block_product(list, cut, "q", 1, cut->tokens, cut->query, cut->hidden);
+        block_product(list, cut, "k", 1, cut->tokens, cut->key, cut->hidden);
+        block_product(list, cut, "v", 1, cut->tokens, cut->values, cut->hidden);
+        adapter(list, cut, LORA_QKV);
+        plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
+                      6 * cut->tokens * cut->hidden * cut->value);
+    }
+    if (cut->shape->qkv_bias)
+        bias(list, cut, "qkv-bias", cut->tokens, width, false);
+}
+
+/* Queries and keys turned by their positions: read and written; in plain PyTorch (Meta's Llama) converted to fp32,
+ * multiplied as complex numbers, converted back. */
+static void rotary(struct kernels *list, const struct cut *cut)
+{
+    double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
+    bool fused = cut->shape->fused_kernels, converts = cut->value < 4;
+    double plain = 2 * 4 + (converts ? 2 * (cut->value + 4) : 0);
+    double bytes = cut->tokens * width * (fused ? 2 * cut->value : plain);
+
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, fused ? 1 : 2 * (converts ? 3 : 1), bytes);
+}
+
+/* Plain PyTorch copies grouped keys and values for every head that reads them; backward: sums their gradients. */
+static void expand_groups(struct kernels *list, const struct cut *cut)
+{
+    double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
+
+    if (cut->shape->fused_kernels || cut->shape->kv_rank > 0 || cut->shape->kv_heads == cut->shape->heads)
+        return;
+    plain_kernels(list, cut, "groups", PHASE_FORWARD, CLASS_COPY, 2, bytes);
+    plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
+}
+
+/* A dense block's backward needs the inputs of its last product, but nothing from there on, unless a mask is made
+ * behind it. Autograd saves a product's inputs before it runs; modules of fp8 (Transformer Engine) once it ran. */
+static void mark_tail(struct kernels *list, const struct cut *cut)
+{
+    static const char *const names[] = {"mlp-down", "mlp-down-bias", "mlp-residual"};
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
+
+    for (size_t i = 0; ends && i < list->count; i++)
+        for (size_t n = 0; n < COUNT(names); n++)
+            list->items[i].tail |= list->items[i].phase == PHASE_FORWARD && !strcmp(list->items[i].name, names[n]);
+}
+
+void block_kernels(struct kernels *list, const struct cut *cut)
+{
+    bool latent = cut->shape->kv_rank > 0;
+
+    norm(list, cut, "attention-norm");
+    if (latent)
+        latent_inputs(list, cut);
+    else
+        qkv(list, cut);
+    if (cut->shape->positions == 0)
+        rotary(list, cut);
+    expand_groups(list, cut);
+    attention_kernels(list, cut);
+    adapted_product(list, cut, LORA_PROJECTION, "projection");
+    if (cut->shape->bias)
+        bias(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
+    residual(list, cut, "attention-residual");
+    norm(list, cut, "mlp-norm");
+    if (cut->has_experts)
+        experts(list, cut);
+    else
+        mlp(list, cut);
+    residual(list, cut, "mlp-residual");
+    mark_tail(list, cut);
+}
+
+/* Rows of a table added to the hidden states: the first table's reads a row and writes it for every token, further ones
+ * read and write the sum; a row that repeats (positions over samples, token types) is read once. Backward: reads dy,
+ * adds to the rows. */
+static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
+{
+    double width = cut->hidden * cut->value;
+
+    memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_EMBEDDING_FORWARD,
+                  (rows + (further ? 2 : 1) * cut->tokens) * width);
+    if (!cut->lora)
+        memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_EMBEDDING_BACKWARD,
+                      (cut->tokens + 2 * rows) * width);
+}
+
+void embedding_kernels(struct kernels *list, const struct cut *cut)
+{
+    double elements = cut->own_tokens * cut->hidden;
+
+    lookup(list, cut, "embedding", cut->tokens, false);
+    if (cut->shape->positions > 0)
+        lookup(list, cut, "positions", cut->queries, true);
+    if (cut->shape->token_types > 0)
+        lookup(list, cut, "token-types", cut->shape->token_types, true);
+    if (cut->shape->embedding_norm)
+        norm(list, cut, "embedding-norm");
+    if (cut->shape->dropout > 0) {
+        memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
+                      elements * (2 * cut->value + 1));
+        memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
+               elements * (2 * cut->value + 1));
+    }
+}
+
+/* BERT's transform before its output layer: a product, GELU and norm, whole on every GPU. */
+static void transform(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
+    memory_kernel(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
+    memory_kernel(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
+    norm(list, cut, "transform-norm");
+}
+
+/* Columns of dummy tokens take their time, but are nothing that the mathematics needs. */
+static void logits(struct kernels *list, const struct cut *cut)
+{
+    size_t first = list->count;
+
+    weight_product(list, cut, "logits", cut->tokens, cut->columns, cut->hidden);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
+}
+
+void output_kernels(struct kernels *list, const struct cut *cut)
+{
+    if (cut->shape->final_norm)
+        norm(list, cut, "final-norm");
+    if (cut->shape->head == HEAD_NONE)
+        return;
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        transform(list, cut);
+    logits(list, cut);
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        bias(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
+    loss_kernels(list, cut);
+}

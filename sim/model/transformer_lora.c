@@ -1,0 +1,43 @@
+/* LoRA: which products have adapters, and how wide they are on this GPU. */
+#include "model/transformer.h"
+
+#include <stddef.h>
+
+static const char *const target_names[] = {
+    [LORA_QKV] = "qkv", [LORA_PROJECTION] = "projection", [LORA_MLP_UP] = "mlp-up", [LORA_MLP_DOWN] = "mlp-down", NULL,
+};
+static const struct field lora_fields[] = {
+    {.key = "rank", .kind = FIELD_INT, .offset = offsetof(struct lora, rank), .required = true, .min = 1, .max = 65536,
+     .brief = "inner width of the adapters"},
+    {.key = "targets", .kind = FIELD_CHOICES, .offset = offsetof(struct lora, targets), .choices = target_names,
+     .fallback = "[qkv]", .brief = "the products of every block that get one"},
+};
+const struct table lora_table = {
+    .name = "memory: lora", .brief = "low-rank adapters are trained, the model's own weights are frozen",
+    .fields = lora_fields, .count = COUNT(lora_fields), .size = sizeof(struct lora),
+    .node_offset = offsetof(struct lora, node),
+};
+
+bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)
+{
+    const struct adapted widths[LORA_TARGET_COUNT] = {
+        [LORA_QKV] = {cut->hidden, cut->query + cut->key + cut->values},
+        [LORA_PROJECTION] = {cut->attended, cut->hidden},
+        [LORA_MLP_UP] = {cut->hidden, (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * cut->ffn},
+        [LORA_MLP_DOWN] = {cut->ffn, cut->hidden},
+    };
+    const int *targets = cut->lora ? cut->lora->targets.items : NULL;
+    bool adapts = false;
+
+    *adapted = widths[target];
+    for (size_t i = 0; targets && i < cut->lora->targets.count; i++)
+        adapts |= targets[i] == (int)target;
+    return adapts;
+}
+
+bool lora_trains(const struct cut *cut, enum lora_target target)
+{
+    struct adapted adapted;
+
+    return !cut->lora || lora_adapts(cut, target, &adapted);
+}

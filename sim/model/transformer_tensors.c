@@ -1,0 +1,148 @@
+/* The parameter tensors of a transformer's layers on one GPU. Column-parallel biases are split, row-parallel ones whole
+ * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, unless fused_qkv says otherwise, and so are the two
+ * column-parallel products of SwiGLU, and each product of all experts that a GPU holds. */
+#include "model/transformer.h"
+
+static void add_tensor(struct tensors *list, struct tensor tensor)
+{
+    BUG_IF(list->count == COUNT(list->items));
+    list->items[list->count++] = tensor;
+}
+
+static void add_vector(struct tensors *list, double elements)
+{
+    add_tensor(list, (struct tensor){.elements = elements});
+}
+
+static void add_norm(struct tensors *list, const struct cut *cut)
+{
+    add_vector(list, cut->hidden);
+    if (cut->shape->norm == NORM_LAYERNORM)
+        add_vector(list, cut->hidden);
+}
+
+static void add_matrix(struct tensors *list, double rows, double columns)
+{
+    add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows});
+}
+
+/* A weight and its bias; `bias` 0: none. */
+static void add_product(struct tensors *list, double rows, double columns, double bias)
+{
+    add_matrix(list, rows, columns);
+    if (bias > 0)
+        add_vector(list, bias);
+}
+
+struct tensors embedding_tensors(const struct cut *cut)
+{
+    struct tensors list = {0};
+
+    add_matrix(&list, cut->vocabulary, cut->hidden);
+    if (cut->shape->positions > 0)
+        add_matrix(&list, cut->shape->positions, cut->hidden);
+    if (cut->shape->token_types > 0)
+        add_matrix(&list, cut->shape->token_types, cut->hidden);
+    if (cut->shape->embedding_norm)
+        add_norm(&list, cut);
+    return list;
+}
+
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1, equations 9 to 19): what compresses is whole on every
+ * GPU of the tensor group, what expands is split by heads; each latent vector has a norm. */
+static void add_latent_inputs(struct tensors *list, const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+
+    if (shape->q_rank > 0) {
+        add_matrix(list, shape->q_rank, cut->hidden);
+        add_vector(list, shape->q_rank);
+    }
+    add_matrix(list, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    add_matrix(list, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    add_vector(list, shape->kv_rank);
+    add_matrix(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
+}
+
+/* `copies` MLPs of that width, as one tensor a product. */
+static void add_mlp(struct tensors *list, const struct cut *cut, double ffn, double copies)
+{
+    double up = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;
+
+    add_product(list, copies * up, cut->hidden, cut->shape->bias ? copies * up : 0);
+    add_product(list, cut->hidden, copies * ffn, cut->shape->bias ? copies * cut->hidden : 0);
+}
+
+struct tensors block_tensors(const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+    double qkv = cut->query + cut->key + cut->values;
+    struct tensors list = {0};
+    size_t before;
+
+    add_norm(&list, cut);
+    if (shape->kv_rank > 0)
+        add_latent_inputs(&list, cut);
+    else if (shape->fused_qkv)
+        add_product(&list, qkv, cut->hidden, shape->qkv_bias ? qkv : 0);
+    else
+        for (int i = 0; i < 3; i++) {
+            double width = (const double[]){cut->query, cut->key, cut->values}[i];
+
+            add_product(&list, width, cut->hidden, shape->qkv_bias ? width : 0);
+        }
+    add_product(&list, cut->hidden, cut->attended, shape->bias ? cut->hidden : 0);
+    add_norm(&list, cut);
+    if (!cut->has_experts) {
+        add_mlp(&list, cut, cut->ffn, 1);
+        return list;
+    }
+    add_matrix(&list, shape->experts, cut->hidden);      /* the router, whole on every GPU */
+    if (shape->shared_experts > 0)
+        add_mlp(&list, cut, cut->shared_ffn, 1);
+    before = list.count;
+    add_mlp(&list, cut, cut->expert_ffn, cut->experts);
+    list.nexperts = list.count - before;
+    return list;
+}
+
+struct tensors output_tensors(const struct cut *cut)
+{
+    const struct transformer *shape = cut->shape;
+    bool masked = shape->head == HEAD_MASKED_LANGUAGE_MODEL;
+    struct tensors list = {0};
+
+    if (shape->final_norm)
+        add_norm(&list, cut);
+    if (masked) {
+        add_product(&list, cut->hidden, cut->hidden, cut->hidden);
+        add_norm(&list, cut);
+        add_vector(&list, cut->vocabulary);       /* the output layer's bias */
+    }
+    if (shape->head != HEAD_NONE && !shape->tied)
+        add_matrix(&list, cut->vocabulary, cut->hidden);
+    return list;
+}
+
+void tensors_adapt(struct tensors *list, const struct cut *cut, bool block)
+{
+    for (size_t i = 0; cut->lora && i < list->count; i++)
+        list->items[i].frozen = true;
+    for (int target = 0; block && target < LORA_TARGET_COUNT; target++) {
+        struct adapted adapted;
+
+        if (!lora_adapts(cut, (enum lora_target)target, &adapted))
+            continue;
+        add_matrix(list, adapted.in, cut->lora->rank);
+        add_matrix(list, cut->lora->rank, adapted.out);
+    }
+}
+
+double tensors_sum(const struct tensors *list, bool frozen)
+{
+    double total = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        total += list->items[i].frozen == frozen ? list->items[i].elements : 0;
+    return total;
+}

@@ -1,0 +1,316 @@
+#include "recompute/chain_internal.h"
+
+#include <string.h>
+
+/* A plan as it is put together. */
+struct draft {
+    struct chain_plan plan;
+    double peak, largest;        /* B: most in use in the backward phase; the largest part that was offloaded */
+    double duration;             /* s */
+};
+
+static void use(struct draft *draft, double bytes)
+{
+    draft->peak = fmax(draft->peak, bytes);
+}
+
+/* `held` is what there is without the layer's workspace, likewise below. */
+static void forward_step(const struct planner *planner, struct draft *draft, int layer, double held)
+{
+    use(draft, held + planner->layers[layer].space.forward);
+    draft->plan.steps[draft->plan.nsteps++] = (struct chain_step){.layer = (size_t)layer};
+    draft->plan.recompute += planner->layers[layer].forward;
+}
+
+static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool lean, double held)
+{
+    const struct chain_layer *here = &planner->layers[layer];
+
+    use(draft, held + (lean ? lean_of(here) + here->space.lean : rest_of(here) + here->space.backward));
+    draft->plan.steps[draft->plan.nsteps++] =
+        (struct chain_step){.backward = true, .layer = (size_t)layer, .lean = lean};
+    draft->plan.recompute += lean ? planner->layers[layer].again : 0;
+}
+
+/* Computes a segment again, and its backward; `used` is what is held already, its input included. */
+static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
+{
+    int how = planner->how[chain_at(planner, s, t, m)], next = how < 0 ? s + 1 : how;
+    struct way way = {.next = next, .saves = how < 0, .lean = how == SAVE_LEAN};
+    double held = used, input = next < t ? planner->layers[next].input : 0;
+    int left = m - (next < t ? planner->input[next] : 0) - way_slots(planner, s, way);
+
+    used += way_rest(planner, s, way);
+    for (int l = s; l < next; l++)
+        forward_step(planner, draft, l, used + (l + 1 == next ? input : 0));
+    if (next < t)
+        write_segment(planner, next, t, left, used + input, draft);
+    if (!way.saves) {
+        write_segment(planner, s, next, m, used, draft);
+        return;
+    }
+    backward_step(planner, draft, s, way.lean, held);
+}
+
+static void leave(struct draft *draft, double bytes, bool offloaded)
+{
+    *(offloaded ? &draft->plan.offloaded : &draft->plan.held) += bytes;
+    if (offloaded)
+        draft->largest = fmax(draft->largest, bytes);
+}
+
+/* The first pass from layer s, whose input is held, and the backward phase down to it. What was offloaded is there
+ * again when its backward begins. */
+static void write_first(const struct planner *planner, int s, int budget, double used, struct draft *draft)
+{
+    struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
+    double rest = way_rest(planner, s, way);
+    double input = way.next < planner->n ? planner->layers[way.next].input : 0;
+    int left = budget - (way.offloads_rest ? 0 : way_slots(planner, s, way)) -
+               (way.next < planner->n && !way.offloads_input ? planner->input[way.next] : 0);
+
+    for (int l = s; l < way.next; l++)
+        use(draft, used + rest + planner->layers[l].space.forward);
+    draft->plan.kept[s].rest = way.saves;
+    draft->plan.kept[s].lean = way.lean;
+    draft->plan.kept[s].rest_offloaded = way.offloads_rest;
+    leave(draft, rest, way.offloads_rest);
+    if (way.next < planner->n) {
+        draft->plan.kept[way.next].input = true;
+        draft->plan.kept[way.next].input_offloaded = way.offloads_input;
+        leave(draft, input, way.offloads_input);
+        write_first(planner, way.next, left,
+                    used + (way.offloads_rest ? 0 : rest) + (way.offloads_input ? 0 : input), draft);
+    }
+    if (way.saves)
+        backward_step(planner, draft, s, way.lean, used);
+    else
+        write_segment(planner, s, way.next, budget + planner->spare, used, draft);
+}
+
+/* Seconds of the steps after the first forward. */
+static double steps_seconds(const struct planner *planner, const struct chain_plan *plan)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < plan->nsteps; i++) {
+        const struct chain_step *step = &plan->steps[i], *next = i + 1 < plan->nsteps ? step + 1 : NULL;
+        const struct chain_layer *layer = &planner->layers[step->layer];
+
+        if (step->backward)
+            seconds += step_backward(layer, step->lean);
+        else if (next && next->layer == step->layer)
+            seconds += step_both(layer, next->lean), i++;
+        else
+            seconds += step_forward(layer);
+    }
+    return seconds;
+}
+
+/* Seconds of a micro-batch, transfers to the host and back beside all else. */
+static double duration(const struct planner *planner, const struct chain_plan *plan)
+{
+    double backward = steps_seconds(planner, plan), moving = 0;
+
+    if (plan->offloaded > 0)
+        moving = plan->offloaded / planner->host_bandwidth;
+    return fmax(planner->sum[planner->n], moving) + fmax(backward, moving);
+}
+
+static void draft_init(struct draft *draft, struct arena *arena, size_t n)
+{
+    *draft = (struct draft){.duration = INFINITY};
+    draft->plan.kept = ARENA_ARRAY(arena, struct chain_kept, n);
+    /* at each level of the recursion a layer is computed once, and there are at most n levels */
+    draft->plan.steps = ARENA_ARRAY(arena, struct chain_step, n * (n + 2));
+}
+
+/* The plan with `in_flight` micro-batches that keep at most `budget` slots each, as fill_first has found it. */
+static void write_plan(const struct planner *planner, double memory, int in_flight, int budget, struct draft *draft)
+{
+    bool offloads = planner->offloaded > 0;
+    double input = planner->layers[0].input;
+    int left = budget - (offloads ? 0 : planner->input[0]);
+    struct chain_plan *plan = &draft->plan;
+
+    *draft = (struct draft){.plan = {.kept = plan->kept, .steps = plan->steps}, .duration = INFINITY};
+    if (left < 0 || isinf(planner->first[left]))
+        return;
+    memset(plan->kept, 0, (size_t)planner->n * sizeof *plan->kept);
+    plan->kept[0] = (struct chain_kept){.input = true, .input_offloaded = offloads && input > 0};
+    leave(draft, input, plan->kept[0].input_offloaded);
+    write_first(planner, 0, left, input, draft);
+    plan->working = fmax(draft->peak - plan->held, 0) + draft->largest;
+    if (in_flight * plan->held + plan->working <= memory)
+        draft->duration = plan->seconds = duration(planner, plan);
+}
+
+static void consider(struct draft *best, struct draft *trial)
+{
+    struct draft worse = *best;
+
+    if (trial->duration >= best->duration)
+        return;
+    *best = *trial;
+    *trial = worse;
+}
+
+/* The largest part that may come back while another one is in use. */
+static double coming_room(const struct planner *planner)
+{
+    double largest = 0;
+
+    for (int l = 0; l < planner->offloaded; l++)
+        largest = fmax(largest, fmax(planner->layers[l].input, rest_of(&planner->layers[l])));
+    return largest;
+}
+
+/* One micro-batch has all the memory: a little more than there is, then less, because sizes were rounded. */
+static void plan_alone(struct planner *planner, double memory, struct draft *best, struct draft *trial)
+{
+    int most = (int)floor(fmax(memory - coming_room(planner), 0) / planner->slot + 0.5) + planner->rounding;
+
+    chain_first(planner, 0, most);
+    for (int budget = most; budget >= 0 && budget > most - 4 * planner->rounding; budget--) {
+        write_plan(planner, memory, 1, budget, trial);
+        if (isfinite(trial->duration)) {
+            consider(best, trial);
+            break;
+        }
+    }
+}
+
+/* Rounded sizes may seem to exceed what there is by some `more` slots. */
+static void try_budget(struct planner *planner, double memory, int in_flight, int budget, int more,
+                       struct draft *best, struct draft *trial)
+{
+    int spare = (int)floor(memory / planner->slot + 0.5) - in_flight * budget;
+
+    if (budget < 0 || budget > planner->slots)
+        return;
+    for (; more >= 0; more--) {
+        chain_first(planner, spare + more > 0 ? spare + more : 0, budget);
+        write_plan(planner, memory, in_flight, budget, trial);
+        if (isfinite(trial->duration))
+            break;
+    }
+    consider(best, trial);
+}
+
+/* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that
+ * kept all, of one that is lean, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
+ * others between. */
+static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
+{
+    enum { TRIES = 12 };
+    double space = 0, lean = 0, least = INFINITY, rest = 0, input = 0;
+    int most = (int)floor(memory / planner->slot + 0.5) / in_flight + 2;
+
+    for (int l = 0; l < planner->n; l++) {
+        const struct chain_layer *layer = &planner->layers[l];
+
+        space = fmax(space, fmax(layer->space.forward, layer->keep ? layer->space.backward : 0));
+        lean = fmax(lean, layer->space.lean);
+        rest = fmax(rest, layer->keep ? 0 : rest_of(layer) + layer->space.backward);
+        least = fmin(least, layer->keep ? INFINITY : rest_of(layer) + layer->space.backward);
+        input = fmax(input, layer->input);
+    }
+    lean = fmax(space, lean);
+    rest = fmax(lean, rest);
+    const double needs[] = {space, lean, fmin(fmax(lean, least), rest), rest, rest + input};
+    for (size_t i = 0; i < COUNT(needs); i++)
+        for (int more = 1; more >= -1 && (i == 0 || needs[i] > needs[i - 1]); more--)
+            try_budget(planner, memory, in_flight,
+                       (int)floor((memory - needs[i]) / planner->slot / in_flight + 0.5) + more, 1, best, trial);
+    for (int i = 1; i < TRIES; i++)
+        try_budget(planner, memory, in_flight, most - most * i / TRIES, 0, best, trial);
+}
+
+static void plan_memory(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
+{
+    if (memory < 0)
+        return;
+    if (in_flight == 1)
+        plan_alone(planner, memory, best, trial);
+    else
+        plan_shared(planner, memory, in_flight, best, trial);
+}
+/* What is on its way to the host or back takes room too: all of a layer, twice. */
+static double moving_room(const struct planner *planner)
+{
+    double largest = 0;
+
+    for (int l = 0; l < planner->n; l++)
+        largest = fmax(largest, planner->layers[l].input + rest_of(&planner->layers[l]));
+    return 2 * largest;
+}
+
+/* What is kept longest, that of the first layers, goes to the host first: tries how many of them, a byte for nearly
+ * nothing, so that memory is all that counts, or for part of what its transfer takes. */
+static void plan_offloads(struct planner *planner, const struct chain_limit *limit, struct draft *best,
+                          struct draft *trial)
+{
+    static const double prices[] = {0.02, 0.4};
+    enum { TRIES = 8 };
+    int tries = planner->n < TRIES ? planner->n : TRIES;
+
+    for (size_t p = 0; p < COUNT(prices); p++)
+        for (int i = 1; i <= tries; i++) {
+            planner->offloaded = (planner->n * i + tries - 1) / tries;
+            planner->price = prices[p] / limit->host_bandwidth;
+            plan_memory(planner, limit->memory - moving_room(planner), limit->in_flight, best, trial);
+        }
+}
+
+static void keep_all(struct arena *arena, const struct chain_layer *layers, size_t count, struct chain_plan *plan)
+{
+    double most = 0;
+
+    *plan = (struct chain_plan){
+        .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, count),
+    };
+    for (size_t l = 0; l < count; l++) {
+        plan->kept[l] = (struct chain_kept){.input = true, .rest = true};
+        plan->steps[count - 1 - l] = (struct chain_step){.backward = true, .layer = l};
+        plan->held += layers[l].input + rest_of(&layers[l]);
+        plan->seconds += step_forward(&layers[l]) + step_backward(&layers[l], false);
+        most = fmax(most, plan->held + fmax(layers[l].space.forward, layers[l].space.backward));
+    }
+    plan->nsteps = count;
+    plan->working = fmax(most - plan->held, 0);
+}
+
+int chain_plan(struct arena *arena, const struct chain_layer *layers, size_t count, const struct chain_limit *limit,
+               struct chain_plan *plan)
+{
+    struct planner planner = {
+        .layers = layers, .n = (int)count, .recompute = limit->recompute,
+        .host_bandwidth = limit->host_bandwidth,
+    };
+    struct arena scratch = {0};
+    struct draft best, trial;
+    int rc;
+
+    keep_all(arena, layers, count, plan);
+    if (plan->held * limit->in_flight + plan->working <= limit->memory)
+        return 0;
+    if (limit->memory <= 0)
+        return -1;
+    chain_tables(&planner, &scratch, limit->memory);
+    draft_init(&best, &scratch, count);
+    draft_init(&trial, &scratch, count);
+    plan_memory(&planner, limit->memory, limit->in_flight, &best, &trial);
+    if (limit->host_bandwidth > 0)
+        plan_offloads(&planner, limit, &best, &trial);
+    rc = isinf(best.duration) ? -1 : 0;
+    if (!rc) {
+        *plan = best.plan;
+        plan->moving = plan->offloaded > 0 ? moving_room(&planner) : 0;
+        plan->kept = ARENA_ARRAY(arena, struct chain_kept, count);
+        plan->steps = ARENA_ARRAY(arena, struct chain_step, plan->nsteps);
+        memcpy(plan->kept, best.plan.kept, count * sizeof *plan->kept);
+        memcpy(plan->steps, best.plan.steps, plan->nsteps * sizeof *plan->steps);
+    }
+    arena_release(&scratch);
+    return rc;
+}

@@ -1,0 +1,215 @@
+#include "recompute/chain_internal.h"
+
+/* To the nearest: whether a plan fits is checked with the bytes themselves. */
+static int slots_of(const struct planner *planner, double bytes)
+{
+    return (int)fmin(floor(bytes / planner->slot + 0.5), planner->slots + 1.0);
+}
+
+/* Segments s..t-1, the shorter ones of the same start first. */
+size_t chain_at(const struct planner *planner, int s, int t, int m)
+{
+    size_t before = (size_t)s * (size_t)planner->n - (size_t)s * (size_t)(s - 1) / 2;
+
+    return (before + (size_t)(t - s - 1)) * (size_t)(planner->slots + 1) + (size_t)m;
+}
+
+static bool repeatable(const struct planner *planner, int s, int t)
+{
+    for (int l = s; l < t; l++)
+        if (planner->layers[l].keep)
+            return false;
+    return planner->recompute;
+}
+
+static bool may_be_lean(const struct planner *planner, int l)
+{
+    return planner->recompute && planner->layers[l].again > 0 && !planner->layers[l].keep;
+}
+
+static double forward_between(const struct planner *planner, int s, int t)
+{
+    return planner->sum[t] - planner->sum[s];
+}
+
+static int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Saves all of layer s, or most of it, and goes on with s + 1. */
+static void save_layer(struct planner *planner, int s, int t, bool lean)
+{
+    const struct chain_layer *layer = &planner->layers[s];
+    double *time = &planner->time[chain_at(planner, s, t, 0)];
+    int *how = &planner->how[chain_at(planner, s, t, 0)];
+    bool alone = t == s + 1;
+    int rest = lean ? planner->lean[s] : planner->rest[s], saved = rest + (alone ? 0 : planner->input[s + 1]);
+    int least = larger(saved + planner->space[s].forward,
+                       rest + (lean ? planner->space[s].lean : planner->space[s].backward));
+
+    for (int m = least; m <= planner->slots; m++) {
+        double all = alone ? step_both(layer, lean) : step_forward(layer) + step_backward(layer, lean);
+
+        if (!alone)
+            all += planner->time[chain_at(planner, s + 1, t, m - saved)];
+        how[m] = all < time[m] ? (lean ? SAVE_LEAN : SAVE_ALL) : how[m];
+        time[m] = all < time[m] ? all : time[m];
+    }
+}
+
+/* The least time over all ways, a table row (of every memory) at a time; the rows are three different ones. */
+static void fill_segment(struct planner *planner, int s, int t)
+{
+    double *restrict time = &planner->time[chain_at(planner, s, t, 0)];
+    int *restrict how = &planner->how[chain_at(planner, s, t, 0)], space = 0;
+
+    for (int m = 0; m <= planner->slots; m++)
+        time[m] = INFINITY, how[m] = SAVE_ALL;
+    save_layer(planner, s, t, false);
+    if (planner->lean[s] >= 0)
+        save_layer(planner, s, t, true);
+    for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
+        const double *restrict left = &planner->time[chain_at(planner, s, j, 0)];
+        const double *restrict right = &planner->time[chain_at(planner, j, t, 0)];
+        double forward = forward_between(planner, s, j);
+        int input = planner->input[j], last = input + planner->space[j - 1].forward;
+
+        for (int m = larger(space, last); m <= planner->slots; m++) {
+            double all = forward + left[m] + right[m - input];
+
+            how[m] = all < time[m] ? j : how[m];
+            time[m] = all < time[m] ? all : time[m];
+        }
+        space = larger(space, planner->space[j - 1].forward);
+    }
+}
+
+double way_rest(const struct planner *planner, int s, struct way way)
+{
+    return !way.saves ? 0 : way.lean ? lean_of(&planner->layers[s]) : rest_of(&planner->layers[s]);
+}
+
+int way_slots(const struct planner *planner, int s, struct way way)
+{
+    return !way.saves ? 0 : way.lean ? planner->lean[s] : planner->rest[s];
+}
+
+struct best { double time; struct way way; };
+
+/* Tries all that can be done with what a way keeps of the layer and of the next one's input: kept or offloaded each. */
+static void try_way(const struct planner *planner, int s, int budget, double time, struct way way, struct best *best)
+{
+    double rest = way_rest(planner, s, way);
+    double input = way.next < planner->n ? planner->layers[way.next].input : 0;
+    int rest_slots = way_slots(planner, s, way), input_slots = input > 0 ? planner->input[way.next] : 0;
+
+    for (int choice = 0; choice < (planner->offloaded ? 4 : 1); choice++) {
+        double total = time;
+        int left = budget;
+
+        way.offloads_rest = choice & 1, way.offloads_input = choice & 2;
+        if ((way.offloads_rest && (rest == 0 || s >= planner->offloaded)) ||
+            (way.offloads_input && (input == 0 || way.next >= planner->offloaded)))
+            continue;
+        total += planner->price * ((way.offloads_rest ? rest : 0) + (way.offloads_input ? input : 0));
+        left -= (way.offloads_rest ? 0 : rest_slots) + (way.offloads_input ? 0 : input_slots);
+        if (left < 0)
+            continue;
+        if (way.next < planner->n)
+            total += planner->first[(size_t)way.next * (size_t)(planner->slots + 1) + (size_t)left];
+        if (total < best->time)
+            *best = (struct best){total, way};
+    }
+}
+
+/* Whether all that a way takes of layer s, offloaded or not, fits into so many slots while its forward runs, and while
+ * its backward does. */
+static bool way_fits(const struct planner *planner, int s, struct way way, int slots)
+{
+    int backward = way.lean ? planner->space[s].lean : planner->space[s].backward;
+
+    return way_slots(planner, s, way) + larger(planner->space[s].forward, backward) <= slots;
+}
+
+/* The first pass from layer s with so many slots left to keep things in. */
+static void fill_first(struct planner *planner, int s, int budget)
+{
+    const struct chain_layer *layer = &planner->layers[s];
+    struct best best = {.time = INFINITY};
+    const struct way all = {.next = s + 1, .saves = true}, lean = {.next = s + 1, .saves = true, .lean = true};
+    int working = budget + planner->spare;
+    size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
+
+    if (way_fits(planner, s, all, working))
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, false), all, &best);
+    if (planner->lean[s] >= 0 && way_fits(planner, s, lean, working))
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true), lean, &best);
+    for (int j = s + 1; j <= planner->n && repeatable(planner, s, j) && planner->space[j - 1].forward <= working; j++)
+        try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
+                (struct way){.next = j}, &best);
+    planner->first[here] = best.time;
+    planner->ways[here] = best.way;
+}
+
+/* The size near memory / slots of which the layers' sizes are whole multiples, or nearly: many layers alike would
+ * otherwise be rounded the same way, all of them. */
+static double slot_size(const struct planner *planner, double memory, int slots)
+{
+    enum { TRIES = 64 };
+    double best = memory / slots, least = INFINITY;
+
+    for (int i = 0; i < TRIES; i++) {
+        double size = memory / slots * (1 - 0.5 * i / TRIES), error = 0;
+
+        for (int l = 0; l < planner->n; l++) {
+            double input = planner->layers[l].input / size, rest = rest_of(&planner->layers[l]) / size;
+            double lean = may_be_lean(planner, l) ? lean_of(&planner->layers[l]) / size : 0;
+
+            error += size * (fabs(input - floor(input + 0.5)) + fabs(rest - floor(rest + 0.5)) +
+                             fabs(lean - floor(lean + 0.5)));
+        }
+        if (error < least)
+            least = error, best = size;
+    }
+    return best;
+}
+
+void chain_tables(struct planner *planner, struct arena *arena, double memory)
+{
+    size_t n = (size_t)planner->n, each;
+
+    planner->slot = slot_size(planner, memory, (int)fmin(1000, fmax(300, 1e9 / pow((double)n, 3))));
+    planner->rounding = planner->n / 8 + 2;
+    planner->slots = (int)ceil(memory / planner->slot) + planner->rounding;
+    each = (size_t)planner->slots + 1;
+    planner->sum = ARENA_ARRAY(arena, double, n + 1);
+    planner->input = ARENA_ARRAY(arena, int, n);
+    planner->rest = ARENA_ARRAY(arena, int, n);
+    planner->lean = ARENA_ARRAY(arena, int, n);
+    planner->space = arena_alloc(arena, n * sizeof *planner->space);
+    planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
+    planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
+    planner->first = ARENA_ARRAY(arena, double, n * each);
+    planner->ways = ARENA_ARRAY(arena, struct way, n * each);
+    for (size_t l = 0; l < n; l++) {
+        planner->sum[l + 1] = planner->sum[l] + step_forward(&planner->layers[l]);
+        planner->input[l] = slots_of(planner, planner->layers[l].input);
+        planner->space[l].forward = slots_of(planner, planner->layers[l].space.forward);
+        planner->space[l].backward = slots_of(planner, planner->layers[l].space.backward);
+        planner->space[l].lean = slots_of(planner, planner->layers[l].space.lean);
+        planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
+        planner->lean[l] = may_be_lean(planner, (int)l) ? slots_of(planner, lean_of(&planner->layers[l])) : -1;
+    }
+    for (int s = planner->n; s-- > 0;)
+        for (int t = s + 1; t <= planner->n; t++)
+            fill_segment(planner, s, t);
+}
+
+void chain_first(struct planner *planner, int spare, int budget)
+{
+    planner->spare = spare;
+    for (int s = planner->n; s-- > 0;)
+        for (int b = 0; b <= budget; b++)
+            fill_first(planner, s, b);
+}

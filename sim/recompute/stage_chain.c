@@ -1,0 +1,96 @@
+#include "recompute/stage_chain.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Seconds of a collective in a group. */
+static double estimate(const struct scenario *scenario, const struct collective *collective, const int *gpus, int n,
+                       double bytes)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    struct group group = {.n = n, .gpus = gpus};
+    int channels = scenario->strategy.channels ? scenario->strategy.channels : collective_channels(cluster, &group);
+
+    return n > 1 && bytes > 0 ? collective_cost(collective, cluster, &group, bytes, channels) : 0;
+}
+
+/* What one of each exchange takes, and each byte that ZeRO 3 gathers or scatters of a layer. */
+struct estimates {
+    double exchange[EXCHANGE_COUNT];
+    int replicas, *gpus;         /* that ZeRO divides among; none: it gathers nothing */
+};
+
+static void estimate_tensor(const struct scenario *scenario, const struct stage *stage, int rank,
+                            struct estimates *estimates)
+{
+    static const enum exchange kinds[] = {EXCHANGE_TENSOR, EXCHANGE_ROWS};
+    const struct strategy_spec *spec = &scenario->strategy;
+    int *gpus = estimates->gpus;
+
+    for (int t = 0; t < spec->tensor; t++)
+        gpus[t] = scenario_gpu(scenario, t, 0, rank);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        double bytes = stage->bytes[kinds[i]];
+
+        if (spec->sequence_parallel)
+            estimates->exchange[kinds[i]] =
+                estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), gpus, spec->tensor, bytes) +
+                estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), gpus, spec->tensor, bytes);
+        else
+            estimates->exchange[kinds[i]] =
+                estimate(scenario, scenario_all_reduce(scenario), gpus, spec->tensor, bytes);
+    }
+}
+
+/* Among neighbouring replicas: experts' tokens, and keys and values beside the attention that they are for. */
+static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
+                              struct estimates *estimates)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, beside = stage->attention[0];
+    int *gpus = estimates->gpus;
+
+    for (int d = 0; d < scenario_replicas(scenario); d++)
+        gpus[d] = scenario_gpu(scenario, 0, d, rank);
+    estimates->exchange[EXCHANGE_DISPATCH] =
+        estimate(scenario, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), gpus, spec->expert,
+                 stage->bytes[EXCHANGE_DISPATCH]);
+    estimates->exchange[EXCHANGE_ATTENTION] =
+        estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), gpus, spec->context, bytes);
+    if (spec->context_attention == CONTEXT_RING)
+        estimates->exchange[EXCHANGE_ATTENTION] =
+            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - beside * (spec->context - 1) / spec->context);
+    estimates->replicas = spec->zero == 3 ? spec->shard : 1;
+}
+
+struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank)
+{
+    struct chain_layer *layers = ARENA_ARRAY(&scenario->arena, struct chain_layer, stage->nslices);
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    size_t most = (size_t)fmax(scenario->strategy.tensor, scenario_replicas(scenario));
+    struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
+
+    estimate_tensor(scenario, stage, rank, &estimates);
+    estimate_replicas(scenario, stage, rank, &estimates);
+    for (size_t l = 0; l < stage->nslices; l++) {
+        const struct slice *slice = stage_layer(stage, l);
+        const struct stage_work *forward = &slice->work[slice->again ? RECOMPUTE : FORWARD];
+        double weights = stage_exchanged(scenario, slice->parameters + slice->frozen, slice->expert_parameters);
+        double gradients = stage_exchanged(scenario, slice->parameters, slice->expert_parameters);
+
+        layers[l] = (struct chain_layer){
+            .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,
+            .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
+            .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
+            .space = {slice->workspace.forward, slice->workspace.backward, slice->lean.workspace.backward},
+            .gather = estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), estimates.gpus,
+                               estimates.replicas, weights * each.weights),
+            .scatter = estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), estimates.gpus,
+                                estimates.replicas, gradients * each.sent),
+        };
+        for (int i = 0; i < EXCHANGE_COUNT; i++)
+            layers[l].exchange += forward->exchanges[i] * estimates.exchange[i];
+    }
+    free(estimates.gpus);
+    return layers;
+}

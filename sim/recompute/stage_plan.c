@@ -1,0 +1,206 @@
+#include "recompute/stage_plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "stage/memory.h"
+#include "recompute/rank_plan.h"
+
+/* Every block's input is kept or offloaded, and it is computed again right before its backward. */
+static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
+{
+    struct chain_plan plan = {
+        .kept = ARENA_ARRAY(arena, struct chain_kept, count), .steps = ARENA_ARRAY(arena, struct chain_step, 2 * count),
+    };
+
+    for (size_t l = count; l-- > 0;) {
+        bool moves = offload && !layers[l].keep && layers[l].input > 0;
+
+        plan.kept[l] = (struct chain_kept){.input = true, .rest = layers[l].keep, .input_offloaded = moves};
+        if (!layers[l].keep) {
+            plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
+            plan.recompute += layers[l].forward;
+        }
+        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l};
+        *(moves ? &plan.offloaded : &plan.held) += layers[l].keep ? layers[l].saved : layers[l].input;
+        plan.working = fmax(plan.working, layers[l].saved);
+    }
+    return plan;
+}
+
+/* The last forward of a layer before its backward leaves what that needs, and the last one of the layer before it this
+ * layer's input. */
+static void settle_steps(struct arena *arena, const struct stage *stage, struct stage_plan *plan)
+{
+    const struct chain_layer *layers = stage->chain;
+    size_t n = plan->count, steps = plan->chain.nsteps;
+    size_t *last = ARENA_ARRAY(arena, size_t, n + 1), *back = ARENA_ARRAY(arena, size_t, n + 1);
+    double *saved = ARENA_ARRAY(arena, double, n);       /* B that a layer's backward finds */
+
+    plan->forward = ARENA_ARRAY(arena, double, n);
+    plan->moved = ARENA_ARRAY(arena, double, n);
+    plan->steps = ARENA_ARRAY(arena, struct plan_step, steps);
+    for (size_t i = 0; i < steps; i++) {
+        const struct chain_step *step = &plan->chain.steps[i];
+
+        if (!step->backward)
+            continue;
+        back[step->layer] = i;
+        saved[step->layer] = step->lean ? layers[step->layer].lean : layers[step->layer].saved;
+    }
+    for (size_t l = 0; l < n; l++) {
+        const struct chain_kept *kept = &plan->chain.kept[l];
+        double input = kept->input ? layers[l].input : 0, rest = kept->rest ? saved[l] - layers[l].input : 0;
+
+        plan->forward[l] = input + rest;
+        plan->moved[l] = (kept->input_offloaded ? input : 0) + (kept->rest_offloaded ? rest : 0);
+        last[l] = SIZE_MAX;
+    }
+    for (size_t l = 0; l < n; l++)       /* the last forward of layer l before the backward of l + 1 makes its input */
+        for (size_t i = 0; l + 1 < n && !plan->chain.kept[l + 1].input && i < back[l + 1]; i++)
+            if (plan->chain.steps[i].layer == l && !plan->chain.steps[i].backward)
+                last[l + 1] = i;
+    for (size_t i = 0; i < steps; i++) {
+        size_t l = plan->chain.steps[i].layer;
+        struct plan_step *step = &plan->steps[i];
+        bool again = false;
+
+        *step = (struct plan_step){
+            .backward = plan->chain.steps[i].backward, .lean = plan->chain.steps[i].lean, .layer = l,
+        };
+        for (size_t k = i + 1; k < back[l] && !again; k++)
+            again = plan->chain.steps[k].layer == l;
+        if (step->backward)
+            step->frees = saved[l];
+        else if (!again)
+            step->takes += saved[l] - layers[l].input;
+        if (!step->backward && l + 1 < n && last[l + 1] == i)
+            step->takes += layers[l + 1].input;
+    }
+}
+
+void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *chain)
+{
+    struct stage_plan *plan = ARENA_ARRAY(arena, struct stage_plan, 1);
+
+    *plan = (struct stage_plan){.chain = *chain, .count = stage->nslices};
+    settle_steps(arena, stage, plan);
+    stage->plan = plan;
+    stage->recomputed = (struct stage_work){0};
+    for (size_t i = 0; i < chain->nsteps; i++) {
+        const struct slice *layer = stage_layer(stage, chain->steps[i].layer);
+
+        if (!chain->steps[i].backward)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->work[RECOMPUTE]);
+        else if (chain->steps[i].lean)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->lean.core);
+    }
+}
+
+static bool splits(const struct row *row)
+{
+    for (size_t i = 0; i < row->count; i++)
+        if (row->items[i].kind == BACKWARD_WEIGHT)
+            return true;
+    return false;
+}
+
+static void keep_everything(struct scenario *scenario, struct stage *stages, int rank, struct chain_plan *plans)
+{
+    struct chain_limit limit = {.memory = INFINITY, .in_flight = 1};
+    bool full = scenario->memory.recompute.mode == RECOMPUTE_FULL;
+
+    for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
+        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+
+        if (full)
+            plans[c] = full_plan(&scenario->arena, stage->chain, stage->nslices,
+                                 scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
+        else if (chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]))
+            BUG("nothing fits into infinite memory");
+    }
+}
+
+/* B in host memory of one GPU of a rank, at most. */
+static double host_bytes(const struct scenario *scenario, const struct stage *stages, int rank, const struct row *row)
+{
+    const struct plan *plan = &scenario->plan;
+    double bytes = 0;
+
+    for (int c = 0; c < plan_chunks(plan, rank); c++)
+        bytes += row_in_flight(row, c) * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
+    return bytes + memory_offloaded_states(scenario, stages, rank);
+}
+
+static int check_host_memory(const struct scenario *scenario, const struct stage *stages, const struct row *rows,
+                             struct error *err)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    const struct strategy_spec *spec = &scenario->strategy;
+    int gpus = scenario_gpus(scenario), most = 0;
+    double *bytes = xcalloc((size_t)gpus + 1, sizeof *bytes);
+    char need[48], have[48];
+
+    for (int p = 0; p < spec->pipeline; p++)
+        for (int i = 0; i < spec->tensor * scenario_replicas(scenario); i++)
+            bytes[cluster_node_of(cluster, scenario_gpu(scenario, i % spec->tensor, i / spec->tensor, p))] +=
+                host_bytes(scenario, stages, p, &rows[p]);
+    for (int node = 0; node < gpus; node++)
+        most = bytes[node] > bytes[most] ? node : most;
+    double needed = bytes[most];
+    free(bytes);
+    if (isnan(cluster->host.memory) || needed <= cluster->host.memory)
+        return 0;
+    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, "offload"),
+                     "memory: offload: the host of node %d needs %s and has %s", most,
+                     unit_format_short(UNIT_BYTES, needed, need, sizeof need),
+                     unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
+}
+
+static void make_chains(struct scenario *scenario, struct stage *stages)
+{
+    for (int rank = 0; rank < scenario->plan.stages; rank++)
+        for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
+            struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+
+            if (!stage->chain)
+                stage->chain = stage_chain(scenario, stage, rank);
+        }
+}
+
+static int plan_rows(struct scenario *scenario, struct stage *stages, const struct row *rows, struct error *err)
+{
+    const struct plan *plan = &scenario->plan;
+    struct chain_plan *plans = ARENA_ARRAY(&scenario->arena, struct chain_plan, plan->chunks);
+
+    make_chains(scenario, stages);
+    for (int rank = 0; rank < plan->stages; rank++) {
+        if (splits(&rows[rank]))
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
+                             "second halves need what 'recompute: optimal' and 'offload' give back after the first",
+                             scenario_strategy(scenario)->name);
+        if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
+            return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
+                             "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
+        if (!scenario_plans_memory(scenario))
+            keep_everything(scenario, stages, rank, plans);
+        else if (rank_plan(scenario, stages, rank, &rows[rank], plans, err))
+            return -1;
+        for (int c = 0; c < plan_chunks(plan, rank); c++) {
+            struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
+
+            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
+                stage_plan_set(&scenario->arena, stage, &plans[c]);
+        }
+    }
+    return check_host_memory(scenario, stages, rows, err);
+}
+
+int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err)
+{
+    struct row *rows = rows_of(scenario_strategy(scenario), &scenario->plan);
+    int rc = plan_rows(scenario, stages, rows, err);
+
+    rows_release(rows, scenario->plan.stages);
+    return rc;
+}

@@ -1,0 +1,32 @@
+/* result: what a run leaves behind. Charts, traces and reports read these files and nothing else. */
+#ifndef DTSIM_RESULT_H
+#define DTSIM_RESULT_H
+
+#include <jansson.h>
+
+#include "run/run.h"
+
+/* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
+ * owns the reference. */
+json_t *result_json(const struct run *run);
+/* Where the seconds of the average rank went, by kind; they add up to the iteration time. */
+json_t *breakdown_json(const struct metrics *metrics);
+/* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
+json_t *node_json(const struct node *node);
+
+/* Writes result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv into the folder, making it. */
+int result_write(const struct run *run, const char *dir, struct error *err);
+/* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
+ * change), utilization (200 windows of time), links (bytes over each link; measured collectives cross none). */
+void spans_write(const struct run *run, FILE *out);
+void memory_write(const struct run *run, FILE *out);
+void utilization_write(const struct run *run, FILE *out);
+void links_write(const struct run *run, FILE *out);
+
+/* Makes a folder and those above it. */
+int make_folder(const char *dir, struct error *err);
+
+/* Prints JSON with a final newline, indented, 17 significant digits. */
+void json_print(const json_t *json, FILE *out);
+
+#endif

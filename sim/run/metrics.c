@@ -1,0 +1,312 @@
+#include "run/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether it is one of the lanes between a GPU and its host. */
+static bool on_host(const struct lane *lane)
+{
+    return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
+}
+
+/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
+static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
+{
+    const struct program *program = timeline->program;
+    const struct op *last = NULL;
+
+    for (uint32_t d = 0; d < op->ndeps; d++) {
+        const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
+
+        if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
+            continue;
+        if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
+            last = dep;
+    }
+    return last;
+}
+
+/* When it ended; 0 for none. */
+static double ended(const struct timeline *timeline, const struct op *op)
+{
+    return op ? timeline->end[op - timeline->program->ops.items] : 0;
+}
+
+static bool waits_for_host(const struct timeline *timeline, const struct op *op)
+{
+    const struct program *program = timeline->program;
+
+    for (uint32_t d = 0; d < op->ndeps; d++)
+        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
+            return true;
+    return false;
+}
+
+/* What was copied to or from sockets: what that waited for. */
+static const struct op *beyond_copies(const struct timeline *timeline, const struct op *op)
+{
+    return op && timeline->program->lanes.items[op->lane].kind == LANE_COPY ? latest(timeline, op, false) : op;
+}
+
+/* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
+ * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
+ * of its own: a wait for a gather is communication all along). */
+static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
+{
+    const struct op *awaited = beyond_copies(timeline, latest(timeline, op, false));
+
+    if (!awaited)
+        return start;
+    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
+        return ended(timeline, latest(timeline, op, true));
+    return awaited->kind != OP_TRANSFER ? start :
+           ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
+}
+
+/* The part of [from, to] that lies in the window, per iteration. */
+static double within(const struct window *window, double from, double to)
+{
+    double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
+
+    return hi > lo ? (hi - lo) / window->updates : 0;
+}
+
+/* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
+static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    const struct window *window = &metrics->window;
+    double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
+
+    for (size_t k = 0; k < program->ops.count; k++) {
+        uint32_t i = order[k];
+        const struct op *op = &program->ops.items[i];
+        const struct lane *lane = &program->lanes.items[op->lane];
+        struct rank_metrics *rank = &metrics->ranks[lane->rank];
+        double start = timeline->start[i], end = timeline->end[i];
+
+        if (on_host(lane)) {
+            rank->offloaded += op->sent / window->all;
+        } else {
+            rank->sent[op_payload(op->what)] +=
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->all;
+        }
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        double from = reached[lane->rank], busy = within(window, start, end);
+        double ready = waits_for_host(timeline, op) ? later(from, ended(timeline, latest(timeline, op, false))) : start;
+        rank->exposed_offload += within(window, ready, start);
+        start = ready < start ? ready : start;
+        double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
+        since = since < start ? since : start;
+        double communication = op->amount > 0 ? busy * op->communication / op->amount : 0;
+        rank->bubble += within(window, from, since);
+        rank->exposed_communication += within(window, since, start) + communication;
+        rank->seconds[op->what] += busy - communication;
+        reached[lane->rank] = end;
+    }
+    for (int r = 0; r < program->ranks; r++)
+        metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
+    free(order);
+    free(reached);
+}
+
+/* The longest time of a rank from its first work to the end of its last. */
+static double longest_span(const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double *began = xcalloc((size_t)program->ranks * 2, sizeof *began), *ended_at = began + program->ranks, span = 0;
+
+    for (int r = 0; r < program->ranks; r++)
+        began[r] = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        began[lane->rank] = fmin(began[lane->rank], timeline->start[i]);
+        ended_at[lane->rank] = later(ended_at[lane->rank], timeline->end[i]);
+    }
+    for (int r = 0; r < program->ranks; r++)
+        span = later(span, ended_at[r] - began[r]);
+    free(began);
+    return span;
+}
+
+/* The mean forward, and the mean of what follows it on the way back, of one micro-batch in one stage. */
+static void mean_works(struct metrics *metrics, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    double forwards = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        double seconds = timeline->end[i] - timeline->start[i];
+
+        if (program->lanes.items[op->lane].kind != LANE_COMPUTE || op->what == WHAT_UPDATE)
+            continue;
+        forwards += op->what == WHAT_FORWARD && !op->continues;
+        *(op->what == WHAT_FORWARD ? &metrics->forward : &metrics->backward) += seconds;
+    }
+    metrics->forward /= forwards;
+    metrics->backward /= forwards;
+}
+
+/* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
+ * last forward. Too few of them: everything, which says that it is not steady. */
+static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    int steps = scenario->strategy.local_steps;
+    struct window window = {.to = timeline->makespan, .updates = steps, .all = steps};
+    struct { double *items; size_t count, capacity; } ends = {0};
+    double last_forward = 0;
+
+    if (!scenario_strategy(scenario)->asynchronous)
+        return window;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (program->lanes.items[op->lane].rank != 0)
+            continue;
+        if (op->what == WHAT_FORWARD)
+            last_forward = timeline->start[i];
+        if (op->what == WHAT_UPDATE)
+            *GROW(&ends) = timeline->end[i];
+    }
+    window.updates = window.all = (int)ends.count;
+    size_t steady = 0;
+    while (steady < ends.count && ends.items[steady] <= last_forward)
+        steady++;
+    if (steady >= 2 && ends.items[steady - 1] > ends.items[steady / 4])
+        window = (struct window){ends.items[steady / 4], ends.items[steady - 1], (int)(steady - 1 - steady / 4),
+                                 (int)ends.count, true};
+    free(ends.items);
+    return window;
+}
+
+static void read_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
+                        const struct timeline *timeline)
+{
+    struct memory_peak *peaks = memory_peaks(scenario, stages, timeline);
+
+    for (int r = 0; r < metrics->nranks; r++) {
+        struct rank_metrics *rank = &metrics->ranks[r];
+
+        rank->memory = peaks[r].memory;
+        rank->peak_activation = peaks[r].activations;
+        rank->peak_memory = memory_total(&rank->memory);
+        if (r > 0 && rank->peak_memory <= metrics->peak_memory)
+            continue;
+        metrics->memory = rank->memory;
+        metrics->peak_memory = rank->peak_memory;
+        metrics->peak_reserved = rank->peak_memory - rank->memory.bytes[MEMORY_CONTEXT];
+        metrics->peak_allocated = metrics->peak_reserved - rank->memory.bytes[MEMORY_FRAGMENTATION];
+        metrics->peak_rank = r;
+    }
+    free(peaks);
+}
+
+static void averages(struct metrics *metrics)
+{
+    double n = metrics->nranks, compute = 0;
+
+    for (int r = 0; r < metrics->nranks; r++) {
+        const struct rank_metrics *rank = &metrics->ranks[r];
+
+        for (int what = 0; what < WHAT_COUNT; what++)
+            metrics->compute[what] += rank->seconds[what] / n;
+        metrics->exposed_communication += rank->exposed_communication / n;
+        metrics->exposed_offload += rank->exposed_offload / n;
+        metrics->offload_bytes_per_gpu += rank->offloaded / n;
+        metrics->bubble += rank->bubble / n;
+        for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
+            metrics->sent[payload] += rank->sent[payload] / n;
+            metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
+        }
+    }
+    for (int what = 0; what < WHAT_COUNT; what++)
+        compute += metrics->compute[what];
+    metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
+    metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
+    metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
+    metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
+}
+
+/* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
+ * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
+static void count_flop(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
+{
+    const struct plan *plan = &scenario->plan;
+    struct row *rows = rows_build(scenario);
+    double hardware = 0, extrapolated = 0;
+    int updates = rows_updates(rows);
+
+    metrics->samples = (double)scenario->batch.global * plan->batches / updates;
+    metrics->model_flop = metrics->hardware_flop = NAN;
+    for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
+        for (size_t i = 0; i < rows[rank].count; i++) {
+            struct work work = rows[rank].items[i];
+            const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
+            struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
+
+            hardware += stage->work[work.kind].flop + again.flop;
+            extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
+        }
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+            extrapolated += updates * stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
+    }
+    metrics->extrapolated = extrapolated / plan->stages / updates;
+    rows_release(rows, plan->stages);
+    if (model_is_timed(&scenario->model))
+        return;
+    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
+    metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
+}
+
+static void rates(struct metrics *metrics, const struct scenario *scenario)
+{
+    double t = metrics->iteration_time, gpus = scenario_gpus(scenario), peak = NAN;
+    const struct transformer *transformer = scenario->model.transformer;
+
+    if (!model_is_timed(&scenario->model))
+        peak = gpu_peak(&scenario->cluster.gpu, scenario->memory.precision == PRECISION_MIXED_FP8 ?
+                                                DTYPE_FP8 : scenario_dtype(scenario));
+    metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
+    metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
+    metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
+    metrics->hardware_flops_per_gpu = t > 0 ? metrics->hardware_flop / t / gpus : NAN;
+    metrics->mfu = metrics->model_flops_per_gpu / peak;
+    metrics->hfu = metrics->hardware_flops_per_gpu / peak;
+}
+
+void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
+                  const struct lowered *lowered, const struct timeline *timeline)
+{
+    *metrics = (struct metrics){
+        .window = find_window(scenario, timeline), .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+    };
+    metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
+    metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
+    read_lanes(metrics, timeline);
+    metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
+    mean_works(metrics, timeline);
+    read_memory(metrics, scenario, stages, timeline);
+    averages(metrics);
+    count_flop(metrics, scenario, stages);
+    rates(metrics, scenario);
+}
+
+void metrics_release(struct metrics *metrics)
+{
+    free(metrics->ranks);
+    memset(metrics, 0, sizeof *metrics);
+}

@@ -1,0 +1,203 @@
+#include "scenario/data_parallel.h"
+
+#include <math.h>
+
+const char *const server_names[] = {"star", "ring", "tree", NULL};
+
+const struct collective *scenario_sync(const struct scenario *scenario)
+{
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
+    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
+
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        return collective_find(COLLECTIVE_REDUCE, server_names[scenario->strategy.server]);
+    if (!scenario->strategy.zero || !scenario->strategy.reduce_scatter)
+        return all_reduce;
+    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
+}
+
+bool scenario_hands_out_weights(const struct scenario *scenario)
+{
+    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 || scenario->strategy.local_steps > 1 ||
+           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
+}
+
+bool scenario_hybrid(const struct scenario *scenario)
+{
+    return scenario->strategy.zero && scenario->strategy.shard < scenario_replicas(scenario);
+}
+
+const struct collective *scenario_hand_out(const struct scenario *scenario)
+{
+    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
+
+    if (scenario->strategy.local_steps > 1)
+        return scenario_all_reduce(scenario);
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        return collective_find(COLLECTIVE_BROADCAST, server_names[scenario->strategy.server]);
+    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
+}
+
+int shard_resolve(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct loc loc = STRATEGY_LOC(scenario, "shard");
+    int replicas = scenario_replicas(scenario);
+
+    if (spec->shard && !spec->zero)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: %d, but 'zero: 0' divides nothing; expected zero 1 to 3", spec->shard);
+    if (!spec->shard)
+        spec->shard = spec->zero ? replicas : 0;
+    if (spec->zero && spec->shard == 1 && replicas > 1)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: 1 replica shares nothing; expected 2 to %d, or 'zero: 0'", replicas);
+    if (spec->zero && replicas % spec->shard)
+        return error_add(err, EXIT_INFEASIBLE, loc, "strategy: shard: %d does not divide the %d replicas%s%s",
+                         spec->shard, replicas, spec->context > 1 ? " (data x context)" : "",
+                         node_get(spec->node, "data") ? "" : " (what remains of the cluster)");
+    if (spec->zero && spec->shard < replicas && spec->expert > 1)
+        return error_add(err, EXIT_INPUT, loc,
+                         "strategy: shard: %d of %d replicas do not go with experts divided over %d, which share their "
+                         "states in groups of their own; expected all replicas, or expert 1", spec->shard, replicas,
+                         spec->expert);
+    return 0;
+}
+
+/* ZeRO, a parameter server and DataParallel hand out weights after the one update of an iteration, among replicas of
+ * one model copy. */
+static int check_sharing(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    int form = scenario->strategy.data_parallel;
+    bool rooted = form == DATA_PARALLEL_SERVER || form == DATA_PARALLEL_REPLICATED;
+    const char *key = rooted ? "data_parallel" : "zero";
+
+    if (rooted && scenario->strategy.zero)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                         "strategy: zero: %d does not go with %s, which holds all states; expected 0",
+                         scenario->strategy.zero,
+                         form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
+    if ((!rooted && !scenario->strategy.zero) ||
+        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
+                     form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
+                     : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
+                                                        : "zero: sharing states",
+                     strategy->name,
+                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
+}
+
+/* What is not scattered can stay whole under ZeRO 1 alone, and among all replicas. */
+static int check_scatter(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->reduce_scatter || (spec->zero == 1 && !scenario_hybrid(scenario)))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "reduce_scatter"),
+                     "strategy: reduce_scatter: false, but %s; expected 'zero: 1' among all replicas, or true",
+                     spec->zero == 0   ? "without ZeRO gradients are not scattered anyway"
+                     : spec->zero == 1 ? "replicas that share states in groups scatter within them"
+                                       : "replicas keep the gradients of their share alone");
+}
+
+/* PyTorch's DataParallel: one process, the GPUs of one machine, the whole model on each. */
+static int check_replicated(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const struct { const char *key; int degree; } degrees[] = {
+        {"pipeline", spec->pipeline}, {"tensor", spec->tensor}, {"chunks", spec->chunks},
+        {"context", spec->context},   {"expert", spec->expert},
+    };
+    int rc = 0;
+
+    if (spec->data_parallel != DATA_PARALLEL_REPLICATED)
+        return 0;
+    for (size_t i = 0; i < COUNT(degrees); i++)
+        if (degrees[i].degree > 1)
+            rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, degrees[i].key),
+                           "strategy: %s: %d, but DataParallel copies the whole model to every GPU; expected 1, or "
+                           "'data_parallel: ddp'", degrees[i].key, degrees[i].degree);
+    if (!rc && !scenario->cluster.ideal && spec->data > scenario->cluster.gpus_per_node)
+        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "data"),
+                       "strategy: data: %d GPUs on several nodes, but DataParallel is one process on one node of %d; "
+                       "expected at most these, or 'data_parallel: ddp'", spec->data, scenario->cluster.gpus_per_node);
+    return rc;
+}
+
+/* Local SGD (Lin et al. 2020, "Don't use large mini-batches, use local SGD"): whole replicas that go their own way. */
+static int check_local_steps(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct strategy_spec *spec = &scenario->strategy;
+    int form = spec->data_parallel;
+    const char *why = spec->zero                         ? "ZeRO's replicas have no whole states to step with"
+                      : form == DATA_PARALLEL_SERVER     ? "only the server updates"
+                      : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
+                      : spec->context > 1                ? "a context group's GPUs work on the same samples"
+                      : spec->expert > 1                 ? "a replica has no whole model to step with"
+                      : strategy->asynchronous           ? "the schedule updates without a flush"
+                      : plan_opportunistic(strategy, &scenario->plan)
+                          ? "at run time forwards of the next step would go before the update"
+                      : plan_directions(&scenario->plan) > 1
+                          ? "a replica's two copies of the model sum their gradients in every step"
+                          : NULL;
+
+    if (spec->local_steps == 1 || !why)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "local_steps"),
+                     "strategy: local_steps: %d, but %s; expected 1", spec->local_steps, why);
+}
+
+/* Fills the defaults of the compression's method, refuses what does not go with it. */
+static int compression_resolve(struct scenario *scenario, struct error *err)
+{
+    static const struct { const char *key; enum compression method; const char *name; } options[] = {
+        {"rank", COMPRESSION_POWERSGD, "powersgd"}, {"share", COMPRESSION_TOP_K, "top-k"},
+        {"bits", COMPRESSION_QUANTIZED, "quantized"},
+    };
+    struct strategy_spec *strategy = &scenario->strategy;
+    struct compression_spec *spec = &strategy->compression;
+    bool rooted = strategy->data_parallel == DATA_PARALLEL_SERVER ||
+                  strategy->data_parallel == DATA_PARALLEL_REPLICATED;
+    const struct transformer *shape = scenario->model.transformer;
+    bool powersgd = spec->method == COMPRESSION_POWERSGD;
+    const char *why = strategy->zero ? "ZeRO scatters gradients as they are; expected 'none', or zero 0"
+                      : strategy->local_steps > 1
+                          ? "local steps exchange no gradients; expected 'none', or local_steps 1"
+                      : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
+                      : strategy->expert > 1
+                          ? "gradients of divided experts are summed apart; expected 'none', or expert 1"
+                      : powersgd && !shape
+                          ? "powersgd needs the shapes of the weights, which only a transformer tells; expected top-k "
+                            "or quantized"
+                      : powersgd && shape->experts
+                          ? "powersgd does not know how experts' matrices are stacked; expected top-k or quantized"
+                                  : NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < COUNT(options); i++)
+        if (node_get(spec->node, options[i].key) && (enum compression)spec->method != options[i].method)
+            rc = error_add(err, EXIT_INPUT, node_loc(spec->node, options[i].key),
+                           "strategy: compression: %s is an option of %s", options[i].key, options[i].name);
+    if (spec->method != COMPRESSION_NONE && why)
+        rc = error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "compression"),
+                       "strategy: compression: %s", why);
+    if (spec->method != COMPRESSION_NONE && !node_get(spec->node, "error_feedback"))
+        spec->error_feedback = true;
+    if (spec->method == COMPRESSION_POWERSGD && !spec->rank)
+        spec->rank = 1;
+    if (spec->method == COMPRESSION_TOP_K && isnan(spec->share))
+        spec->share = 0.01;
+    if (spec->method == COMPRESSION_QUANTIZED && !spec->bits)
+        spec->bits = 8;
+    return rc;
+}
+
+int data_parallel_check(struct scenario *scenario, struct error *err)
+{
+    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_scatter(scenario, err) |
+           check_replicated(scenario, err) | check_local_steps(scenario, err);
+}

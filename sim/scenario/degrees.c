@@ -1,0 +1,155 @@
+#include "scenario/degrees.h"
+
+#include "scenario/data_parallel.h"
+
+int scenario_gpus(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    return spec->tensor * spec->context * spec->pipeline * spec->data;
+}
+
+int scenario_replicas(const struct scenario *scenario)
+{
+    return scenario->strategy.data * scenario->strategy.context;
+}
+
+int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
+                          [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context};
+    const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = replica / spec->context,
+                         [DIMENSION_PIPELINE] = p, [DIMENSION_CONTEXT] = replica % spec->context};
+    const int *placement = spec->placement.items;
+    int gpu = 0;
+
+    for (size_t i = spec->placement.count; i-- > 0;)
+        gpu = gpu * degree[placement[i]] + index[placement[i]];
+    return gpu;
+}
+
+char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    char context[32] = "", data[32] = "";
+
+    if (spec->context > 1)
+        snprintf(context, sizeof context, " x context %d", spec->context);
+    if (spec->data)
+        snprintf(data, sizeof data, " x data %d", spec->data);
+    snprintf(buffer, size, "tensor %d%s x pipeline %d%s", spec->tensor, context, spec->pipeline, data);
+    return buffer;
+}
+
+/* Where context is left out it varies next after tensor (Megatron-LM's order). */
+int placement_resolve(struct scenario *scenario, struct error *err)
+{
+    struct list *list = &scenario->strategy.placement;
+    int *placement = ARENA_ARRAY(&scenario->arena, int, list->count + 1), seen[DIMENSION_COUNT] = {0};
+    bool adds = false, once = true;
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        seen[((const int *)list->items)[i]]++;
+    adds = scenario->strategy.context > 1 && !seen[DIMENSION_CONTEXT];
+    for (int i = 0; i < DIMENSION_COUNT; i++)
+        once &= seen[i] == 1 || (i == DIMENSION_CONTEXT && seen[i] == 0);
+    if (!once)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "placement"),
+                         "strategy: placement: expected tensor, data and pipeline, each once, and context at most "
+                         "once");
+    for (size_t i = 0; i < list->count; i++) {
+        placement[count++] = ((const int *)list->items)[i];
+        if (adds && placement[count - 1] == DIMENSION_TENSOR)
+            placement[count++] = DIMENSION_CONTEXT;
+    }
+    list->items = placement;
+    list->count = count;
+    return 0;
+}
+
+static int check_context(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    int context = scenario->strategy.context;
+
+    if (context == 1)
+        return 0;
+    if (!shape)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
+                         "strategy: context: %d needs a transformer; this model has no tokens to divide", context);
+    if (shape->causal && shape->sequence % (2 * context))
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
+                         "strategy: context: %d GPUs with two pieces each do not divide the %d tokens of a sample; "
+                         "expected a degree whose double divides them", context, shape->sequence);
+    if (shape->sequence % context)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "context"),
+                         "strategy: context: %d does not divide the %d tokens of a sample; expected a divisor",
+                         context, shape->sequence);
+    return 0;
+}
+
+static int check_expert(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    int expert = scenario->strategy.expert, replicas = scenario_replicas(scenario);
+
+    if (expert == 1)
+        return 0;
+    if (!shape || !shape->experts)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
+                         "strategy: expert: %d needs a model with experts; expected 1, or 'experts' in the transformer",
+                         expert);
+    if (shape->experts % expert)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
+                         "strategy: expert: %d does not divide the %d experts; expected a divisor", expert,
+                         shape->experts);
+    if (replicas % expert)
+        return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
+                         "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
+                         "are to be divided over; expected a divisor of both", expert, replicas,
+                         scenario->strategy.data, scenario->strategy.context);
+    return 0;
+}
+
+static int check_capacity(const struct scenario *scenario, struct error *err)
+{
+    const struct transformer *shape = scenario->model.transformer;
+    double factor = scenario->strategy.capacity_factor;
+
+    if (factor == 0)
+        return 0;
+    if (!shape || !shape->experts)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
+                         "strategy: capacity_factor: this model has no experts; expected 0");
+    if (factor < 1)
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "capacity_factor"),
+                         "strategy: capacity_factor: %g drops tokens even where routing is balanced; expected 1 or "
+                         "more, or 0 for no limit", factor);
+    return 0;
+}
+
+/* One server would hold the experts of all others; and GPUs that meet in every layer cannot each choose their order. */
+static int check_companions(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->context * spec->expert == 1)
+        return 0;
+    if (plan_opportunistic(scenario_strategy(scenario), &scenario->plan))
+        return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
+                         "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; "
+                         "expected 1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
+    if (spec->data_parallel != DATA_PARALLEL_SERVER)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
+                     "strategy: %s: does not go with a parameter server; expected 1, or 'data_parallel: ddp'",
+                     spec->context > 1 ? "context" : "expert");
+}
+
+int degrees_check(const struct scenario *scenario, struct error *err)
+{
+    return check_context(scenario, err) | check_expert(scenario, err) | check_capacity(scenario, err) |
+           check_companions(scenario, err);
+}

@@ -1,0 +1,331 @@
+#include "scenario/scenario.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/data.h"
+#include "scenario/data_parallel.h"
+#include "scenario/degrees.h"
+#include "scenario/sharers.h"
+
+const struct strategy *scenario_strategy(const struct scenario *scenario)
+{
+    const struct schedule_spec *schedule = &scenario->strategy.schedule;
+
+    return schedule->order ? &schedule->order->strategy : strategy_at((size_t)schedule->name);
+}
+
+const struct collective *scenario_all_reduce(const struct scenario *scenario)
+{
+    return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
+}
+
+#define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
+
+static int check_switches(const struct scenario *scenario, struct error *err)
+{
+    const struct collective *collective = scenario_all_reduce(scenario);
+
+    if (collective_runs_on(collective, &scenario->cluster))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
+                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
+                     collective->name);
+}
+
+static int check_communicator(const struct scenario *scenario, struct error *err)
+{
+    const struct communication *communication = scenario->cluster.communication;
+
+    if (!scenario->strategy.one_communicator || scenario->cluster.ideal ||
+        (communication && !isnan(communication->send->copy)))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
+                     "strategy: one_communicator: what it holds up is the copying to and from sockets, of which the "
+                     "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
+                     "nccl-socket");
+}
+
+static int check_overlap(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
+                     "strategy: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
+                     "true, or leave it out");
+}
+
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
+}
+
+/* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
+ */
+static int resolve_order(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct batch *batch = &scenario->batch;
+    struct loc loc = STRATEGY_LOC(scenario, "schedule");
+    struct order *order;
+    int rc = 0;
+
+    if (!spec->schedule.csv && !node_get(spec->schedule.node, "recomputation"))
+        return 0;
+    if (!spec->schedule.csv)
+        return error_add(
+            err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
+            "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
+            scenario_strategy(scenario)->name);
+    order = ARENA_ARRAY(&scenario->arena, struct order, 1);
+    loc = node_loc(spec->schedule.node, "csv");
+    if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
+                   (enum recompute_rule)spec->schedule.recomputation, order, err))
+        return -1;
+    order->strategy.name = spec->schedule.csv;
+    spec->schedule.order = order;
+    if (!node_get(spec->node, "pipeline"))
+        spec->pipeline = order->ranks;
+    if (spec->pipeline != order->ranks)
+        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "pipeline"),
+                       "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file,
+                       order->ranks);
+    if (!batch->micro_batches)
+        batch->micro_batches = order->micro_batches;
+    if (batch->micro_batches != order->micro_batches)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "micro_batches"),
+                       "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file,
+                       order->micro_batches, order->directions > 1 ? " in both directions" : "");
+    return rc;
+}
+
+/* A schedule has one chunk a rank, or a range of them, whose least is its default. */
+static int resolve_chunks(struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    int min = strategy->min_chunks ? strategy->min_chunks : 1, max = strategy->max_chunks ? strategy->max_chunks : min;
+    const struct order *order = scenario->strategy.schedule.order;
+    int *chunks = &scenario->strategy.chunks;
+
+    if (order)
+        min = max = order->chunks;
+    if (!*chunks)
+        *chunks = min;
+    if (*chunks >= min && *chunks <= max)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
+                     "strategy: chunks: found %d; %s has %d%s a rank", *chunks, strategy->name, min,
+                     max > min ? " or more" : "");
+}
+
+/* The number of replicas: given, or what remains of the cluster. */
+static int resolve_degrees(struct scenario *scenario, struct error *err)
+{
+    struct strategy_spec *spec = &scenario->strategy;
+    struct cluster *cluster = &scenario->cluster;
+    double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
+    char degrees[128];
+    struct loc loc = STRATEGY_LOC(scenario, node_get(spec->node, "data") ? "data" :
+                                            node_get(spec->node, "tensor") ? "tensor" :
+                                            node_get(spec->node, "context") ? "context" : "pipeline");
+    bool sized = !cluster->ideal && cluster->nodes > 0;
+
+    if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: %s is more than 1048576 GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees));
+    if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: %s = %d does not divide the cluster's %d GPUs",
+                         scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica, cluster_gpus(cluster));
+    if (!spec->data)
+        spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
+    if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
+        return error_add(err, EXIT_INFEASIBLE, loc,
+                         "strategy: %s needs %d GPUs, the cluster has %d",
+                         scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
+                         cluster_gpus(cluster));
+    cluster_size(cluster, scenario_gpus(scenario));
+    return 0;
+}
+
+/* Any two of global, micro and micro_batches give the third. */
+static int resolve_batch(struct scenario *scenario, struct error *err)
+{
+    struct batch *batch = &scenario->batch;
+    long long step = (long long)batch->micro * scenario->strategy.data;
+
+    if (!batch->global && !batch->micro_batches)
+        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
+                         "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
+    if (!batch->micro_batches) {
+        if (batch->global % step)
+            return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
+                             "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global,
+                             batch->micro, scenario->strategy.data,
+                             node_get(scenario->strategy.node, "data") ? "" : " (what remains of the cluster)", step);
+        batch->micro_batches = (int)(batch->global / step);
+    }
+    if (batch->micro_batches > 1000000)
+        return error_add(err, EXIT_INPUT, node_loc(batch->node, "global"),
+                         "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
+    if (batch->global && batch->global != step * batch->micro_batches)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
+                         "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
+                         batch->micro, scenario->strategy.data, batch->micro_batches, step * batch->micro_batches);
+    if (step * batch->micro_batches > 2000000000)
+        return error_add(err, EXIT_INPUT, BATCH_LOC(scenario), "batch: %lld samples; expected at most 2000000000",
+                         step * batch->micro_batches);
+    batch->global = (int)(step * batch->micro_batches);
+    return 0;
+}
+
+static int check_model(const struct scenario *scenario, struct error *err)
+{
+    const struct model *model = &scenario->model;
+    const struct list *split = &scenario->strategy.split;
+    int stages = plan_global_stages(&scenario->plan), rc = 0;
+
+    if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
+                         "cluster: the ideal cluster has no GPUs to compute on, and the model gives no times; "
+                         "try '{platform: ideal, gpu: a100-80gb}', or give 'stages:' or 'layers:' with times");
+    if (!model_is_timed(model) && !scenario->cluster.gpu_name)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
+                         "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
+    if (model->stages.count > 1 && (int)model->stages.count != stages)
+        rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
+                       "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       stages);
+    if (split->node && model->stages.count)
+        rc = error_add(err, EXIT_INPUT, split->node->loc,
+                       "strategy: split: the model is given stage by stage, so there are no layers to divide; expected "
+                       "it with 'layers:' or a transformer");
+    else if (split->node && (int)split->count != stages)
+        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
+                       "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
+                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       stages);
+    if (!model->transformer && scenario->strategy.tensor > 1)
+        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
+                       "strategy: tensor: %d needs a transformer; this model's times are given whole",
+                       scenario->strategy.tensor);
+    return rc;
+}
+
+/* A forward and a backward take about a kilobyte until they are replayed: more would take all of a machine's memory. */
+static int check_size(const struct scenario *scenario, struct error *err)
+{
+    enum { MOST = 10000000 };
+    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
+                   scenario->strategy.local_steps;
+
+    if (cells <= MOST)
+        return 0;
+    return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
+                     "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
+                     plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+}
+
+/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
+ * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
+ * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
+ * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
+static int default_gradients(const struct scenario *scenario)
+{
+    bool wide = scenario->memory.precision == PRECISION_MIXED_BF16 || scenario->memory.precision == PRECISION_MIXED_FP8;
+
+    return wide && scenario->strategy.zero <= 1 && scenario->memory.master != MASTER_NONE ? GRADIENTS_FP32 :
+           GRADIENTS_HALF;
+}
+
+static int resolve(struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy;
+    const struct order *order;
+
+    if (placement_resolve(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
+        return -1;
+    strategy = scenario_strategy(scenario);
+    order = scenario->strategy.schedule.order;
+    if (!node_get(scenario->strategy.node, "overlap_tensor"))
+        scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
+    if (!node_get(scenario->memory.node, "gradients"))
+        scenario->memory.gradients = default_gradients(scenario);
+    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
+        return -1;
+    scenario->plan = (struct plan){
+        .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
+        .recompute = scenario_has_recomputations(scenario),
+        .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
+    };
+    sharers_place(scenario);
+    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
+        check_communicator(scenario, err) | check_overlap(scenario, err) | check_model(scenario, err) |
+        scenario_check_memory(scenario, err) | scenario_check_idle(scenario, err) | degrees_check(scenario, err) |
+        resolve_batch(scenario, err))
+        return -1;
+    if (scenario_resolve_costs(scenario, err))
+        return -1;
+    scenario->plan.micro_batches = scenario->batch.micro_batches;
+    scenario->plan.batches = 1;
+    if (strategy->batches)
+        scenario->plan.batches = scenario->batch.count =
+            scenario->batch.count ? scenario->batch.count : strategy->batches;
+    else if (scenario->batch.count > 1)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
+                         "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
+    if (check_size(scenario, err) | sharers_check(scenario, err))
+        return -1;
+    if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
+        return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
+                         "batch: %d micro-batches a replica do not divide into the two directions of %s",
+                         scenario->plan.micro_batches, strategy->name);
+    return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
+}
+
+int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
+                  struct error *err)
+{
+    int rc;
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = field_parse(arena, &scenario_table, root, scenario, err);
+    scenario->arena = *arena;
+    *arena = (struct arena){0};
+    if (!rc && !scenario->name)
+        scenario->name = strcmp(name, "-") ? data_stem(&scenario->arena, name) : "stdin";
+    return rc ? rc : resolve(scenario, err);
+}
+
+int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
+{
+    struct node *root;
+    struct arena arena = {0};
+    int rc;
+
+    memset(scenario, 0, sizeof *scenario);
+    rc = conf_load(&arena, path, &root, err);
+    for (size_t i = 0; !rc && i < nsets; i++)
+        rc = conf_set(&arena, root, sets[i], err);
+    if (!rc)
+        return scenario_read(&arena, root, path, scenario, err);
+    arena_release(&arena);
+    return rc;
+}
+
+void scenario_release(struct scenario *scenario)
+{
+    arena_release(&scenario->arena);
+    memset(scenario, 0, sizeof *scenario);
+}

@@ -1,0 +1,149 @@
+/* Which costs a scenario uses: what is measured where there is something, and the result says so. */
+#include <stddef.h>
+#include <string.h>
+
+#include "base/data.h"
+#include "scenario/scenario.h"
+
+#define MEMBER(member) .offset = offsetof(struct costs_spec, member)
+static const struct field costs_spec_fields[] = {
+    {.key = "gpu", .kind = FIELD_CHOICE, MEMBER(gpu), .choices = cost_source_names, .fallback = "auto",
+     .brief = "where kernel times come from, for models whose times are not given: a profile fitted to measured "
+              "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
+    {.key = "profile", .kind = FIELD_STRING, MEMBER(profile),
+     .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
+    {.key = "attention", .kind = FIELD_CHOICE, MEMBER(attention), .choices = attention_generation_names,
+     .fallback = "newest", .brief = "fused kernels of a profile: flash-1 (in Triton), flash-2, flash-3 (or cuDNN on "
+                                    "Hopper); one it lacks: the next older; newest: of those it has"},
+    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
+     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster "
+              "than that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+    {.key = "launch_blocking", .kind = FIELD_BOOL, MEMBER(launch_blocking), .fallback = "false",
+     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take "
+              "adds up; what overlaps is still for `strategy` to say"},
+    {.key = "host_send", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us", MEMBER(host_send),
+     .brief = "what a boundary between stages takes beside its bytes where the stages wait for it (overlap_p2p: "
+              "false): the host waits as well, and launches anew; not for models whose times are given"},
+    {.key = "unaligned_batches", .kind = FIELD_CHOICE, MEMBER(unaligned_batches),
+     .choices = unaligned_batches_names, .fallback = "tensor-cores",
+     .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
+              "cuda-cores: cuBLAS before CUDA 11.7"},
+};
+#undef MEMBER
+const struct table costs_table = {
+    .name = "costs", .brief = "where times come from", .fields = costs_spec_fields, .count = COUNT(costs_spec_fields),
+    .size = sizeof(struct costs_spec), .node_offset = offsetof(struct costs_spec, node),
+};
+
+static const char folder[] = "calibration/data";
+
+static struct loc costs_loc(const struct scenario *scenario, const char *key)
+{
+    return node_loc(scenario->costs.node ? scenario->costs.node : scenario->node, key);
+}
+
+/* The GPU's own profile, or NULL. A GPU of one's own file is another one, whatever that is called. */
+static const char *own_profile(struct scenario *scenario)
+{
+    const char *gpu = scenario->cluster.gpu_name;
+
+    return gpu && !data_is_path(gpu) && data_file(&scenario->arena, folder, gpu) ? gpu : NULL;
+}
+
+static int report_missing(struct scenario *scenario, struct error *err)
+{
+    const char **names = data_names(&scenario->arena, folder), *list = "";
+
+    for (size_t i = 0; names[i]; i++)
+        list = arena_printf(&scenario->arena, "%s%s%s", list, i ? ", " : "", names[i]);
+    return error_add(err, EXIT_INPUT, costs_loc(scenario, "gpu"),
+                     "costs: gpu: no kernels of '%s' have been measured; expected 'roofline', or a profile: a path or "
+                     "one of %s", scenario->cluster.gpu.name, list);
+}
+
+/* FLOP/s of a product that is large in every way; the record's own rate is where none of any size quite arrives. */
+static double reached(const struct matmul_record *record, int sms, enum dtype dtype)
+{
+    const struct product large = {1, 8192, 8192, 8192, LAYOUT_NT, dtype_bytes(dtype)};
+
+    return 2 * large.m * large.n * large.k / matmul_seconds(&record->fit, sms, &large);
+}
+
+/* Products faster than the data sheet allows are those of another GPU, or of a wrong profile. A tenth is the clock that
+ * a chip may boost to above the one of the data sheet. */
+static int check_rates(const struct scenario *scenario, const struct profile *profile, struct error *err)
+{
+    const struct gpu *gpu = &scenario->cluster.gpu;
+    const struct matmul_record *records = profile->matmul.items;
+    const double tolerance = 1.1;
+
+    for (size_t i = 0; i < profile->matmul.count; i++)
+        for (size_t k = 0; k < records[i].dtypes.count; k++) {
+            int dtype = ((const int *)records[i].dtypes.items)[k];
+            double rate = reached(&records[i], profile->sms, (enum dtype)dtype);
+            double most = gpu_rate(gpu, (enum dtype)dtype);
+            char has[48], may[48];
+
+            if (most > 0 && rate > tolerance * most)
+                return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
+                                 "costs: profile: products of '%s' reach %s in %s, and the data sheet of %s says %s; "
+                                 "expected a profile of that GPU", profile->name,
+                                 unit_format_short(UNIT_FLOP_RATE, rate, has, sizeof has), dtype_names[dtype],
+                                 gpu->title, unit_format_short(UNIT_FLOP_RATE, most, may, sizeof may));
+        }
+    return 0;
+}
+
+static int load(struct scenario *scenario, struct error *err)
+{
+    struct costs_spec *costs = &scenario->costs;
+    struct profile *profile = ARENA_ARRAY(&scenario->arena, struct profile, 1);
+    struct loc loc = costs_loc(scenario, "profile");
+
+    if (profile_load(&scenario->arena, costs->profile, loc, profile, err))
+        return -1;
+    if (data_is_path(costs->profile))
+        costs->profile =
+            data_absolute(&scenario->arena, data_beside(&scenario->arena, loc.file, costs->profile));
+    costs->loaded = profile;
+    return check_rates(scenario, profile, err);
+}
+
+int scenario_resolve_costs(struct scenario *scenario, struct error *err)
+{
+    struct costs_spec *costs = &scenario->costs;
+
+    if (costs->gpu == COST_ROOFLINE && costs->profile)
+        return error_add(err, EXIT_INPUT, costs_loc(scenario, "profile"),
+                         "costs: profile: found '%s' beside 'gpu: roofline', which needs none; expected "
+                         "'gpu: calibrated'", costs->profile);
+    if (model_is_timed(&scenario->model)) {
+        costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
+        return 0;
+    }
+    if (costs->gpu != COST_ROOFLINE && !costs->profile)
+        costs->profile = own_profile(scenario);
+    if (costs->gpu == COST_CALIBRATED && !costs->profile)
+        return report_missing(scenario, err);
+    costs->gpu = costs->profile ? COST_CALIBRATED : COST_ROOFLINE;
+    return costs->profile ? load(scenario, err) : 0;
+}
+
+struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
+{
+    struct cost_model model = {
+        .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
+        .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
+        .unaligned_batches = (enum unaligned_batches)scenario->costs.unaligned_batches,
+    };
+
+    return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
+}
+
+struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+{
+    struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
+                            .bytes = bytes};
+
+    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+}

@@ -1,0 +1,354 @@
+/* What `memory:` means: bytes of each parameter, and what does not go together. */
+#include "scenario/scenario.h"
+
+#include <math.h>
+
+/* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
+ * update written in place of the gradient, its norms, and both read once more for the step. */
+struct optimizer_states scenario_optimizer(const struct scenario *scenario)
+{
+    static const struct optimizer_states states[] = {
+        [OPTIMIZER_ADAM] = {.full = 8},       [OPTIMIZER_ADAM_8BIT] = {.full = 8, .quantized = 2},
+        [OPTIMIZER_MOMENTUM] = {.full = 4},   [OPTIMIZER_SGD] = {0},
+        [OPTIMIZER_ADAFACTOR] = {.factored = true}, [OPTIMIZER_ADAFACTOR_MOMENTUM] = {.full = 4, .factored = true},
+        [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
+        [OPTIMIZER_ADAM_HALF] = {.full = 4},
+    };
+    return states[scenario->memory.optimizer];
+}
+
+/* Whether several backwards add to the same gradients: not where each ends with an update (PipeDream). */
+static bool adds_up(const struct scenario *scenario)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    return scenario->plan.micro_batches > 1 && (!strategy->asynchronous || strategy->batches > 0);
+}
+
+/* Bytes that pass a backward's gradient on into that of the batch: a half-precision one into fp32 sums always, as the
+ * products write it in their own format (Megatron-LM: main_grad), or its converted copy (DeepSpeed, bf16_optimizer.py,
+ * update_hp_grads: add_(grad.to(fp32))); one of its own format where there is something to add to (autograd's
+ * AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
+static double accumulation(const struct scenario *scenario, double weights, double gradients)
+{
+    if (scenario->memory.fused_accumulation)
+        return 0;
+    if (gradients > weights)
+        return weights + (scenario->memory.gradients == GRADIENTS_CONVERTED ? 4 : 2) * gradients;
+    return adds_up(scenario) ? 3 * gradients : 0;
+}
+
+/* A layer's gradients before they are scattered, pass by pass (PyTorch 2.0's FSDP): the backward of the views of its
+ * flat parameter puts them beside one another (flat_param.py: torch.split), they are converted to the format that is
+ * sent (_runtime_utils.py, _post_backward_hook: reduce_dtype), and divided by a part of the number of replicas
+ * (_reduce_grad: _div_if_needed). FSDP2 copies gradients once, but weights too, after each gather
+ * (_fsdp_collectives.py: chunk_cat, split_with_sizes_copy): 12 bytes for these 8 in half precision, 14 for 18. */
+static double flattening(double weights, double sent)
+{
+    return 2 * weights + (sent > weights ? weights + sent : 0) + 2 * sent;
+}
+
+/* What comes before the update, eager and pass by pass (Megatron-LM, MixedPrecisionOptimizer.step; PyTorch's GradScaler
+ * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32 for a whole master; with fp16's loss
+ * scale they are divided by it and looked through for overflows; their norm is taken, and they are scaled to it (by
+ * LAMB itself, as it reads them). `read`: B of a gradient once it was copied. */
+static double preparation(const struct scenario *scenario, double gradients, double read)
+{
+    double copy = gradients < read ? gradients + read : 0;
+    double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * read : 0;
+    double scaling = scenario->memory.optimizer == OPTIMIZER_LAMB ? 0 : 2 * read;
+    double clip = scenario->memory.clip_gradients ? read + scaling : 0;
+
+    return copy + unscale + clip;
+}
+
+/* An update reads the gradient, reads and writes weights (of half precision and what goes with it, or the master's) and
+ * states; half-precision weights are copied from a whole master's. Optimizers without one read half-precision gradients
+ * as they are (PyTorch's Adam of bf16 weights; Apex, distributed_fused_adam.py; Transformer Engine, fused_adam.py). A
+ * factored second moment takes a first look at the gradient for its rows and columns. */
+struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
+{
+    static const double masters[] = {[MASTER_FP32] = 4, [MASTER_REMAINDERS] = 2, [MASTER_HALF] = 2,
+                                     [MASTER_NONE] = 0};
+    bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
+    bool whole = scenario->memory.master == MASTER_FP32;
+    struct optimizer_states optimizer = scenario_optimizer(scenario);
+    double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4;
+    double master = mixed ? masters[scenario->memory.master] : 0;
+    int form = scenario->memory.gradients;
+    double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
+    double sent = form == GRADIENTS_HALF ? weights : 4, read = whole ? 4 : gradients;
+    bool converted = mixed && form == GRADIENTS_CONVERTED;
+
+    return (struct parameter_bytes){
+        .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
+        .flattening = flattening(weights, sent), .accumulation = accumulation(scenario, weights, gradients),
+        .update_traffic = preparation(scenario, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
+                          optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
+    };
+}
+
+enum dtype scenario_dtype(const struct scenario *scenario)
+{
+    static const enum dtype dtypes[] = {
+        [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
+        [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16, [PRECISION_MIXED_FP8] = DTYPE_BF16,
+    };
+    return dtypes[scenario->memory.precision];
+}
+
+static bool says_blocks(const struct recompute_spec *recompute)
+{
+    return node_get(recompute->node, "blocks") != NULL;
+}
+
+bool scenario_recomputes_some(const struct scenario *scenario)
+{
+    return says_blocks(&scenario->memory.recompute) || !isnan(scenario->memory.recompute.share);
+}
+
+bool scenario_has_recomputations(const struct scenario *scenario)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    bool none = says_blocks(recompute) ? recompute->blocks == 0 : recompute->share == 0;
+
+    /* layer by layer a recomputation is part of its backward */
+    return recompute->mode == RECOMPUTE_FULL && !none && !scenario_by_layers(scenario);
+}
+
+/* Shares are spread as in IBM's fms-fsdp (policies/ac_handler.py): a half is the first block, the third, and so on. */
+bool scenario_recomputes(const struct scenario *scenario, int block)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+
+    if (says_blocks(recompute))
+        return block < recompute->blocks;
+    return isnan(recompute->share) ||
+           floor((block + 1) * recompute->share + 0.5) > floor(block * recompute->share + 0.5);
+}
+
+/* What full recomputation alone may be told of blocks, one of these at a time. */
+static int check_blocks(const struct scenario *scenario, struct error *err)
+{
+    static const char *const keys[] = {"every", "blocks", "share"};
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const char *found = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        struct loc loc = node_loc(recompute->node, keys[i]);
+
+        if (!node_get(recompute->node, keys[i]))
+            continue;
+        if (recompute->mode != RECOMPUTE_FULL)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s goes with 'mode: full' alone, found '%s'",
+                           keys[i], recompute_names[recompute->mode]);
+        else if (scenario->model.stages.count)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s needs a model of layers; stages keep their "
+                           "input alone", keys[i]);
+        else if (found)
+            rc = error_add(err, EXIT_INPUT, loc, "memory: recompute: %s does not go with %s; expected one of them",
+                           keys[i], found);
+        found = keys[i];
+    }
+    return rc;
+}
+
+/* A checkpoint every few blocks goes with a recomputation block by block, right before its backward. */
+static int check_every(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    struct loc loc = node_loc(recompute->node, "every");
+
+    if (recompute->every > 0 && scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d does not go with %s, which recomputes a "
+                         "whole stage ahead of its backward", recompute->every, scenario_strategy(scenario)->name);
+    return 0;
+}
+
+/* PyTorch's non-reentrant checkpoint raises an exception when the last tensor that was saved is there again
+ * (torch/utils/checkpoint.py; the default since pytorch/pytorch#96866, 2.1). Where blocks share a checkpoint, the next
+ * one needs what comes behind. */
+static int check_early_stop(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const struct transformer *shape = scenario->model.transformer;
+    struct loc loc = node_loc(recompute->node, "early_stop");
+
+    if (!recompute->early_stop)
+        return 0;
+    if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
+        scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
+                         "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
+                         "varuna");
+    if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
+        scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
+                         "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
+                         "backward needs; leave it out");
+    return 0;
+}
+
+bool scenario_offloads(const struct scenario *scenario, enum offload what)
+{
+    return list_has(&scenario->memory.offload, (int)what);
+}
+
+double scenario_room(const struct scenario *scenario)
+{
+    if (!isnan(scenario->memory.limit))
+        return scenario->memory.limit;
+    return scenario->cluster.gpu_name ? scenario->cluster.gpu.memory : INFINITY;
+}
+
+bool scenario_by_layers(const struct scenario *scenario)
+{
+    return scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL || scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) ||
+           scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
+}
+
+bool scenario_plans_memory(const struct scenario *scenario)
+{
+    int mode = scenario->memory.recompute.mode;
+
+    return mode == RECOMPUTE_OPTIMAL || (mode != RECOMPUTE_FULL && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
+}
+
+/* What needs the host: its links, and for an update there its rate. */
+static int check_host(const struct scenario *scenario, struct error *err)
+{
+    const struct host *host = &scenario->cluster.host;
+    struct loc loc = node_loc(scenario->memory.node, "offload");
+    int rc = 0;
+
+    if (scenario_offloads(scenario, OFFLOAD_NONE))
+        return scenario->memory.offload.count == 1 ? 0 :
+               error_add(err, EXIT_INPUT, loc, "memory: offload: 'none' beside something else; expected either");
+    if (isnan(host->bandwidth))
+        rc = error_add(err, EXIT_INPUT, loc,
+                       "memory: offload: the cluster says nothing of its hosts; add to it, for example: "
+                       "'host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}'");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !isnan(host->bandwidth) && isnan(host->update))
+        rc = error_add(err, EXIT_INPUT, loc,
+                       "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
+                       "for example 'host: {update: 4 B}', parameters a second of a node");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.optimizer != OPTIMIZER_ADAM)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
+                       "expected 'optimizer: adam'");
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: does not go with a parameter server, which "
+                       "updates for all replicas; expected data_parallel ddp or synchronous");
+    return rc;
+}
+
+/* Layer by layer: what that does not go together with. */
+static int check_by_layers(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct memory_spec *memory = &scenario->memory;
+    bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
+    bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
+    struct loc loc = node_loc(memory->node, optimal ? "recompute" : "offload");
+    const char *what = optimal ? "recompute: optimal" : "offload";
+    int rc = check_host(scenario, err);
+
+    if (scenario->strategy.context * scenario->strategy.expert > 1 && offloads)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
+                       "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
+                       "and would wait for one another's copies; expected both 1");
+    if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
+                       "are copied anew for every forward", what);
+    if (memory->logits == LOGITS_HELD)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans each layer's memory and knows of no logits that "
+                       "outlive theirs; expected 'logits: freed'", what);
+    if (plan_opportunistic(strategy, &scenario->plan))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
+                       "changes it", what, strategy->name);
+    if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
+        (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
+                       "sums of gradients; expected no compression, and local_steps: 1");
+    if (strategy->asynchronous && offloads &&
+        !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
+                       "leave the GPU; expected activations alone", strategy->name);
+    if (memory->recompute.mode == RECOMPUTE_FULL && strategy->recompute != RECOMPUTE_WITH_GRADIENT)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with full recomputation under %s, which "
+                       "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", strategy->name);
+    if (memory->recompute.every > 1)
+        rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
+                       "'recompute: optimal'", memory->recompute.every);
+    if (scenario_plans_memory(scenario) && isinf(scenario_room(scenario)))
+        rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for what a GPU may hold, and nothing says how much; "
+                       "add 'limit: 80 GiB', or 'gpu' to the cluster", what);
+    return rc;
+}
+
+static int check_fp8(const struct scenario *scenario, struct error *err)
+{
+    struct loc loc = node_loc(scenario->memory.node, "precision");
+
+    if (!scenario->model.transformer)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8 needs a transformer; this model says "
+                         "nothing of its products; try mixed-bf16");
+    if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
+        return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
+                         scenario->cluster.gpu.name);
+    if (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
+        return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
+                         "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
+                         "kept or cast");
+    return 0;
+}
+
+/* A remainder is what weights in bf16 lack of fp32, bit by bit. */
+static int check_master(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    bool fp8 = memory->precision == PRECISION_MIXED_FP8 && memory->fp8_weights == FP8_WEIGHTS_PRIMARY;
+
+    if (memory->master == MASTER_REMAINDERS && (memory->precision == PRECISION_MIXED_FP16 || fp8))
+        return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
+                         "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
+                         "expected fp32 or half", fp8 ? "fp8" : "fp16");
+    return 0;
+}
+
+int scenario_check_memory(const struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    const struct transformer *shape = scenario->model.transformer;
+    const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
+    int rc = check_blocks(scenario, err) | check_every(scenario, err) | check_early_stop(scenario, err);
+
+    if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
+                       "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
+                       "expected 'gradients: fp32', or false");
+    if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+        rc = -1;
+    if (check_master(scenario, err))
+        rc = -1;
+    if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
+        rc = -1;
+    if (memory->lora && !scenario->model.transformer)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: needs a transformer; this model says nothing of its products");
+    if (memory->lora && unlike)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: does not say which products of %s have adapters; expected a dense model", unlike);
+    if (memory->activations == ACTIVATIONS_RAJBHANDARI && unlike)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "activations"),
+                       "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "
+                       "korthikanti", unlike);
+    if (scenario_optimizer(scenario).factored && shape && shape->experts)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "optimizer"),
+                       "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
+    if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+        rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
+                       "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
+                       "trained weights; try ddp");
+    return rc;
+}

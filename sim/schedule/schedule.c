@@ -1,0 +1,303 @@
+#include "schedule/schedule.h"
+
+#include <stdlib.h>
+
+static void append(struct row *row, enum work_kind kind, int chunk, int mb)
+{
+    *GROW(row) = (struct work){.kind = kind, .chunk = chunk, .mb = mb};
+}
+
+void forward(struct row *row, int chunk, int mb)
+{
+    append(row, FORWARD, chunk, mb);
+}
+
+void backward(struct row *row, int chunk, int mb)
+{
+    append(row, BACKWARD, chunk, mb);
+}
+
+void backward_input(struct row *row, int chunk, int mb)
+{
+    append(row, BACKWARD_INPUT, chunk, mb);
+}
+
+void backward_weight(struct row *row, int chunk, int mb)
+{
+    append(row, BACKWARD_WEIGHT, chunk, mb);
+}
+
+void recompute(struct row *row, int chunk, int mb)
+{
+    append(row, RECOMPUTE, chunk, mb);
+}
+
+void update(struct row *row)
+{
+    append(row, UPDATE, 0, -1);
+}
+
+void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb)
+{
+    append(row, FORWARD, forward_chunk, forward_mb);
+    row->items[row->count - 1].with_next = true;
+    append(row, BACKWARD, backward_chunk, backward_mb);
+}
+
+struct row *rows_of(const struct strategy *strategy, const struct plan *plan)
+{
+    struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);
+
+    if (strategy->rows)
+        strategy->rows(rows, plan);
+    for (int rank = 0; !strategy->rows && rank < plan->stages; rank++)
+        strategy->row(&rows[rank], plan, rank);
+    return rows;
+}
+
+void rows_release(struct row *rows, int count)
+{
+    for (int rank = 0; rank < count; rank++)
+        free(rows[rank].items);
+    free(rows);
+}
+
+/* What has been done of a direction's global stage and micro-batch. */
+struct done { bool forward, backward; };
+
+static struct done *done_at(struct done *done, const struct plan *plan, int direction, int stage, int mb)
+{
+    size_t row = (size_t)direction * (size_t)plan_global_stages(plan) + (size_t)stage;
+
+    return &done[row * (size_t)plan_micro_batches(plan) + (size_t)mb];
+}
+
+/* Whether what a cell waits for has been done. */
+static bool may_begin(struct done *done, const struct plan *plan, int rank, struct work work)
+{
+    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+
+    if (work.kind == UPDATE)
+        return true;
+    if (work.kind == FORWARD)
+        return stage == 0 || done_at(done, plan, direction, stage - 1, work.mb)->forward;
+    if (work.kind == BACKWARD_WEIGHT)
+        return done_at(done, plan, direction, stage, work.mb)->backward;
+    return done_at(done, plan, direction, stage, work.mb)->forward &&
+           (work.kind == RECOMPUTE || stage == plan_global_stages(plan) - 1 ||
+            done_at(done, plan, direction, stage + 1, work.mb)->backward);
+}
+
+/* Does the next cell of a row, with those that overlap with it, if they may begin; gives how many they are, or 0. */
+static size_t advance(struct done *done, const struct plan *plan, int rank, const struct row *row, size_t first)
+{
+    size_t last = first;
+
+    while (row->items[last].with_next)
+        last++;
+    for (size_t i = first; i <= last; i++)
+        if (!may_begin(done, plan, rank, row->items[i]))
+            return 0;
+    for (size_t i = first; i <= last; i++) {
+        struct work work = row->items[i];
+        int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+
+        if (work.kind == FORWARD)
+            done_at(done, plan, direction, stage, work.mb)->forward = true;
+        else if (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)
+            done_at(done, plan, direction, stage, work.mb)->backward = true;
+    }
+    return last - first + 1;
+}
+
+bool rows_deadlock(const struct row *rows, const struct plan *plan)
+{
+    size_t cells = (size_t)plan_directions(plan) * (size_t)plan_global_stages(plan) * (size_t)plan_micro_batches(plan);
+    struct done *done = xcalloc(cells, sizeof *done);
+    size_t *cursor = xcalloc((size_t)plan->stages, sizeof *cursor);
+    bool moved = true, waiting = true;
+
+    while (moved && waiting) {
+        moved = waiting = false;
+        for (int rank = 0; rank < plan->stages; rank++) {
+            for (size_t n = 1; n && cursor[rank] < rows[rank].count; cursor[rank] += n, moved |= n > 0)
+                n = advance(done, plan, rank, &rows[rank], cursor[rank]);
+            waiting |= cursor[rank] < rows[rank].count;
+        }
+    }
+    free(done);
+    free(cursor);
+    return waiting;
+}
+
+#define SCHEDULE(name) extern const struct strategy strategy_##name;
+#include "strategies/list.h"
+#undef SCHEDULE
+
+static const struct strategy *const strategies[] = {
+#define SCHEDULE(name) &strategy_##name,
+#include "strategies/list.h"
+#undef SCHEDULE
+};
+
+const struct strategy *strategy_at(size_t index)
+{
+    return index < COUNT(strategies) ? strategies[index] : NULL;
+}
+
+const char *strategy_name(size_t index)
+{
+    return index < COUNT(strategies) ? strategies[index]->name : NULL;
+}
+
+int plan_directions(const struct plan *plan)
+{
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->directions;
+    return plan->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
+}
+
+int plan_global_stages(const struct plan *plan)
+{
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->stages;
+    return plan->stages * plan->chunks / plan_directions(plan);
+}
+
+int plan_global_stage(const struct plan *plan, int rank, int chunk)
+{
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->stage[rank * plan->chunks + chunk];
+    if (plan->placement == PLACEMENT_LOOP)
+        return chunk * plan->stages + rank;
+    return chunk == 0 ? rank : plan_global_stages(plan) - 1 - rank;
+}
+
+int plan_direction(const struct plan *plan, int rank, int chunk)
+{
+    if (plan->placement == PLACEMENT_TABLE)
+        return plan->table->direction[rank * plan->chunks + chunk];
+    return plan->placement == PLACEMENT_BIDIRECTIONAL ? chunk : 0;
+}
+
+int plan_chunks(const struct plan *plan, int rank)
+{
+    return plan->placement == PLACEMENT_TABLE ? plan->table->chunks[rank] : plan->chunks;
+}
+
+int plan_sharers(const struct plan *plan, int global_stage)
+{
+    return plan->placement == PLACEMENT_TABLE && plan->table->sharers ? plan->table->sharers[global_stage] : 1;
+}
+
+bool plan_shares(const struct plan *plan)
+{
+    return plan_most_holders(plan) > plan_directions(plan);
+}
+
+int plan_holders(const struct plan *plan, int global_stage)
+{
+    return plan_directions(plan) * plan_sharers(plan, global_stage);
+}
+
+int plan_most_holders(const struct plan *plan)
+{
+    int most = 0;
+
+    for (int stage = 0; stage < plan_global_stages(plan); stage++)
+        most = plan_holders(plan, stage) > most ? plan_holders(plan, stage) : most;
+    return most;
+}
+
+int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk)
+{
+    int turn = global_stage / plan->stages;
+
+    if (plan->placement == PLACEMENT_TABLE) {
+        int at = direction * plan->table->stages + global_stage;
+
+        if (chunk)
+            *chunk = plan->table->chunk[at];
+        return plan->table->rank[at] + mb % plan_sharers(plan, global_stage);
+    }
+    if (plan->placement == PLACEMENT_BIDIRECTIONAL)
+        turn = direction;
+    if (chunk)
+        *chunk = turn;
+    if (plan->placement == PLACEMENT_LOOP)
+        return global_stage % plan->stages;
+    return turn == 0 ? global_stage : plan_global_stages(plan) - 1 - global_stage;
+}
+
+int plan_micro_batches(const struct plan *plan)
+{
+    return plan->micro_batches * plan->batches / plan_directions(plan);
+}
+
+char work_letter(enum work_kind kind)
+{
+    return "FBIWRUG"[kind];
+}
+
+char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)
+{
+    int length =
+        snprintf(buffer, size, "%d%c%d", plan_global_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
+
+    if (plan_directions(plan) > 1 && (size_t)length < size)
+        snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, rank, work.chunk));
+    return buffer;
+}
+
+int plan_opportunistic(const struct strategy *strategy, const struct plan *plan)
+{
+    return strategy->opportunistic ? strategy->opportunistic(plan) : 0;
+}
+
+int rows_updates(const struct row *rows)
+{
+    int updates = 0;
+
+    for (size_t i = 0; i < rows[0].count; i++)
+        updates += rows[0].items[i].kind == UPDATE;
+    return updates ? updates : 1;
+}
+
+/* The version that each forward of a rank finds: how many updates are before it. */
+static void versions_found(const struct row *row, int *found)
+{
+    int version = 0;
+
+    for (size_t i = 0; i < row->count; i++) {
+        if (row->items[i].kind == FORWARD)
+            found[row->items[i].mb] = version;
+        version += row->items[i].kind == UPDATE;
+    }
+}
+
+int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank)
+{
+    bool vertical = strategy->vertical_sync && strategy->vertical_sync(plan);
+    const struct row *row = &rows[rank];
+    int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1;
+    size_t oldest = 0;       /* the forward whose backward comes next, as backwards come in the same order */
+
+    if (!strategy->asynchronous) {
+        free(used);
+        return 1;
+    }
+    if (!vertical)
+        versions_found(row, used);
+    for (int sharer = 0; vertical && sharer < plan_sharers(plan, 0); sharer++)
+        versions_found(&rows[plan_rank(plan, 0, 0, sharer, NULL)], used);
+    for (size_t i = 0; i < row->count; i++) {
+        while (oldest < i && row->items[oldest].kind != FORWARD)
+            oldest++;
+        if (row->items[i].kind == FORWARD && newest - used[row->items[oldest].mb] + 1 > most)
+            most = newest - used[row->items[oldest].mb] + 1;
+        newest += row->items[i].kind == UPDATE;
+        oldest += row->items[i].kind == BACKWARD;
+    }
+    free(used);
+    return most;
+}

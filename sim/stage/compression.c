@@ -1,0 +1,125 @@
+#include "stage/compression.h"
+
+#include <math.h>
+
+/* A matrix of n x m values is sent as factors of r (n + m) where these are less than half as many (PyTorch's
+ * powerSGD_hook.py, min_compression_rate 2); other tensors as they are. */
+void pile_add(struct pile *pile, const struct scenario *scenario, double values, double rows)
+{
+    const struct compression_spec *spec = &scenario->strategy.compression;
+    double columns = rows > 0 ? values / rows : 0, factors = spec->rank * (rows + columns);
+
+    pile->values += values;
+    if (spec->method != COMPRESSION_POWERSGD || rows == 0 || 2 * factors >= values)
+        return;
+    pile->matrices += values;
+    pile->left += spec->rank * rows;
+    pile->right += spec->rank * columns;
+    pile->count++;
+}
+
+/* So many bytes through device memory, in so many kernels. */
+static double pass(const struct scenario *scenario, double bytes, double launches)
+{
+    struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario)};
+
+    if (bytes == 0)
+        return 0;
+    kernel.launches = (int)fmin(launches, 1e9);
+    kernel.bytes = bytes / kernel.launches;
+    return scenario_cost(scenario, &kernel).seconds;
+}
+
+/* Vogels et al. 2019, algorithms 1 and 2: P = M Q, summed over the replicas; orthogonalised, it gives Q = M^T P, summed
+ * too; P Q^T takes the place of M. Tensors that are no such matrices are summed as they are. Gram-Schmidt is seven
+ * kernels a column in PyTorch (powerSGD_hook.py, _orthogonalize: norm, sum, quotient, product, sum, product,
+ * difference), of which column i reads and writes the ones behind it. */
+static struct compressed powersgd(const struct scenario *scenario, const struct pile *pile, double each)
+{
+    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
+    double product = pile->matrices + pile->left + pile->right, columns = pile->count * (double)spec->rank;
+    double feedback = spec->error_feedback ? 3 * pile->matrices : 0;     /* M + E: two are read, one is written */
+
+    return (struct compressed){
+        .legs = {
+            {pass(scenario, each * (feedback + product), pile->count * (feedback > 0 ? 2 : 1)), all_reduce,
+             each * pile->left, each * (pile->values - pile->matrices)},
+            {pass(scenario, each * (3.0 + 1.5 * (spec->rank - 1)) * pile->left, 7 * columns) +
+                 pass(scenario, each * product, pile->count), all_reduce, each * pile->right, 0},
+        },
+        /* P Q^T, and E = M - P Q^T */
+        .seconds = pass(scenario, each * (product + feedback), pile->count * (feedback > 0 ? 2 : 1)),
+    };
+}
+
+/* The largest values and where they stand (Lin et al. 2018, Deep Gradient Compression; without its momentum
+ * correction): sums of sparse vectors are not sparse alike, so everyone gathers everything. The selection is taken as
+ * four passes over the values, a radix select by bytes of fp32; the sum as one read and write of a 32-byte sector a
+ * value. */
+static struct compressed top_k(const struct scenario *scenario, const struct pile *pile, double each, int n)
+{
+    const struct compression_spec *spec = &scenario->strategy.compression;
+    double kept = ceil(spec->share * pile->values), bytes = kept * (each + 4);
+    double feedback = spec->error_feedback ? 4 * pile->values : 0;       /* g + E, and E without what is sent */
+
+    return (struct compressed){
+        .legs = {{pass(scenario, each * (feedback + 5 * pile->values) + bytes, 8),
+                  collective_find(COLLECTIVE_ALL_GATHER, "ring"), n * bytes, 0}},
+        .seconds = pass(scenario, each * pile->values + n * kept * (each + 4 + 64), n + 1),
+    };
+}
+
+/* So many bits a value (QSGD: Alistarh et al. 2017; 1-bit: Seide et al. 2014). What is rounded cannot be summed on the
+ * way: each replica gets everyone's part of a share, sums it, rounds again and hands it to all (1-bit Adam: Tang et al.
+ * 2021, compressed_allreduce), with a scale of four bytes a part. */
+static struct compressed quantized(const struct scenario *scenario, const struct pile *pile, double each, int n)
+{
+    const struct compression_spec *spec = &scenario->strategy.compression;
+    double bytes = pile->values * spec->bits / 8 + 4.0 * n, feedback = spec->error_feedback ? 4 * pile->values : 0;
+
+    return (struct compressed){
+        .legs = {
+            {pass(scenario, each * (feedback + 2 * pile->values) + bytes, 4),
+             collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), bytes, 0},
+            {pass(scenario, bytes + each * (feedback + 2 * pile->values) / n + bytes / n, 4),
+             collective_find(COLLECTIVE_ALL_GATHER, "ring"), bytes, 0},
+        },
+        .seconds = pass(scenario, bytes + each * pile->values, 1),
+    };
+}
+
+struct compressed compress(const struct scenario *scenario, const struct pile *pile, int n)
+{
+    double each = scenario_parameter_bytes(scenario).sent;
+
+    switch ((enum compression)scenario->strategy.compression.method) {
+    case COMPRESSION_POWERSGD:
+        return powersgd(scenario, pile, each);
+    case COMPRESSION_TOP_K:
+        return top_k(scenario, pile, each, n);
+    case COMPRESSION_QUANTIZED:
+        return quantized(scenario, pile, each, n);
+    case COMPRESSION_NONE:
+        break;
+    }
+    return (struct compressed){.legs = {{0, scenario_sync(scenario), pile->values * each, 0}}};
+}
+
+double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)
+{
+    const struct compression_spec *spec = &scenario->strategy.compression;
+    double each = scenario_parameter_bytes(scenario).sent, kept;
+    struct pile pile = {0};
+
+    if (spec->method == COMPRESSION_NONE || n == 1)
+        return 0;
+    for (size_t i = 0; i < stage->nslices; i++)
+        for (size_t k = 0; k < stage->slices[i].ntensors; k++)
+            pile_add(&pile, scenario, stage->slices[i].tensors[k],
+                     stage->slices[i].rows ? stage->slices[i].rows[k] : 0);
+    kept = spec->method == COMPRESSION_POWERSGD    ? pile.matrices
+           : spec->method == COMPRESSION_QUANTIZED ? pile.values * (1 + 1.0 / n)      /* and of the sums */
+                                                   : pile.values;
+    return each * ((spec->error_feedback ? kept : 0) + pile.left + pile.right);
+}

@@ -1,0 +1,278 @@
+#include "stage/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+const char *const memory_kind_names[] = {
+    [MEMORY_PARAMETERS] = "parameters",   [MEMORY_GATHERED] = "gathered", [MEMORY_GRADIENTS] = "gradients",
+    [MEMORY_OPTIMIZER] = "optimizer",     [MEMORY_ACTIVATIONS] = "activations",
+    [MEMORY_WORKSPACE] = "workspace",     [MEMORY_BUFFERS] = "buffers",   [MEMORY_CONTEXT] = "context",
+    [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
+};
+
+/* The optimizer's states of one tensor. */
+static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
+{
+    enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
+    double quantized = elements < LEAST_QUANTIZED ? 0 : optimizer->quantized;
+    double bytes = elements * (optimizer->full - 4 * quantized + quantized * (1 + 4.0 / QUANTIZED_BLOCK));
+
+    return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
+}
+
+/* Of all that is trained, or of the experts alone. */
+static double stage_states(const struct scenario *scenario, const struct stage *stage, bool experts)
+{
+    struct optimizer_states optimizer = scenario_optimizer(scenario);
+    double trained = experts ? stage->expert_parameters : stage->parameters, bytes = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+
+        for (size_t k = experts ? slice->ntensors - slice->nexperts : 0; k < slice->ntensors; k++)
+            bytes += tensor_states(&optimizer, slice->tensors[k],
+                                   slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
+    }
+    return bytes + trained * scenario_parameter_bytes(scenario).master;
+}
+
+/* Parameters of the two largest layers, or under ZeRO 3 of a replica's shares of these: one is computed while the
+ * other's weights come from the host. */
+static double two_largest(const struct scenario *scenario, const struct stage *stage)
+{
+    double most = 0, second = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+        double all = slice->parameters + slice->frozen;
+        double here = stage_share(scenario, 3, all, slice->expert_parameters);
+
+        second = fmax(second, fmin(most, here));
+        most = fmax(most, here);
+    }
+    return most + second;
+}
+
+/* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
+struct holding {
+    double trained, weights, largest;    /* largest: what one chunk has to train */
+    double trained_share, weights_share, states_share;
+    double scattered, fetched, blocks, arrives, compression;
+    struct whole_units gathered;
+};
+
+static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
+{
+    const struct plan *plan = &scenario->plan;
+    struct holding sum = {0};
+
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+        int at = plan_global_stage(plan, rank, chunk);
+        const struct stage *stage = &stages[at];
+        double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
+
+        sum.trained += stage->parameters;
+        sum.largest = fmax(sum.largest, stage->parameters);
+        sum.weights += weights;
+        sum.trained_share += stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
+        sum.weights_share += stage_share(scenario, 1, weights, stage->expert_parameters * stage->versions);
+        sum.states_share += stage_share(scenario, 1, stage_states(scenario, stage, false),
+                                        stage_states(scenario, stage, true));
+        sum.compression += stage->compression;
+        sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
+        sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
+        for (size_t i = 0; i < stage->nslices; i++)
+            sum.blocks += stage->slices[i].block ? stage->slices[i].parameters + stage->slices[i].frozen : 0;
+        sum.scattered = fmax(sum.scattered, stage->scattered.outside + stage->scattered.blocks);
+        sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
+        if (at > 0)
+            arrives += stages[at - 1].boundary;
+        if (at + 1 < plan_global_stages(plan))
+            arrives += stage->boundary;
+        sum.arrives = fmax(sum.arrives, arrives);
+    }
+    return sum;
+}
+
+static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
+    int replicas = scenario_replicas(scenario), share = spec->zero ? spec->shard : 1;
+
+    if (scenario->memory.fused_gradients)
+        bytes += 4 * holding->trained_share;
+    if (scenario->memory.flat_gradients)
+        bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
+        bytes += gradients;
+    else if (share > 1 && spec->zero == 2 && spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS)
+        bytes += holding->largest * scenario_parameter_bytes(scenario).gradients;
+    else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
+        bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
+    if (share > 1 && spec->zero == 3)
+        bytes += holding->scattered * scenario_parameter_bytes(scenario).sent;
+    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
+        bytes += gradients;
+    if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
+        bytes += holding->arrives;
+    return bytes;
+}
+
+static double context(const struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int groups[] = {spec->tensor, spec->pipeline, scenario_replicas(scenario), spec->context, spec->expert,
+                          spec->expert > 1 ? scenario_replicas(scenario) / spec->expert : 1};
+    const double mib = 1048576;
+    double bytes = 1024 * mib;
+
+    if (!isnan(scenario->memory.context))
+        return scenario->memory.context;
+    if (model_is_timed(&scenario->model))
+        return 0;
+    for (size_t i = 0; i < COUNT(groups); i++)
+        bytes += groups[i] == 1 ? 0 : groups[i] == 2 ? 544 * mib : 688 * mib;
+    return bytes;
+}
+
+struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
+    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
+    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    struct memory memory = {0};
+
+    memory.bytes[MEMORY_CONTEXT] = context(scenario);
+    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+        return memory;
+    memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
+    if (zero == 3 && scenario->strategy.shard > 1)
+        memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
+    memory.bytes[MEMORY_GRADIENTS] =
+        (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
+    if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
+        memory.bytes[MEMORY_PARAMETERS] = 0;
+        memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
+    }
+    if (scenario->memory.precision == PRECISION_MIXED_FP8)
+        memory.bytes[MEMORY_PARAMETERS] +=
+            (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        memory.bytes[MEMORY_OPTIMIZER] = 0;
+    memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);
+    return memory;
+}
+
+double memory_fragmentation(const struct scenario *scenario)
+{
+    const double usual = 0.055;
+
+    if (!isnan(scenario->memory.fragmentation))
+        return scenario->memory.fragmentation;
+    return model_is_timed(&scenario->model) ? 0 : usual;
+}
+
+static void add_fragmentation(struct memory *memory, const struct scenario *scenario)
+{
+    double lost = memory_fragmentation(scenario), allocated = memory_total(memory) - memory->bytes[MEMORY_CONTEXT];
+
+    memory->bytes[MEMORY_FRAGMENTATION] = allocated * lost / (1 - lost);
+}
+
+double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    struct holding holding = holding_of(scenario, stages, rank);
+    double bytes = 0;
+
+    if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
+        bytes += (scenario->strategy.zero == 3 ? holding.weights_share : holding.weights) * each.weights;
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        bytes += holding.states_share + holding.trained_share * each.gradients;
+    return bytes;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct memory_event *x = a, *y = b;
+
+    if (x->at < y->at || x->at > y->at)
+        return x->at < y->at ? -1 : 1;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return (int)x->ends - (int)y->ends;
+}
+
+struct memory_event *memory_events(const struct timeline *timeline, size_t *count)
+{
+    const struct program *program = timeline->program;
+    struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events);
+
+    uint32_t *order = timeline_order(timeline);
+
+    *count = 0;
+    for (uint32_t k = 0; k < program->ops.count; k++) {
+        const struct op *op = &program->ops.items[order[k]];
+
+        if (op->takes + op->workspace > 0)
+            events[(*count)++] = (struct memory_event){timeline->start[order[k]], order[k], k, false};
+        if (op->frees + op->workspace > 0)
+            events[(*count)++] = (struct memory_event){timeline->end[order[k]], order[k], k, true};
+    }
+    free(order);
+    qsort(events, *count, sizeof *events, by_time);
+    return events;
+}
+
+/* The peak is where what is kept and an operation's workspace are most together. */
+struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
+                                 const struct timeline *timeline)
+{
+    const struct program *program = timeline->program;
+    size_t ranks = (size_t)program->ranks, count;
+    struct memory_event *events = memory_events(timeline, &count);
+    struct memory_peak *peaks = xcalloc(ranks, sizeof *peaks);
+    double *held = xcalloc(ranks, sizeof *held), *most = xcalloc(ranks, sizeof *most);
+
+    for (size_t r = 0; r < ranks; r++)
+        peaks[r].memory = memory_states(scenario, stages, (int)r);
+    for (size_t i = 0; i < count; i++) {
+        const struct op *op = &program->ops.items[events[i].op];
+        int r = program->lanes.items[op->lane].rank;
+
+        held[r] += events[i].ends ? -op->frees : op->takes;
+        if (events[i].ends)
+            continue;
+        peaks[r].activations = fmax(peaks[r].activations, held[r]);
+        if (held[r] + op->workspace > most[r]) {
+            most[r] = held[r] + op->workspace;
+            peaks[r].memory.bytes[MEMORY_ACTIVATIONS] = held[r];
+            peaks[r].memory.bytes[MEMORY_WORKSPACE] = op->workspace;
+        }
+    }
+    for (size_t r = 0; r < ranks; r++)
+        add_fragmentation(&peaks[r].memory, scenario);
+    free(events);
+    free(held);
+    free(most);
+    return peaks;
+}
+
+double memory_total(const struct memory *memory)
+{
+    double total = 0;
+
+    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+        total += memory->bytes[kind];
+    return total;
+}
+
+double memory_limit(const struct scenario *scenario)
+{
+    if (!scenario->memory.enforce)
+        return INFINITY;
+    return scenario_room(scenario);
+}

@@ -1,0 +1,60 @@
+#include "stage/split.h"
+
+/* Every stage computes something: one without blocks has what stands before or after all of them. */
+static int check_split(const struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
+                       struct error *err)
+{
+    const struct list *split = &scenario->strategy.split;
+    const int *shares = split->items;
+    size_t sum = 0;
+    int rc = 0;
+
+    for (size_t s = 0; s < split->count; s++) {
+        bool other = (s == 0 && layers[0].role == LAYER_FIRST) ||
+                     (s + 1 == split->count && layers[count - 1].role == LAYER_LAST);
+
+        sum += (size_t)shares[s];
+        if (shares[s] == 0 && !other)
+            rc = error_add(err, EXIT_INFEASIBLE, split->node->items[s]->loc,
+                           "strategy: split: stage %zu has 0 layers; expected 1 or more: only %s", s,
+                           layers[0].role == LAYER_FIRST ? "the first and the last stage may hold no more than the "
+                                                           "embedding and the output layer" :
+                                                           "a transformer has something else to compute");
+    }
+    if (sum != blocks)
+        rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
+                       "strategy: split: %zu layers in all, the model has %zu", sum, blocks);
+    return rc;
+}
+
+/* Even shares, and what does not divide from the last stage but one down: the first stage has the embedding, and holds
+ * most micro-batches under 1F1B; the last has the output layer and the loss. So Llama 3 405B leaves a block out of both
+ * (Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2), and so do the runs of Zero Bubble (Qi et al. 2024, arXiv
+ * 2401.10241). */
+static size_t even_share(size_t blocks, size_t nstages, size_t stage)
+{
+    return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
+}
+
+int split_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
+                 struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0, others;
+
+    for (size_t i = 0; i < count; i++)
+        blocks += layers[i].role == LAYER_BLOCK;
+    if (spec->split.count && check_split(scenario, layers, count, blocks, err))
+        return -1;
+    others = count - blocks;         /* the embedding and the output layer: each enough for a stage */
+    if (!spec->split.count && nstages > blocks + others)
+        return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
+                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",
+                         nstages, blocks, others ? ", and two beside them" : "",
+                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
+    *begins = ARENA_ARRAY(&scenario->arena, size_t, nstages + 1);
+    for (size_t s = 0; s < nstages; s++)
+        (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
+                           (*begins)[s] + even_share(blocks, nstages, s);
+    return 0;
+}

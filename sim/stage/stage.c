@@ -1,0 +1,328 @@
+#include "stage/stage_exchange.h"
+#include "stage/stage_kernels.h"
+#include "stage/stage_memory.h"
+
+#include <math.h>
+
+#include "stage/compression.h"
+#include "stage/split.h"
+
+static struct stage_work layer_phase(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work work = {0};
+
+    if (layer->timed)
+        work.seconds = layer->given[phase];
+    else
+        stage_add_phase(&work, scenario, layer, phase);
+    exchanges_add(&work, scenario, layer, phase);
+    /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
+     * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
+    if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
+        work.hidden_gathers = layer->input_gathers;
+    if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
+        stage_add_core(&work, scenario, layer, PHASE_FORWARD);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+    }
+    return work;
+}
+
+struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
+{
+    a.seconds += b.seconds;
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        a.exchanges[i] += b.exchanges[i];
+    a.hidden_gathers += b.hidden_gathers;
+    a.flop += b.flop;
+    a.extrapolated += b.extrapolated;
+    return a;
+}
+
+/* Seconds of the loss's kernels for as many replicas. */
+static double loss_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase, int replicas)
+{
+    double seconds = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        struct kernel kernel = layer->kernels[i];
+
+        if (kernel.phase != phase || !kernel.loss)
+            continue;
+        kernel.bytes *= replicas;
+        seconds += scenario_cost(scenario, &kernel).seconds;
+    }
+    return seconds;
+}
+
+static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
+{
+    int n = scenario_replicas(scenario);
+    const struct transformer *transformer = scenario->model.transformer;
+
+    return (struct outside){
+        .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
+        .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
+        .forward = loss_seconds(scenario, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(scenario, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, n),
+    };
+}
+
+/* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
+ * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
+static bool boundary_divided(const struct scenario *scenario)
+{
+    return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
+}
+
+/* Layers that exchange the same thing exchange as much of it. */
+static void add_exchange_sizes(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+{
+    const double bytes[EXCHANGE_COUNT] = {
+        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->expert_all_reduce_bytes,
+        [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
+        [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes,
+    };
+
+    for (int i = 0; i < EXCHANGE_COUNT; i++)
+        stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
+    for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
+        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(scenario, layer, (enum phase)phase));
+}
+
+/* A recomputation that ends when the backward has all it needs of a block; what sums the last product's results over a
+ * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
+static struct stage_work stopped(const struct scenario *scenario, const struct layer *layer, struct stage_work forward)
+{
+    bool tail = false, sums = scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel;
+    struct stage_work needed = {0};
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        tail |= layer->kernels[i].tail;
+    if (!tail)
+        return forward;
+    stage_add_needed(&needed, scenario, layer);
+    exchanges_add(&needed, scenario, layer, PHASE_FORWARD);
+    forward.seconds = needed.seconds - (sums && scenario->costs.launch_blocking ? scenario->costs.host_launch : 0);
+    forward.flop = needed.flop;
+    forward.extrapolated = needed.extrapolated;
+    forward.exchanges[EXCHANGE_TENSOR] -= sums;
+    return forward;
+}
+
+static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
+                      struct stage_peaks *peaks)
+{
+    struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
+    struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
+    struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
+    struct stage_work both = stage_work_sum(input, weight), again;
+
+    exchanges_cut(&forward, stage, scenario, layer);
+    again = scenario->memory.recompute.early_stop ? stopped(scenario, layer, forward) : forward;
+    exchanges_overlap(&both, stage, scenario, layer);
+    if (layer->timed) {
+        both.seconds = layer->given_backward;
+        again.seconds = layer->given_recompute;
+    }
+    struct slice *slice = &stage->slices[stage->nslices++];
+    *slice = (struct slice){
+        .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
+        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
+        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
+        .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
+        .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
+        .again = layer->role == LAYER_BLOCK && scenario_recomputes(scenario, peaks->blocks),
+    };
+    if (slice->again)
+        slice->work[RECOMPUTE] = again;
+    if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
+        slice->lean.activation = layer->selective_activation;
+        slice->lean.workspace = layer->selective_workspace;
+        stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
+        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+    }
+    for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
+    stage->parameters += layer->parameters;
+    stage->expert_parameters += layer->expert_parameters;
+    stage->frozen += layer->frozen;
+    stage_peaks_add(peaks, stage, scenario, layer);
+    add_exchange_sizes(stage, scenario, layer);
+    stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
+}
+
+/* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
+static void add_tied_copy(struct scenario *scenario, struct stage *stage, const struct layer *layer,
+                          const struct layer *embedding)
+{
+    struct slice *slice = &stage->slices[stage->nslices - 1];
+    double *tensors = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
+    double *rows = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
+
+    if (scenario->memory.lora) {
+        slice->frozen += layer->tied;
+        stage->frozen += layer->tied;
+        return;
+    }
+    for (size_t i = 0; i < slice->ntensors; i++) {
+        tensors[i] = slice->tensors[i];
+        rows[i] = slice->rows[i];
+    }
+    rows[slice->ntensors] = embedding->rows[0];
+    tensors[slice->ntensors++] = layer->tied;
+    slice->tensors = tensors;
+    slice->rows = rows;
+    slice->parameters += layer->tied;
+    stage->parameters += layer->tied;
+    stage->tied = layer->tied;
+}
+
+/* The blocks' weights, read and written in fp8 as they are and transposed. */
+static struct cost kept_casts(const struct scenario *scenario, const struct stage *stage)
+{
+    double parameters = 0;
+
+    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights == FP8_WEIGHTS_CAST)
+        return (struct cost){0};
+    for (size_t i = 0; i < stage->nslices; i++)
+        if (stage->slices[i].block)
+            parameters += stage->slices[i].parameters + stage->slices[i].frozen;
+    return scenario_traffic(scenario, "cast-weights", CLASS_COPY,
+                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2));
+}
+
+/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
+static void update_seconds(const struct scenario *scenario, struct stage *stage)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double share = stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
+    struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost casts = kept_casts(scenario, stage);
+
+    stage->update = update.seconds + casts.seconds;
+    stage->update_extrapolated = update.extrapolated + casts.extrapolated;
+    stage->averaging =
+        scenario_traffic(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+}
+
+static void reverse(struct slice *slices, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        struct slice other = slices[i];
+
+        slices[i] = slices[count - 1 - i];
+        slices[count - 1 - i] = other;
+    }
+}
+
+/* What comes before the blocks goes to the first stage, what comes after to the last. begins: the first block of every
+ * stage, and past the last stage how many blocks there are. */
+static void place_layers(struct scenario *scenario, const struct layer *layers, size_t count, const size_t *begins,
+                         struct stage *stages)
+{
+    size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
+    int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
+    struct stage_peaks *peaks = ARENA_ARRAY(&scenario->arena, struct stage_peaks, nstages);
+
+    for (size_t s = 0; s < nstages; s++)
+        stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
+    for (size_t i = 0; i < count; i++) {
+        if (layers[i].role == LAYER_FIRST)
+            stage = 0;
+        else if (layers[i].role == LAYER_LAST)
+            stage = nstages - 1;
+        else
+            for (stage = 0; begins[stage + 1] <= block; stage++)
+                ;
+        add_layer(&stages[stage], scenario, &layers[i], &peaks[stage]);
+        block += layers[i].role == LAYER_BLOCK;
+        if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
+            add_tied_copy(scenario, &stages[stage], &layers[i], &layers[0]);
+    }
+    for (size_t s = 0; s < nstages; s++) {
+        stage_peaks_settle(&peaks[s], &stages[s], scenario);
+        stages[s].layers = (int)(begins[s + 1] - begins[s]);
+        reverse(stages[s].slices, stages[s].nslices);
+    }
+}
+
+static int from_layers(struct scenario *scenario, struct stage *stages, struct error *err)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    struct shard shard = {
+        .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
+        .gathers_apart = !spec->overlap_products,
+        .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
+        .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
+        .recompute = (enum recompute)scenario->memory.recompute.mode,
+        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
+        .capacity = spec->capacity_factor,
+        .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
+        .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,
+        .measured = scenario->memory.logits == LOGITS_HELD,
+    };
+    const struct layer *layers;
+    size_t count, *begins = NULL;
+
+    if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
+                     err) ||
+        split_blocks(scenario, layers, count, &begins, err))
+        return -1;
+    place_layers(scenario, layers, count, begins, stages);
+    if (spec->partitioned_outputs && spec->tensor > 1)
+        assembly_add(stages, scenario);
+    stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
+    return 0;
+}
+
+/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
+ * boundary of the stage before it. */
+static void from_given(struct scenario *scenario, struct stage *stages)
+{
+    const struct list *list = &scenario->model.stages;
+    int count = plan_global_stages(&scenario->plan);
+
+    for (int s = 0; s < count; s++) {
+        struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
+        struct given_layer *before = (struct given_layer *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
+        struct stage *stage = &stages[s];
+
+        stage->work[FORWARD].seconds = given->forward;
+        stage->work[BACKWARD].seconds = given->backward;
+        stage->work[BACKWARD_INPUT].seconds = given->backward_input;
+        stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
+        stage->work[RECOMPUTE].seconds = given->recompute;
+        stage->parameters = given->parameters;
+        stage->activation = stage->working = stage->working_split = given->activation;
+        stage->checkpoint = before->boundary;
+        stage->boundary = stage->outside.output = given->boundary;
+        stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
+        stage->slices[0] = (struct slice){
+            .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
+            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .again = true,
+        };
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+            stage->slices[0].work[kind] = stage->work[kind];
+        stage->nslices = 1;
+    }
+}
+
+int stages_cost(struct scenario *scenario, struct stage **stages, struct error *err)
+{
+    int count = plan_global_stages(&scenario->plan);
+
+    *stages = ARENA_ARRAY(&scenario->arena, struct stage, count);
+    if (scenario->model.stages.count)
+        from_given(scenario, *stages);
+    else if (from_layers(scenario, *stages, err))
+        return -1;
+    for (int s = 0; s < count; s++) {
+        update_seconds(scenario, &(*stages)[s]);
+        (*stages)[s].compression = compression_memory(
+            scenario, &(*stages)[s], scenario_replicas(scenario) * plan_holders(&scenario->plan, s));
+        stage_whole_layers(&(*stages)[s], scenario);
+    }
+    return 0;
+}

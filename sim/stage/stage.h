@@ -1,0 +1,112 @@
+/* stage: which layers sit on which global stage, and what one micro-batch costs there. */
+#ifndef DTSIM_STAGE_H
+#define DTSIM_STAGE_H
+
+#include "scenario/scenario.h"
+
+/* What GPUs exchange within a work, on top of its kernels. */
+enum exchange {
+    EXCHANGE_TENSOR,             /* all-reduces of the tensor group; under sequence parallelism reduce-scatters with
+                                    all-gathers */
+    EXCHANGE_BESIDE,             /* one of them for each column: those that sum the gradient of its input beside that of
+                                    its weights, and under sequence parallelism gather its input beside the former */
+    EXCHANGE_PIECES = EXCHANGE_BESIDE + COLUMN_COUNT,    /* one of them for each column, of the forward: what is
+                                    gathered for it and what the product behind it scatters, beside pieces of both */
+    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of what experts compute */
+    EXCHANGE_DISPATCH,           /* all-to-alls of the expert group */
+    EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
+    EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
+    EXCHANGE_COUNT
+};
+
+/* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
+struct stage_work {
+    double seconds;          /* kernels alone */
+    int exchanges[EXCHANGE_COUNT];   /* how many of each */
+    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_BESIDE */
+    double flop;             /* of matrix products and fused attention */
+    double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
+};
+struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
+/* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed.
+ */
+struct slice {
+    struct stage_work work[WORK_KIND_COUNT];
+    const double *tensors;   /* trained parameters of each tensor, in the model's order */
+    const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
+    size_t ntensors, nexperts;   /* the last nexperts are those of experts */
+    double parameters;       /* their sum */
+    double expert_parameters;    /* of them, those of experts */
+    double frozen;           /* parameters that are not trained */
+    double input, activation;    /* B of its input, and of all that its backward needs */
+    struct workspace workspace;
+    bool block;              /* it is one of the model's blocks */
+    bool again;              /* it may be computed again, or under recompute: full is */
+    /* The same under selective recomputation, where a plan chooses between layers: what its backward needs, and what
+     * that computes again of the core of attention, 0 s where there is none. */
+    struct { double activation; struct workspace workspace; struct stage_work core; } lean;
+};
+/* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
+struct outside {
+    double input;            /* B of tokens; 0 where the model does not tell */
+    double output;           /* B of the model's output */
+    double activation;       /* B that the loss keeps of one replica's share */
+    double forward, backward;            /* s of the loss, of one replica's share */
+    double all_forward, all_backward;    /* s of the loss of all replicas */
+};
+/* s of a product, and of one of the pieces that it is cut into. */
+struct pieces { double whole, piece; };
+enum { SCATTER_PIECES = 4 };     /* of products whose results are summed: Transformer Engine's num_splits */
+struct chain_layer;
+struct stage_plan;
+struct stage {
+    struct stage_work work[WORK_KIND_COUNT];
+    struct slice *slices;    /* in the order of the backward: the last layer first */
+    size_t nslices;
+    int layers;              /* of the model's blocks; 0 where stages are given */
+    double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
+    double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
+                                travel */
+    struct {
+        double input, weight;    /* s of the two products of backwards, where layers differ the least */
+        struct pieces gathering, scattering, returning;      /* of the forward, of the product behind it, and of the
+                                gradient of that one's input; where these are cut */
+    } columns[COLUMN_COUNT];
+    double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
+    double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
+    double frozen;           /* and elements that are not trained (LoRA) */
+    double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
+    int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
+    double update;           /* s of the optimizer's update */
+    double update_extrapolated;  /* s of it, as in stage_work */
+    double averaging;        /* s to take over averaged weights, with local steps */
+    double activation;       /* B kept from a forward to its backward */
+    double checkpoint;       /* B kept instead when the backward recomputes */
+    double working;          /* B that a recomputation takes on top, until its backward ends */
+    double working_split;    /* the same where the backward for the weights comes later: all that it will need */
+    /* B that a work holds at its peak on top of what stands above: of a stage that keeps all; of one that recomputes
+     * layer by layer with its backward, or all ahead of it. */
+    struct stage_workspace { double forward, backward; } plain, again, ahead;
+    double boundary;         /* B sent to the next stage by each GPU of the tensor group */
+    struct outside outside;  /* of the whole model: meant for a stage that is all of it */
+    double compression;      /* B that gradient compression keeps from one iteration to the next */
+    const struct chain_layer *chain; /* its layers to plan, and the plan, where it is computed layer by layer */
+    const struct stage_plan *plan;   /* (stage_plan.h); or NULL */
+    struct stage_work recomputed;    /* what the plan computes again in a backward */
+    /* What ZeRO 3 holds whole at once: all outside of blocks, and the largest two neighbouring blocks, or of weights
+     * where recomputation is planned any two. */
+    struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
+};
+
+/* Of the parameters on a GPU of the stage, those that one replica keeps of what ZeRO divides from stage `from` on (1:
+ * optimizer states, 2: gradients, 3: weights): there its share of them, which is larger of experts, as fewer replicas
+ * hold the same; else all. Bytes likewise. */
+double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters);
+/* Those that ZeRO 3 gathers and scatters: all but experts that one replica alone holds. */
+double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters);
+
+/* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
+ * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+int stages_cost(struct scenario *scenario, struct stage **stages, struct error *err);
+
+#endif

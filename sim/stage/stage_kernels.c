@@ -1,0 +1,103 @@
+#include "stage/stage_kernels.h"
+
+#include <math.h>
+
+#include "stage/stage_memory.h"
+
+/* What the kernels of one phase of a layer take of the GPU, and how often someone launches one. */
+struct launched { double seconds, launches; };
+
+enum part { PART_ALL, PART_CORE, PART_NEEDED };
+
+static bool in_part(const struct kernel *kernel, enum part part)
+{
+    return part == PART_ALL || (part == PART_CORE ? kernel->attention_core : !kernel->tail);
+}
+
+static struct launched phase_kernels(struct stage_work *work, const struct scenario *scenario,
+                                     const struct layer *layer, enum phase phase, enum part part)
+{
+    struct launched sum = {0};
+
+    for (size_t i = 0; i < layer->nkernels; i++) {
+        const struct kernel *kernel = &layer->kernels[i];
+        struct cost cost;
+
+        if (kernel->phase != phase || !in_part(kernel, part))
+            continue;
+        cost = scenario_cost(scenario, kernel);
+        sum.seconds += cost.seconds;
+        sum.launches += kernel->launches;
+        work->extrapolated += cost.extrapolated;
+        work->flop += kernel->flop;
+    }
+    return sum;
+}
+
+/* Those who launch kernels (an eager framework's host) may be slower than the GPU, or wait for it each time. */
+static double launched_seconds(const struct scenario *scenario, struct launched kernels)
+{
+    double host = kernels.launches * scenario->costs.host_launch;
+
+    return scenario->costs.launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+}
+
+void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                    enum phase phase)
+{
+    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, PART_CORE));
+}
+
+void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+{
+    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, PHASE_FORWARD, PART_NEEDED));
+}
+
+double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+{
+    struct stage_work attention = {0};
+
+    stage_add_core(&attention, scenario, layer, phase);
+    return attention.seconds;
+}
+
+/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
+static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+                             const struct layer *layer)
+{
+    double share = stage_share(scenario, 2, layer->parameters, layer->expert_parameters);
+    double bytes = share * scenario_parameter_bytes(scenario).accumulation;
+    struct cost cost = scenario_traffic(scenario, "accumulate", CLASS_OTHER, bytes);
+
+    sum->seconds += cost.seconds;
+    sum->launches += bytes > 0;
+    work->extrapolated += cost.extrapolated;
+}
+
+/* Under ZeRO 3 they are made ready to be scattered first. */
+static void add_flattening(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
+                           const struct layer *layer)
+{
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    double parameters = stage_exchanged(scenario, layer->parameters, layer->expert_parameters);
+    struct cost cost;
+
+    if (scenario->strategy.zero < 3 || scenario_replicas(scenario) == 1)
+        return;
+    cost = scenario_traffic(scenario, "flatten", CLASS_OTHER, parameters * each.flattening);
+    sum->seconds += cost.seconds;
+    sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
+    work->extrapolated += cost.extrapolated;
+}
+
+void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                     enum phase phase)
+{
+    struct launched sum = phase_kernels(work, scenario, layer, phase, PART_ALL);
+
+    if (phase == PHASE_BACKWARD_WEIGHT) {
+        add_flattening(work, &sum, scenario, layer);
+        add_accumulation(work, &sum, scenario, layer);
+    }
+    work->seconds += launched_seconds(scenario, sum);
+}

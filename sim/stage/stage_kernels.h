@@ -1,0 +1,19 @@
+/* stage_kernels: what a layer's kernels take on one GPU, for one micro-batch, and those who launch them. */
+#ifndef DTSIM_STAGE_KERNELS_H
+#define DTSIM_STAGE_KERNELS_H
+
+#include "stage/stage.h"
+
+/* Adds a phase of a layer whose times are not given: its kernels, and in the backward for the weights the pass that
+ * adds its gradients to the batch's. A phase is no faster than its launches (costs.host_launch). */
+void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                     enum phase phase);
+/* Adds the phase of the core of attention alone. */
+void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+                    enum phase phase);
+/* Adds the forward up to the last kernel whose inputs or results the backward needs. */
+void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer);
+/* s of the core of attention. */
+double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase);
+
+#endif

@@ -1,0 +1,122 @@
+#include "stage/stage_memory.h"
+
+#include <limits.h>
+#include <math.h>
+
+double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+
+    if (spec->zero < from)
+        return parameters;
+    return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
+}
+
+double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters)
+{
+    return scenario->strategy.expert == scenario_replicas(scenario) ? parameters - expert_parameters : parameters;
+}
+
+/* The backward of all layers before runs beside them. */
+static void hold_logits(struct stage_peaks *peaks, double logits)
+{
+    peaks->plain.backward += logits;
+    peaks->again.backward += logits;
+    peaks->ahead += logits;
+}
+
+/* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
+ * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
+ * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
+ * kept, and the activations of all blocks come back. The layers before and after the blocks are not recomputed; where
+ * only some blocks are, the others keep all, and the next one that is starts from its own input. */
+void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
+                     const struct layer *layer)
+{
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+    int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
+    /* DataParallel computes the loss elsewhere (lower_replicate.c) */
+    bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
+                scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
+    bool held = layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD;
+    struct workspace workspace = loss ? (struct workspace){0} : layer->workspace;
+
+    if (held)
+        hold_logits(peaks, layer->output);
+    if (held && !loss && scenario->memory.cross_entropy != CROSS_ENTROPY_FUSED)
+        workspace.backward += layer->output;     /* a loss that is not fused keeps something else for its backward */
+    stage->activation += layer->activation;
+    peaks->blocks += layer->role == LAYER_BLOCK;
+    if (stage->slices[stage->nslices - 1].again) {
+        bool begins = peaks->run++ % every == 0;
+        double back = layer->activation - (begins ? layer->within : 0);      /* of a checkpoint that is there */
+
+        stage->checkpoint += begins ? layer->checkpoint : 0;
+        stage->working_split += back;
+        peaks->segment = (begins ? 0 : peaks->segment) + back;
+    } else {
+        stage->checkpoint += layer->activation;
+        peaks->segment = 0;
+        peaks->run = 0;
+    }
+    peaks->kept = fmax(peaks->kept, stage->checkpoint + peaks->segment);
+    peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace.forward);
+    peaks->plain.backward = fmax(peaks->plain.backward, stage->activation + workspace.backward);
+    peaks->again.forward = fmax(peaks->again.forward, stage->checkpoint + workspace.forward);
+    peaks->again.backward = fmax(peaks->again.backward, stage->checkpoint + peaks->segment + workspace.backward);
+    peaks->ahead = fmax(peaks->ahead, workspace.backward);
+}
+
+void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)
+{
+    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+
+    stage->working = ahead ? stage->working_split : fmax(0, peaks->kept - stage->checkpoint);
+    stage->plain.forward = fmax(0, peaks->plain.forward - stage->activation);
+    stage->plain.backward = fmax(0, peaks->plain.backward - stage->activation);
+    stage->again.forward = stage->ahead.forward = fmax(0, peaks->again.forward - stage->checkpoint);
+    stage->ahead.backward = peaks->ahead;
+    stage->again.backward =
+        ahead ? peaks->ahead : fmax(0, peaks->again.backward - stage->checkpoint - stage->working);
+}
+
+/* What replicas share of a layer's weights: not the experts that no other replica holds. */
+static double shared_weights(const struct scenario *scenario, const struct slice *slice)
+{
+    return slice->parameters + slice->frozen -
+           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
+}
+
+/* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
+ * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
+ * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
+ * embedding's. A plan may turn from any block to any other to compute it again. */
+static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
+{
+    bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
+    struct whole_units whole = {0};
+    double before = 0;
+
+    for (size_t i = 0; i < stage->nslices; i++) {
+        const struct slice *slice = &stage->slices[i];
+        double here = gradients ? slice->parameters : shared_weights(scenario, slice);
+
+        if (!slice->block) {
+            whole.outside += here;
+            continue;
+        }
+        whole.blocks = fmax(whole.blocks, before + here);
+        before = jumps ? fmax(before, here) : here;
+    }
+    return whole;
+}
+
+void stage_whole_layers(struct stage *stage, const struct scenario *scenario)
+{
+    double each = scenario_parameter_bytes(scenario).weights;
+
+    stage->gathered = whole_at_once(scenario, stage, false);
+    stage->gathered.outside *= each;
+    stage->gathered.blocks *= each;
+    stage->scattered = whole_at_once(scenario, stage, true);
+}

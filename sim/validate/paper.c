@@ -1,0 +1,295 @@
+#include "validate/paper.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/data.h"
+
+static int keep_node(const struct node *value, enum node_kind kind, const char *key, const char *expected, void *object,
+                     struct error *err)
+{
+    struct node_holder *holder = object;
+
+    holder->node = value;
+    if (value->kind == kind)
+        return 0;
+    return error_add(err, EXIT_INPUT, value->loc, "paper: %s: expected %s", key, expected);
+}
+
+static int keep_base(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    return keep_node(value, NODE_MAPPING, "base", "a mapping, a scenario", object, err);
+}
+
+static int keep_columns(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    return keep_node(value, NODE_SEQUENCE, "columns", "a list of names", object, err);
+}
+
+static int keep_rows(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    return keep_node(value, NODE_SEQUENCE, "rows", "a list of rows", object, err);
+}
+
+#define NUMBER(member, help) \
+    {.key = #member, .kind = FIELD_QUANTITY, .offset = offsetof(struct bars, member), .brief = help}
+static const struct field bars_fields[] = {
+    NUMBER(mean, "most % of the mean size of the errors"),
+    NUMBER(max, "most % of the largest"),
+    NUMBER(bias, "most % of the size of the mean error"),
+    NUMBER(rank, "least rank correlation, the mean over the groups"),
+    NUMBER(memory, "most rows of which it is wrong whether they fit in memory"),
+    NUMBER(largest, "least % of rows whose micro-batch fits and twice of it does not; goes with 'largest: true'"),
+};
+static const struct table bars_table = {
+    .name = "paper: bars", .brief = "how good the table has to be", .fields = bars_fields, .count = COUNT(bars_fields),
+    .size = sizeof(struct bars), .node_offset = offsetof(struct bars, node),
+};
+
+#define AT(member) .offset = offsetof(struct paper, member)
+static const struct table list_table = {.name = "paper", .brief = "a list", .size = sizeof(struct node_holder)};
+static const struct field paper_fields[] = {
+    {.key = "source", .kind = FIELD_STRING, AT(source), .required = true, .brief = "who measured it, which table"},
+    {.key = "notes", .kind = FIELD_STRING, AT(notes), .brief = "hardware, assumptions, what is unconfirmed"},
+    {.key = "fitted", .kind = FIELD_STRING, AT(fitted),
+     .brief = "what was fitted to these rows; left out: nothing, all is predicted"},
+    {.key = "largest", .kind = FIELD_BOOL, AT(largest), .fallback = "false",
+     .brief = "every row's micro-batch is the largest that ran: twice of it, in twice the batch, is not to fit"},
+    {.key = "bars", .kind = FIELD_RECORD, AT(bars), .table = &bars_table,
+     .brief = "what is asked of the first measured column"},
+    {.key = "columns", .kind = FIELD_RECORD, AT(columns_node), .table = &list_table, .load = keep_columns,
+     .required = true,
+     .brief = "names: id, group, expect (fits or oom), relative_to (an id), measured.METRIC (as in result.json), or a "
+              "dotted path of the scenario"},
+    {.key = "rows", .kind = FIELD_RECORD, AT(rows_node), .table = &list_table, .load = keep_rows, .required = true,
+     .brief = "lists of cells; a null leaves the scenario as it is"},
+    {.key = "base", .kind = FIELD_RECORD, AT(base), .table = &scenario_table, .load = keep_base, .required = true,
+     .brief = "the scenario that the rows change"},
+};
+#undef AT
+const struct table paper_table = {
+    .name = "paper", .brief = "a published measurement", .fields = paper_fields, .count = COUNT(paper_fields),
+    .size = sizeof(struct paper), .node_offset = offsetof(struct paper, node),
+};
+
+static const char *metric_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return metric_at(i) ? metric_at(i)->name : NULL;
+}
+
+static int column_metric(struct column *column, const char *name, struct error *err)
+{
+    const char *meant = nearest(name, metric_candidate, NULL);
+
+    column->metric = metric_find(name);
+    if (column->metric)
+        return 0;
+    return error_add(err, EXIT_INPUT, column->node->loc, "paper: columns: unknown metric '%s'%s%s%s", name,
+                     meant ? "; did you mean '" : "; expected one of result.json, such as iteration_time_s",
+                     meant ? meant : "", meant ? "'?" : "");
+}
+
+/* A path as conf_put takes it: no empty part. */
+static bool is_path(const char *text)
+{
+    size_t length = strlen(text);
+
+    return length > 0 && text[0] != '.' && text[length - 1] != '.' && !strstr(text, "..");
+}
+
+static int read_column(const struct node *node, struct column *column, struct error *err)
+{
+    static const struct { const char *name; enum column_kind kind; } own[] = {
+        {"id", COLUMN_ID}, {"group", COLUMN_GROUP}, {"expect", COLUMN_EXPECT}, {"relative_to", COLUMN_RELATIVE},
+    };
+    static const char measured[] = "measured.";
+
+    *column = (struct column){.kind = COLUMN_PATH, .node = node, .path = node->text};
+    if (node->kind != NODE_SCALAR || !is_path(node->text))
+        return error_add(err, EXIT_INPUT, node->loc, "paper: columns: expected a name such as id, measured.mfu or "
+                         "strategy.tensor");
+    for (size_t i = 0; i < COUNT(own); i++)
+        if (!strcmp(own[i].name, node->text))
+            column->kind = own[i].kind;
+    if (strncmp(node->text, measured, sizeof measured - 1))
+        return 0;
+    column->kind = COLUMN_MEASURED;
+    return column_metric(column, node->text + sizeof measured - 1, err);
+}
+
+static int read_columns(struct paper *paper, struct error *err)
+{
+    const struct node *node = paper->columns_node.node;
+    bool has_id = false, has_measured = false;
+    int rc = 0;
+
+    paper->ncolumns = node->count;
+    paper->columns = ARENA_ARRAY(&paper->arena, struct column, node->count);
+    for (size_t i = 0; i < node->count; i++) {
+        rc |= read_column(node->items[i], &paper->columns[i], err);
+        has_id |= paper->columns[i].kind == COLUMN_ID;
+        has_measured |= paper->columns[i].kind == COLUMN_MEASURED;
+        for (size_t k = 0; !rc && k < i; k++)
+            if (!strcmp(paper->columns[k].node->text, node->items[i]->text))
+                rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: columns: '%s' stands twice",
+                               node->items[i]->text);
+    }
+    if (!rc && !has_id)
+        rc = error_add(err, EXIT_INPUT, node->loc, "paper: columns: missing 'id', which names the rows");
+    if (!rc && !has_measured)
+        rc = error_add(err, EXIT_INPUT, node->loc,
+                       "paper: columns: missing what was measured, such as measured.iteration_time_s");
+    return rc ? -1 : 0;
+}
+
+/* Of nothing but a share there can be none: an error is a part of what was measured. */
+static int read_number(const struct column *column, const struct node *cell, double *value, struct error *err)
+{
+    enum unit unit = column->metric->kind == METRIC_BYTES ? UNIT_BYTES : UNIT_NUMBER;
+    bool share = column->metric->kind == METRIC_SHARE;
+    char why[160];
+
+    if (cell->kind == NODE_SCALAR && !unit_parse(unit, cell->text, value, why, sizeof why) &&
+        (*value > 0 || (share && *value == 0)))
+        return 0;
+    return error_add(err, EXIT_INPUT, cell->loc, "paper: %s: expected %s%s", column->node->text,
+                     unit_expectation(unit), share ? "" : ", more than 0");
+}
+
+static int read_text(const struct column *column, const struct node *cell, const char **text, struct error *err)
+{
+    *text = cell->text;
+    if (cell->kind == NODE_SCALAR)
+        return 0;
+    return error_add(err, EXIT_INPUT, cell->loc, "paper: %s: expected text", column->node->text);
+}
+
+static int read_cell(const struct column *column, const struct node *cell, struct paper_row *row, size_t index,
+                     struct error *err)
+{
+    const char *text;
+
+    if (node_is_null(cell) || column->kind == COLUMN_PATH || column->kind == COLUMN_RELATIVE)
+        return 0;
+    if (column->kind == COLUMN_MEASURED)
+        return read_number(column, cell, &row->measured[index], err);
+    if (read_text(column, cell, &text, err))
+        return -1;
+    if (column->kind == COLUMN_ID)
+        row->id = text;
+    if (column->kind == COLUMN_GROUP)
+        row->group = text;
+    if (column->kind != COLUMN_EXPECT)
+        return 0;
+    row->oom = !strcmp(text, "oom");
+    if (row->oom || !strcmp(text, "fits"))
+        return 0;
+    return error_add(err, EXIT_INPUT, cell->loc, "paper: expect: expected fits or oom, found '%s'", text);
+}
+
+static int read_row(struct paper *paper, const struct node *node, struct paper_row *row, struct error *err)
+{
+    bool measured = false;
+    int rc = 0;
+
+    *row = (struct paper_row){.node = node, .group = "", .relative = (size_t)(row - paper->rows)};
+    row->measured = ARENA_ARRAY(&paper->arena, double, paper->ncolumns);
+    if (node->kind != NODE_SEQUENCE || node->count != paper->ncolumns)
+        return error_add(err, EXIT_INPUT, node->loc, "paper: rows: expected a list of %zu cells, one a "
+                         "column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
+    for (size_t i = 0; i < paper->ncolumns; i++) {
+        row->measured[i] = NAN;
+        rc |= read_cell(&paper->columns[i], node->items[i], row, i, err);
+        measured |= !isnan(row->measured[i]);
+    }
+    if (!rc && !row->id)
+        rc = error_add(err, EXIT_INPUT, node->loc, "paper: rows: missing id");
+    if (!rc && !measured && !row->oom)
+        rc = error_add(err, EXIT_INPUT, node->loc,
+                       "paper: rows: '%s': nothing was measured; expected a number, or oom under 'expect'", row->id);
+    return rc ? -1 : 0;
+}
+
+/* The row of that id; its own where it is unknown. */
+static int find_relative(struct paper *paper, struct paper_row *row, struct error *err)
+{
+    for (size_t i = 0; i < paper->ncolumns; i++) {
+        const struct node *cell = row->node->items[i];
+
+        if (paper->columns[i].kind != COLUMN_RELATIVE || node_is_null(cell))
+            continue;
+        for (size_t k = 0; k < paper->nrows; k++)
+            if (cell->text && !strcmp(paper->rows[k].id, cell->text)) {
+                row->relative = k;
+                return 0;
+            }
+        return error_add(err, EXIT_INPUT, cell->loc, "paper: relative_to: there is no row '%s'",
+                         cell->text ? cell->text : "");
+    }
+    return 0;
+}
+
+static int read_rows(struct paper *paper, struct error *err)
+{
+    const struct node *node = paper->rows_node.node;
+    int rc = 0;
+
+    paper->nrows = node->count;
+    paper->rows = ARENA_ARRAY(&paper->arena, struct paper_row, node->count);
+    for (size_t i = 0; i < node->count; i++)
+        rc |= read_row(paper, node->items[i], &paper->rows[i], err);
+    for (size_t i = 0; !rc && i < node->count; i++) {
+        rc |= find_relative(paper, &paper->rows[i], err);
+        for (size_t k = 0; !rc && k < i; k++)
+            if (!strcmp(paper->rows[k].id, paper->rows[i].id))
+                rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: rows: a second row '%s'",
+                               paper->rows[i].id);
+    }
+    return rc ? -1 : 0;
+}
+
+int paper_load(const char *path, struct paper *paper, struct error *err)
+{
+    struct arena arena = {0};
+    struct node *root;
+    int rc = conf_load(&arena, path, &root, err);
+
+    memset(paper, 0, sizeof *paper);
+    if (!rc)
+        rc = field_parse(&arena, &paper_table, root, paper, err);
+    paper->arena = arena;
+    paper->file = path;
+    paper->name = data_stem(&paper->arena, path);
+    if (!rc && !isnan(paper->bars.largest) && !paper->largest)
+        rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: asks "
+                       "for what the table does not say; expected 'largest: true' beside bars");
+    return rc || read_columns(paper, err) || read_rows(paper, err) ? -1 : 0;
+}
+
+void paper_release(struct paper *paper)
+{
+    arena_release(&paper->arena);
+    memset(paper, 0, sizeof *paper);
+}
+
+int paper_scenario(struct paper *paper, size_t index, const char *const *sets, size_t nsets, struct scenario *scenario,
+                   struct error *err)
+{
+    const struct paper_row *row = &paper->rows[index];
+    struct node *root = node_mapping(&paper->arena);
+    int rc = 0;
+
+    memset(scenario, 0, sizeof *scenario);
+    *root = *paper->base.node;
+    for (size_t i = 0; !rc && i < paper->ncolumns; i++)
+        if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
+            rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
+                          paper->columns[i].node->loc, err);
+    for (size_t i = 0; !rc && i < nsets; i++)
+        rc = conf_set(&paper->arena, root, sets[i], err);
+    return rc ? rc : scenario_read(&paper->arena, root, row->id, scenario, err);
+}

@@ -1,0 +1,265 @@
+#include "validate/validation.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { CELL = 32 };
+
+static bool has_relative(const struct validation *validation)
+{
+    return validation->relative.count > 0;
+}
+
+static char *number_text(const struct metric *metric, double value, char text[CELL])
+{
+    char long_text[48];
+
+    if (isnan(value))
+        return strcpy(text, "");
+    if (metric->kind == METRIC_BYTES)
+        unit_format_short(UNIT_BYTES, value, long_text, sizeof long_text);
+    else
+        snprintf(long_text, sizeof long_text, fabs(value) < 9999.5 ? "%.4g" : "%.0f", value);
+    snprintf(text, CELL, "%.*s", CELL - 1, long_text);
+    return text;
+}
+
+static char *error_text(double error, char text[CELL])
+{
+    if (isnan(error))
+        return strcpy(text, "");
+    snprintf(text, CELL, "%+.1f %%", 100 * error);
+    return text;
+}
+
+static int id_width(const struct paper *paper)
+{
+    size_t width = 3;
+
+    for (size_t i = 0; i < paper->nrows; i++)
+        width = strlen(paper->rows[i].id) > width ? strlen(paper->rows[i].id) : width;
+    return (int)width;
+}
+
+static void print_heading(const struct validation *validation, int width, FILE *out)
+{
+    const struct paper *paper = validation->paper;
+
+    fprintf(out, "%-*s", width, "row");
+    for (size_t c = 0; c < paper->ncolumns; c++)
+        if (paper->columns[c].kind == COLUMN_MEASURED)
+            fprintf(out, " | %25s %9s", paper->columns[c].metric->name, "");
+    fputs(has_relative(validation) ? " | relative\n" : "\n", out);
+    fprintf(out, "%-*s", width, "");
+    for (size_t c = 0; c < paper->ncolumns; c++)
+        if (paper->columns[c].kind == COLUMN_MEASURED)
+            fprintf(out, " | %12s %12s %9s", "measured", "predicted", "error");
+    fputs(has_relative(validation) ? " | to\n" : "\n", out);
+}
+
+static void print_row(const struct validation *validation, size_t row, int width, FILE *out)
+{
+    const struct paper *paper = validation->paper;
+    const struct outcome *outcome = &validation->outcomes[row];
+    char text[3][CELL];
+
+    fprintf(out, "%-*s", width, paper->rows[row].id);
+    for (size_t c = 0; c < paper->ncolumns; c++) {
+        const struct metric *metric = paper->columns[c].metric;
+
+        if (paper->columns[c].kind != COLUMN_MEASURED)
+            continue;
+        fprintf(out, " | %12s %12s %9s", number_text(metric, paper->rows[row].measured[c], text[0]),
+                number_text(metric, outcome->simulated ? metric_value(&outcome->metrics, metric) : NAN, text[1]),
+                error_text(validation_error(validation, row, c), text[2]));
+    }
+    if (!isnan(validation_relative_error(validation, row)))
+        fprintf(out, " | %9s %s", error_text(validation_relative_error(validation, row), text[0]),
+                paper->rows[paper->rows[row].relative].id);
+    if (!outcome->simulated)
+        fputs("  failed", out);
+    else if (paper->rows[row].oom || !outcome->fits)
+        fprintf(out, "  memory: %s, predicted %s", paper->rows[row].oom ? "too little" : "enough",
+                outcome->fits ? "enough" : "too little");
+    else if (outcome->fits_twice)
+        fputs("  memory: predicted enough for twice the micro-batch", out);
+    fputc('\n', out);
+}
+
+static void print_summary(const struct validation *validation, const char *name, const struct summary *summary,
+                          FILE *out)
+{
+    const struct paper *paper = validation->paper;
+
+    if (!summary->count)
+        return;
+    fprintf(out, "%s: %zu rows, mean size of the error %.1f %%, largest %+.1f %% (%s), mean error %+.1f %%", name,
+            summary->count, 100 * summary->mean, 100 * summary->max, paper->rows[summary->worst].id,
+            100 * summary->bias);
+    if (summary->groups)
+        fprintf(out, ", rank correlation %.2f (%zu group%s)", summary->rank, summary->groups,
+                summary->groups > 1 ? "s" : "");
+    fputc('\n', out);
+}
+
+static void print_bars(const struct validation *validation, FILE *out)
+{
+    struct bar_result bars[BARS];
+    size_t count = validation_bars(validation, bars);
+
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s %.3g of %s %.3g: %s", i ? "; " : "bars: ", bars[i].name, bars[i].value,
+                bars[i].least ? "at least" : "at most", bars[i].limit, bars[i].passed ? "pass" : "miss");
+    if (count)
+        fputc('\n', out);
+}
+
+void validation_print_largest(const size_t largest[2], FILE *out)
+{
+    if (largest[0])
+        fprintf(out, "largest micro-batch: %zu rows, %zu of them (%.1f %%) fit and with twice as much do not\n",
+                largest[0], largest[1], 100.0 * (double)largest[1] / (double)largest[0]);
+}
+
+void validation_print(const struct validation *validation, bool brief, FILE *out)
+{
+    const struct paper *paper = validation->paper;
+    int width = id_width(paper);
+
+    fprintf(out, "== %s: %s\n", paper->name, paper->source);
+    if (!brief)
+        print_heading(validation, width, out);
+    for (size_t i = 0; !brief && i < paper->nrows; i++)
+        if (validation->outcomes[i].selected)
+            print_row(validation, i, width, out);
+    for (size_t c = 0; c < paper->ncolumns; c++)
+        if (paper->columns[c].kind == COLUMN_MEASURED)
+            print_summary(validation, paper->columns[c].metric->name, &validation->summaries[c], out);
+    print_summary(validation, "relative to other rows", &validation->relative, out);
+    if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
+        fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
+                "predicted not to\n", validation->memory[0][0] + validation->memory[0][1], validation->memory[0][0],
+                validation->memory[1][0] + validation->memory[1][1], validation->memory[1][1]);
+    validation_print_largest(validation->largest, out);
+    if (validation->failed)
+        fprintf(out, "%zu rows could not be simulated\n", validation->failed);
+    fprintf(out, "fitted: %s\n", paper->fitted ? paper->fitted : "nothing, all is predicted");
+    print_bars(validation, out);
+}
+
+void validation_print_line(const struct validation *validation, FILE *out)
+{
+    struct bar_result bars[BARS];
+    size_t count = validation ? validation_bars(validation, bars) : 0, passed = 0;
+
+    if (!validation) {
+        fprintf(out, "%-32s %-24s %5s %8s %9s %9s %6s  %s\n", "table", "compared", "rows", "mean", "max", "bias",
+                "rank", "bars");
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        passed += bars[i].passed;
+    for (size_t c = 0; c < validation->paper->ncolumns; c++) {
+        const struct summary *summary = &validation->summaries[c];
+        bool first = c == validation->first;
+
+        if (!summary->count)
+            continue;
+        fprintf(out, "%-32s %-24s %5zu %6.1f %% %+7.1f %% %+7.1f %% ", first ? validation->paper->name : "",
+                validation->paper->columns[c].metric->name, summary->count, 100 * summary->mean, 100 * summary->max,
+                100 * summary->bias);
+        if (summary->groups)
+            fprintf(out, "%6.2f", summary->rank);
+        else
+            fprintf(out, "%6s", "");
+        if (first && count)
+            fprintf(out, "  %zu of %zu", passed, count);
+        fputc('\n', out);
+    }
+}
+
+static json_t *number_json(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *row_json(const struct validation *validation, size_t row)
+{
+    const struct paper *paper = validation->paper;
+    const struct outcome *outcome = &validation->outcomes[row];
+    json_t *json = json_object(), *measured = json_object(), *error = json_object(), *predicted = json_object();
+
+    json_object_set_new(json, "id", json_string(paper->rows[row].id));
+    json_object_set_new(json, "group", json_string(paper->rows[row].group));
+    json_object_set_new(json, "expect", json_string(paper->rows[row].oom ? "oom" : "fits"));
+    json_object_set_new(json, "found", json_string(!outcome->simulated ? "failed" : outcome->fits ? "fits" : "oom"));
+    for (size_t c = 0; c < paper->ncolumns; c++) {
+        const struct column *column = &paper->columns[c];
+
+        if (column->kind != COLUMN_MEASURED)
+            continue;
+        json_object_set_new(measured, column->metric->name, number_json(paper->rows[row].measured[c]));
+        json_object_set_new(error, column->metric->name, number_json(validation_error(validation, row, c)));
+    }
+    for (size_t i = 0; outcome->simulated && metric_at(i); i++)
+        json_object_set_new(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
+    json_object_set_new(json, "measured", measured);
+    json_object_set_new(json, "predicted", predicted);
+    json_object_set_new(json, "breakdown_s", outcome->simulated ? breakdown_json(&outcome->metrics) : json_null());
+    json_object_set_new(json, "error", error);
+    json_object_set_new(json, "relative_error", number_json(validation_relative_error(validation, row)));
+    return json;
+}
+
+static json_t *summary_json(const struct summary *summary, const struct paper *paper)
+{
+    return json_pack("{s:I, s:o, s:o, s:s, s:o, s:o, s:I}", "rows", (json_int_t)summary->count, "mean",
+                     number_json(summary->mean), "max", number_json(summary->max), "worst",
+                     summary->count ? paper->rows[summary->worst].id : "", "bias", number_json(summary->bias), "rank",
+                     number_json(summary->groups ? summary->rank : NAN), "groups", (json_int_t)summary->groups);
+}
+
+static json_t *bars_json(const struct validation *validation)
+{
+    struct bar_result bars[BARS];
+    size_t count = validation_bars(validation, bars);
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < count; i++)
+        json_object_set_new(json, bars[i].name,
+                            json_pack("{s:o, s:f, s:b}", "value", number_json(bars[i].value), "limit", bars[i].limit,
+                                      "passed", (int)bars[i].passed));
+    return json;
+}
+
+json_t *validation_json(const struct validation *validation)
+{
+    const struct paper *paper = validation->paper;
+    json_t *json = json_object(), *rows = json_array(), *summaries = json_object();
+
+    for (size_t i = 0; i < paper->nrows; i++)
+        if (validation->outcomes[i].selected)
+            json_array_append_new(rows, row_json(validation, i));
+    for (size_t c = 0; c < paper->ncolumns; c++)
+        if (paper->columns[c].kind == COLUMN_MEASURED)
+            json_object_set_new(summaries, paper->columns[c].metric->name,
+                                summary_json(&validation->summaries[c], paper));
+    json_object_set_new(json, "name", json_string(paper->name));
+    json_object_set_new(json, "source", json_string(paper->source));
+    json_object_set_new(json, "fitted", paper->fitted ? json_string(paper->fitted) : json_null());
+    json_object_set_new(json, "rows", rows);
+    json_object_set_new(json, "summary", summaries);
+    json_object_set_new(json, "relative", summary_json(&validation->relative, paper));
+    json_object_set_new(json, "memory",
+                        json_pack("{s:I, s:I, s:I, s:I}", "fits_as_fits", (json_int_t)validation->memory[0][0],
+                                  "fits_as_oom", (json_int_t)validation->memory[0][1], "oom_as_fits",
+                                  (json_int_t)validation->memory[1][0], "oom_as_oom",
+                                  (json_int_t)validation->memory[1][1]));
+    if (paper->largest)
+        json_object_set_new(json, "largest_micro_batch",
+                            json_pack("{s:I, s:I}", "rows", (json_int_t)validation->largest[0], "right",
+                                      (json_int_t)validation->largest[1]));
+    json_object_set_new(json, "failed", json_integer((json_int_t)validation->failed));
+    json_object_set_new(json, "bars", bars_json(validation));
+    return json;
+}

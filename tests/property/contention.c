@@ -1,0 +1,370 @@
+/* contention: collectives beside kernels, by closed forms; what tensor groups overlap, and what collectives over
+ * replicas take from the kernels that they run beside. */
+#include "hardware/contention.h"
+#include "overlapped.h"
+
+enum { LAYERS = 4, CHANNELS = 24, SMS = 108 };       /* nccl-ampere in one node, a100-80gb */
+static const double share = (double)CHANNELS / SMS;
+
+/* Kernels that outlast the collective lose its share of the multiprocessors; of one that outlasts them the rest is
+ * exposed. Cutting the kernels into pieces changes nothing. */
+static void closed_forms(void **state)
+{
+    (void)state;
+    for (double kept = 0; kept <= 1; kept += 0.125)
+        for (double kernels = 0; kernels < 8; kernels += 0.5)
+            for (double collective = 0; collective < 8; collective += 0.5) {
+                struct contention whole = {0}, pieces = {0};
+                double exposed = contention_exposed(collective, kernels, kept), longer, cut = 0;
+
+                contention_add(&whole, collective, kept);
+                contention_add(&pieces, collective / 4, kept);
+                contention_add(&pieces, 3 * collective / 4, kept);
+                longer = contention_stretch(&whole, kernels);
+                for (int i = 0; i < 5; i++)
+                    cut += contention_stretch(&pieces, kernels / 5);
+                assert_true(fabs(longer + whole.collective - exposed) < 1e-12);
+                assert_true(fabs(cut - longer) < 1e-12 && fabs(pieces.collective - whole.collective) < 1e-12);
+                assert_true(longer <= kept * collective + 1e-12 && whole.collective <= collective);
+                if (kernels >= collective)
+                    assert_true(fabs(longer - kept * collective) < 1e-12);
+            }
+}
+
+/* Two collectives that keep different shares: what is kept is their sum, whichever is asked for first. */
+static void shares_add(void **state)
+{
+    struct contention beside = {0};
+
+    (void)state;
+    contention_add(&beside, 3, 0.25);
+    contention_add(&beside, 1, 0.5);
+    contention_pass(&beside, 2);
+    assert_true(fabs(beside.collective - 2) < 1e-12 && fabs(beside.kept - 0.625) < 1e-12);
+    assert_true(fabs(contention_stretch(&beside, 10) - 0.625) < 1e-12);
+    assert_true(contention_stretch(&beside, 10) == 0);
+}
+
+static void run_tensor(struct simulated *simulated, const char *schedule, int hidden, bool sequence_parallel,
+                       const char *overlap, const char *engine)
+{
+    simulate(simulated,
+             "model: {transformer: {layers: %d, hidden: %d, heads: 16, sequence: 1024, vocabulary: 8, positions: 0,\n"
+             "        head: none, final_norm: false}}\n"
+             "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: 1}\n"
+             "strategy: {schedule: %s, tensor: 8, sequence_parallel: %s%s}\nsimulation: {engine: %s}\n",
+             LAYERS, hidden, schedule, sequence_parallel ? "true" : "false", overlap, engine);
+}
+
+static bool on_lane(const struct simulated *simulated, size_t i, enum lane_kind kind)
+{
+    const struct program *program = &simulated->run.lowered.program;
+    const struct lane *lane = &program->lanes.items[program->ops.items[i].lane];
+
+    return lane->rank == 0 && lane->kind == kind;
+}
+
+/* Seconds of rank 0's compute lane that are communication, in works of one kind. */
+static double communication(const struct simulated *simulated, enum op_what what)
+{
+    const struct program *program = &simulated->run.lowered.program;
+    double seconds = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++)
+        if (program->ops.items[i].what == what && on_lane(simulated, i, LANE_COMPUTE))
+            seconds += program->ops.items[i].communication;
+    return seconds;
+}
+
+/* A block's forward has two all-reduces, and the embedding one: a backward's two run beside its gradients of QKV's and
+ * the MLP's weights. Under sequence parallelism each is half a gather, half a scatter: the scatters run there, gathers
+ * of the same inputs beside the gradients of these, and two more gathers beside nothing. Without the overlap those of
+ * inputs alone run beside kernels. From small products, which hide little, to large ones. */
+static void tensor_overlap(void **state)
+{
+    int hidden = 0, shown = 0;
+
+    (void)state;
+    for (int width = 256; width <= 16384; width *= 4)
+        for (int sequence_parallel = 0; sequence_parallel < 2; sequence_parallel++) {
+            struct simulated apart, beside, again;
+            double each, expected = 0, gathers;
+
+            run_tensor(&apart, "1f1b", width, sequence_parallel, ", overlap_tensor: false", "ideal");
+            run_tensor(&beside, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "ideal");
+            run_tensor(&again, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "simgrid");
+            each = communication(&apart, WHAT_FORWARD) / (2 * LAYERS + 1);
+            for (int c = 0; c <= COLUMN_MLP; c++) {
+                double weight = beside.run.stages[0].columns[c].weight, input = beside.run.stages[0].columns[c].input;
+
+                assert_true(weight > 0 && input > 0);
+                hidden += weight > each;
+                shown += weight < each / 2;
+                expected += sequence_parallel ? each / 2 + contention_exposed(each / 2, input, share) +
+                                                    contention_exposed(each / 2, weight, share)
+                                              : contention_exposed(each, weight, share);
+            }
+            gathers = sequence_parallel ? LAYERS * each : 0;     /* of inputs */
+            expect_near("apart", communication(&apart, WHAT_BACKWARD),
+                        2 * LAYERS * each +
+                            contention_exposed(gathers, apart.run.stages[0].work[BACKWARD].seconds, share), apart.text);
+            expect_near("beside", communication(&beside, WHAT_BACKWARD), LAYERS * expected, beside.text);
+            expect_near("forward", communication(&beside, WHAT_FORWARD), (2 * LAYERS + 1) * each, beside.text);
+            expect_near("bytes", beside.run.metrics.communication_bytes_per_gpu,
+                        apart.run.metrics.communication_bytes_per_gpu, beside.text);
+            expect_near("engines", again.run.timeline.makespan, beside.run.timeline.makespan, beside.text);
+            simulated_release(&apart);
+            simulated_release(&beside);
+            simulated_release(&again);
+        }
+    assert_true(hidden && shown);
+}
+
+/* Seconds of a product in n pieces, each of the last n - 1 of which waits for what the ring brings; and of one whose
+ * pieces' results are summed one after another, step by step. */
+static double ring_of_pieces(double gather, struct pieces product, int n)
+{
+    double now = product.piece, arrived = 0;
+
+    for (int i = 1; i < n; i++) {
+        arrived = fmax(arrived, now - product.piece) + gather / (n - 1);    /* passed on while the piece before ran */
+        now = fmax(now, arrived) + product.piece;
+    }
+    return now;
+}
+
+static double pieces_summed(double scatter, struct pieces product)
+{
+    double now = product.piece;
+
+    for (int i = 1; i < SCATTER_PIECES; i++)
+        now += product.piece + contention_exposed(scatter / SCATTER_PIECES, product.piece, share);
+    return now + scatter / SCATTER_PIECES;
+}
+
+/* Gathers and sums that travel beside pieces of their products: what the forward and the backward show of them, that as
+ * much is sent, and that products must be large for it: pieces of small ones cost more than they hide. */
+static void cut_products(void **state)
+{
+    (void)state;
+    for (int width = 256; width <= 16384; width *= 4) {
+        struct simulated whole, cut, again;
+        double each, forward, backward = 0;
+
+        run_tensor(&whole, "1f1b", width, true, "", "ideal");
+        run_tensor(&cut, "1f1b", width, true, ", overlap_products: true", "ideal");
+        run_tensor(&again, "1f1b", width, true, ", overlap_products: true", "simgrid");
+        forward = each = communication(&whole, WHAT_FORWARD) / (2 * LAYERS + 1);
+        for (int c = 0; c <= COLUMN_MLP; c++) {
+            struct pieces gathering = cut.run.stages[0].columns[c].gathering;
+            struct pieces scattering = cut.run.stages[0].columns[c].scattering;
+            struct pieces returning = cut.run.stages[0].columns[c].returning;
+
+            assert_true(gathering.piece < gathering.whole && 8 * gathering.piece > gathering.whole);
+            forward += LAYERS * (ring_of_pieces(each / 2, gathering, 8) - gathering.whole +
+                                 pieces_summed(each / 2, scattering) - scattering.whole);
+            backward += LAYERS * (each / 2 - (ring_of_pieces(each / 2, returning, 8) - returning.whole));
+        }
+        expect_near("forward", communication(&cut, WHAT_FORWARD), forward, cut.text);
+        expect_near("backward", communication(&whole, WHAT_BACKWARD) - communication(&cut, WHAT_BACKWARD), backward,
+                    cut.text);
+        expect_near("bytes", cut.run.metrics.communication_bytes_per_gpu,
+                    whole.run.metrics.communication_bytes_per_gpu, cut.text);
+        expect_near("engines", again.run.timeline.makespan, cut.run.timeline.makespan, cut.text);
+        if (width == 256 || width == 4096)
+            assert_true((communication(&cut, WHAT_FORWARD) < communication(&whole, WHAT_FORWARD)) == (width == 4096));
+        simulated_release(&whole);
+        simulated_release(&cut);
+        simulated_release(&again);
+    }
+}
+
+/* Left out, it goes with sequence parallelism; a backward in two works has nothing beside which the sums could run. */
+static void when_it_applies(void **state)
+{
+    (void)state;
+    for (int sequence_parallel = 0; sequence_parallel < 2; sequence_parallel++) {
+        struct simulated left_out, set, split, apart;
+        double gathers;
+
+        run_tensor(&left_out, "1f1b", 4096, sequence_parallel, "", "ideal");
+        run_tensor(&set, "1f1b", 4096, sequence_parallel,
+                   sequence_parallel ? ", overlap_tensor: true" : ", overlap_tensor: false", "ideal");
+        run_tensor(&split, "zb-h1", 4096, sequence_parallel, ", overlap_tensor: true", "ideal");
+        run_tensor(&apart, "zb-h1", 4096, sequence_parallel, ", overlap_tensor: false", "ideal");
+        assert_true(left_out.scenario.strategy.overlap_tensor == (bool)sequence_parallel);
+        assert_true(left_out.run.timeline.makespan == set.run.timeline.makespan);
+        assert_true(split.run.timeline.makespan == apart.run.timeline.makespan);
+        gathers = sequence_parallel ? LAYERS * communication(&split, WHAT_FORWARD) / (2 * LAYERS + 1) : 0;
+        expect_near("gathers", communication(&split, WHAT_BACKWARD_WEIGHT),
+                    contention_exposed(gathers, split.run.stages[0].work[BACKWARD_WEIGHT].seconds, share), split.text);
+        simulated_release(&left_out);
+        simulated_release(&set);
+        simulated_release(&split);
+        simulated_release(&apart);
+    }
+}
+
+/* Whatever makes queries, keys and values: their input's gradient is summed beside their weights' products. */
+static void every_attention(void **state)
+{
+    static const char *const models[] = {
+        "fused_qkv: true", "fused_qkv: false", "kv_rank: 512, q_rank: 1536, rope_head_size: 64",
+        "kv_rank: 512, rope_head_size: 64",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(models); i++) {
+        double seconds[2];
+
+        for (int k = 0; k < 2; k++) {
+            struct simulated simulated;
+
+            simulate(&simulated,
+                     "model: {transformer: {layers: 2, hidden: 4096, heads: 32, head_size: 128, sequence: 2048,\n"
+                     "        positions: 0, vocabulary: 8192, bias: false, %s}}\n"
+                     "cluster: {platform: dgx-a100, nodes: 1}\n"
+                     "batch: {micro: 4, global: 4}\nmemory: {enforce: false}\ncosts: {host_launch: 0}\n"
+                     "strategy: {tensor: 8, sequence_parallel: true, overlap_tensor: %s}\n"
+                     "simulation: {engine: ideal}\n",
+                     models[i], k ? "true" : "false");
+            seconds[k] = communication(&simulated, WHAT_BACKWARD);
+            simulated_release(&simulated);
+        }
+        assert_true(seconds[1] < 0.85 * seconds[0]);       /* the products of the MLP alone: 0.93 */
+    }
+}
+
+/* A forward and a backward that DualPipe overlaps: each other's all-to-alls run beside the kernels of both. The first
+ * cell stands alone, and shows what one takes. */
+static void overlapped_works(void **state)
+{
+    int hidden = 0, shown = 0;
+
+    (void)state;
+    for (double bandwidth = 1e9; bandwidth < 1e12; bandwidth *= 10) {
+        struct simulated simulated;
+        const struct program *program = &simulated.run.lowered.program;
+        double each = NAN, total = 0;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8,\n"
+                 "        positions: 0, flash_attention: true, experts: 8, experts_per_token: 2}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 1, inside: {bandwidth: %.17g B/s}}\nbatch: {micro_batches: 8}\n"
+                 "strategy: {schedule: dualpipe, pipeline: 2, data: 4, expert: 4, data_parallel: synchronous}\n"
+                 "simulation: {engine: ideal, collectives: measured}\n", bandwidth);
+        for (size_t i = 0; i < program->ops.count; i++)
+            if (on_lane(&simulated, i, LANE_COMPUTE) && program->ops.items[i].what < WHAT_PACK) {
+                total += program->ops.items[i].communication;
+                if (isnan(each))
+                    each = total / simulated.run.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
+            }
+        expect_near("all-to-alls", total, shown_all_to_alls(&simulated, each, share, &shown, &hidden), simulated.text);
+        simulated_release(&simulated);
+    }
+    assert_true(shown > 0 && hidden > 0);
+}
+
+static void run_data(struct simulated *simulated, const char *strategy, const char *profile, const char *simulation)
+{
+    simulate(simulated,
+             "model: {transformer: {layers: %d, hidden: 2048, heads: 16, sequence: 1024, vocabulary: 2048}}\n"
+             "cluster: {platform: dgx-a100, nodes: 1, communication: %s}\nbatch: {micro: 8, micro_batches: 2}\n"
+             "memory: {enforce: false}\nstrategy: {data: 8, %s}\nsimulation: {%s}\n",
+             LAYERS, profile, strategy, simulation);
+}
+
+/* Seconds during which a collective of rank 0 runs beside one of its works. */
+static double together(const struct simulated *simulated)
+{
+    const struct timeline *timeline = &simulated->run.timeline;
+    size_t count = simulated->run.lowered.program.ops.count;
+    double seconds = 0;
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; on_lane(simulated, i, LANE_COLLECTIVE) && k < count; k++)
+            if (on_lane(simulated, k, LANE_COMPUTE) && simulated->run.lowered.program.ops.items[k].what < WHAT_PACK)
+                seconds += fmax(0, fmin(timeline->end[i], timeline->end[k]) -
+                                       fmax(timeline->start[i], timeline->start[k]));
+    return seconds;
+}
+
+/* DDP's buckets and ZeRO 3's gathers and scatters: as long as they run beside kernels, these lose the share of the
+ * multiprocessors that they keep; nothing without a profile of the library, and nothing where none runs beside any. */
+static void conservation(void **state)
+{
+    static const char *const overlapping[] = {
+        "data_parallel: ddp", "data_parallel: ddp, bucket: 200 MiB", "zero: 1", "zero: 3", "zero: 3, schedule: zb-h1",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(overlapping); i++)
+        for (int k = 0; k < 2; k++) {
+            struct simulated with, without;
+            double lost = 0;
+
+            run_data(&with, overlapping[i], "nccl-ampere", k ? "collectives: measured, engine: simgrid"
+                                                             : "collectives: measured, engine: ideal");
+            run_data(&without, overlapping[i], "none", "collectives: measured, engine: ideal");
+            for (int what = WHAT_FORWARD; what < WHAT_PACK; what++) {
+                lost += communication(&with, (enum op_what)what);
+                assert_true(communication(&without, (enum op_what)what) == 0);
+            }
+            assert_true(together(&with) > 0);
+            expect_near("lost", lost, share * together(&with), with.text);
+            simulated_release(&with);
+            simulated_release(&without);
+        }
+    struct simulated after;
+    run_data(&after, "data_parallel: synchronous", "nccl-ampere", "collectives: measured");
+    assert_true(communication(&after, WHAT_BACKWARD) == 0 && together(&after) == 0);
+    simulated_release(&after);
+}
+
+/* As messages the sums take what they take when measured, so kernels lose as much. */
+static void messages_agree(void **state)
+{
+    struct simulated measured, messages;
+
+    (void)state;
+    run_data(&measured, "data_parallel: ddp", "nccl-ampere", "collectives: measured, fold: off");
+    run_data(&messages, "data_parallel: ddp", "nccl-ampere", "collectives: messages");
+    assert_true(communication(&measured, WHAT_BACKWARD) > 0);
+    expect_near("lost", communication(&messages, WHAT_BACKWARD), communication(&measured, WHAT_BACKWARD),
+                messages.text);
+    assert_true(fabs(messages.run.timeline.makespan / measured.run.timeline.makespan - 1) < 1e-6);
+    simulated_release(&measured);
+    simulated_release(&messages);
+}
+
+/* In a node, the profile's channels; between nodes two for each NIC. */
+static void channels(void **state)
+{
+    static const int near[] = {0, 1}, far[] = {0, 8};
+
+    (void)state;
+    for (int nics = 1; nics <= 8; nics *= 2) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 1, hidden: 64, heads: 1, sequence: 64, vocabulary: 64}}\n"
+                 "cluster: {platform: dgx-a100, nodes: 2, network: {nics: %d}}\nbatch: {global: 16}\n"
+                 "simulation: {engine: ideal}\n", nics);
+        assert_true(contention_share(&simulated.scenario.cluster, near, 2) == share);
+        assert_true(contention_share(&simulated.scenario.cluster, far, 2) == 2.0 * nics / SMS);
+        simulated_release(&simulated);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(closed_forms),   cmocka_unit_test(shares_add),   cmocka_unit_test(tensor_overlap),
+        cmocka_unit_test(cut_products),
+        cmocka_unit_test(when_it_applies), cmocka_unit_test(conservation), cmocka_unit_test(messages_agree),
+        cmocka_unit_test(overlapped_works), cmocka_unit_test(every_attention),
+        cmocka_unit_test(channels),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

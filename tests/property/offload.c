@@ -1,0 +1,357 @@
+/* Planned recomputation and offloading: closed forms of one stage, and what must hold for any schedule, model, limit
+ * and policy. */
+#include "stage/memory.h"
+#include "simulated.h"
+#include "recompute/stage_plan.h"
+
+static void *xprintf(char **text, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    assert_true(vasprintf(text, format, arguments) >= 0);
+    va_end(arguments);
+    return *text;
+}
+
+/* One stage of L layers alike: f and b seconds, 1 M parameters each (2 MB of weights and of gradients). */
+static double one_stage(int layers, double f, double b, double bandwidth, const char *memory, const char *batch)
+{
+    struct simulated simulated;
+    char *list = xcalloc((size_t)layers * 200 + 1, 1);
+    double seconds;
+
+    for (int l = 0; l < layers; l++)
+        sprintf(list + strlen(list),
+                "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}",
+                l ? ", " : "", f, b);
+    simulate(&simulated,
+             "model: {layers: [%s]}\n"
+             "cluster: {platform: ideal, host: {bandwidth: %.17g B/s, latency: 0 s, update: 1 M}}\n"
+             "batch: {%s}\nstrategy: {data: 1}\nmemory: {%s}\n", list, bandwidth, batch, memory);
+    seconds = simulated.run.metrics.iteration_time;
+    simulated_release(&simulated);
+    free(list);
+    return seconds;
+}
+
+/* Weights that come layer by layer, double-buffered: the slower of copies and kernels rules. */
+static void test_weights(void **state)
+{
+    (void)state;
+    for (int layers = 1; layers <= 7; layers++)
+        for (int i = 0; i < 2; i++) {
+            double f = 1, b = 2, copy = i ? 5 : 0.25, seconds;
+            double compute = layers * (f + b), store = layers * copy;
+
+            seconds = one_stage(layers, f, b, 2e6 / copy, "offload: weights", "micro_batches: 1");
+            expect_near("weights", seconds, (i ? (2 * layers - 1) * copy + f + b : copy + compute) + store, "layers");
+        }
+}
+
+/* Under ZeRO 3 a GPU fetches its share of each layer before every use, and stores it once; gradients' and weights'
+ * shares are all that an update by the host moves. */
+static void test_shares(void **state)
+{
+    enum { LAYERS = 5, DATA = 4, BATCHES = 3 };
+    static const char layer[] = "{forward: 1 ms, backward: 2 ms, activation: 10 MB, boundary: 4 MB, parameters: 1 M}";
+    static const struct { const char *what; double times; } cases[] = {
+        {"weights", 2 * BATCHES + 1}, {"optimizer", 2}, {"[weights, optimizer]", 2 * BATCHES + 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {layers: [%s, %s, %s, %s, %s]}\n"
+                 "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 10 GB/s, latency: 1 us}, "
+                 "host: {bandwidth: 10 GB/s, latency: 1 us, update: 1 B}}\n"
+                 "batch: {micro_batches: %d}\nstrategy: {data: %d, zero: 3}\nmemory: {offload: %s}\n"
+                 "simulation: {engine: ideal}\n", layer, layer, layer, layer, layer, DATA, BATCHES, DATA,
+                 cases[i].what);
+        expect_near("bytes", simulated.run.metrics.offload_bytes_per_gpu, cases[i].times * LAYERS * 2e6 / DATA,
+                    simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
+/* Gradients to the host at g, updates there at c = 1 s a layer, weights back at g: three streams. */
+static void test_optimizer(void **state)
+{
+    (void)state;
+    for (int layers = 1; layers <= 7; layers++) {
+        double slow = one_stage(layers, 0.5, 0.5, 2e6 / 0.25, "offload: optimizer", "micro_batches: 1");
+        double fast = one_stage(layers, 2, 4, 2e6 / 0.25, "offload: [optimizer]", "micro_batches: 3");
+
+        expect_near("CPU-bound", slow, layers * 0.5 + 0.5 + 0.25 + layers * 1.0 + 0.25, "one stage");
+        expect_near("GPU-bound", fast, 3 * layers * 6.0 + 0.25 + 1 + 0.25, "one stage");
+    }
+}
+
+/* Checkpoints in host memory: nothing is lost on a fast link, and bytes / bandwidth is all that counts on a slow one.
+ * The first layer's input is the data. */
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    for (int layers = 2; layers <= 7; layers++) {
+        double fast = one_stage(layers, 1, 2, 1e17, "recompute: full, offload: activations", "micro_batches: 3");
+        double plain = one_stage(layers, 1, 2, 1e17, "recompute: full", "micro_batches: 3");
+        double copy = 1e6, slow = one_stage(layers, 1, 2, 4e6 / copy, "recompute: full, offload: activations",
+                                            "micro_batches: 1");
+
+        expect_near("free copies", fast, plain, "one stage");
+        assert_true(fabs(slow / (2 * (layers - 1) * copy) - 1) < 1e-4);
+    }
+}
+
+/* Activations alone, with copies no slower than forwards: nothing is computed again, and next to nothing waited for. */
+static void test_hidden(void **state)
+{
+    (void)state;
+    for (int layers = 6; layers <= 12; layers++) {
+        char *memory;
+        double seconds;
+
+        xprintf(&memory, "offload: activations, limit: %.17g B", layers * 16e6 + 45e6 + 3e6 * layers);
+        seconds = one_stage(layers, 1, 2, 1e7, memory, "micro_batches: 3");
+        assert_true(seconds >= 9.0 * layers && seconds <= 9.0 * layers + 3.1);
+        free(memory);
+    }
+}
+
+/* Never slower than to compute everything again, never faster than to keep everything; free copies cost nothing. */
+static void test_bounds(void **state)
+{
+    static const double limits[] = {0.2, 0.3, 0.4, 0.5, 0.7, 1, 2};
+
+    (void)state;
+    for (int layers = 2; layers <= 9; layers++)
+        for (size_t i = 0; i < COUNT(limits); i++) {
+            double states = layers * 16e6, room = states + 30e6 + 4e6 * layers + limits[i] * layers * 10e6;
+            char *optimal, *both;
+
+            xprintf(&optimal, "recompute: optimal, limit: %.17g B", room);
+            xprintf(&both, "recompute: optimal, offload: activations, limit: %.17g B", room);
+            double planned = one_stage(layers, 1, 2, 1e17, optimal, "micro_batches: 2");
+            double combined = one_stage(layers, 1, 2, 1e17, both, "micro_batches: 2");
+
+            assert_true(planned <= 2 * 4 * layers * (1 + 1e-9) && planned >= 2 * 3 * layers * (1 - 1e-9));
+            assert_true(combined <= planned * (1 + 1e-9) && combined >= 2 * 3 * layers * (1 - 1e-9));
+            free(optimal);
+            free(both);
+        }
+}
+
+/* A random model, schedule, limit and policy; the limit may be one that no plan keeps. */
+static char *random_scenario(unsigned number, const char *engine)
+{
+    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "gpipe", "1f1b"};
+    static const char *const recompute[] = {"none", "optimal", "optimal", "full"};
+    static const char *const offload[] = {
+        "none", "activations", "weights", "optimizer", "[activations, weights]", "[weights, optimizer]",
+        "[activations, weights, optimizer]",
+    };
+    uint64_t seed = number * UINT64_C(0x9e3779b97f4a7c15);
+    int pipeline = 1 + random_below(&seed, 4), schedule = random_below(&seed, (int)COUNT(schedules));
+    int chunks = schedule == 2 && pipeline > 1 ? 2 : 1, micro = pipeline * (1 + random_below(&seed, 3));
+    int layers = pipeline * chunks * (1 + random_below(&seed, 4)) + random_below(&seed, 3);
+    int data = 1 + random_below(&seed, 2);
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (schedule == 2 && pipeline == 1)
+        schedule = 1;
+    fputs("model: {layers: [", out);
+    for (int l = 0; l < layers; l++)
+        fprintf(out, "%s{forward: %d ms, backward: %d ms, activation: %d MB, boundary: %d MB, parameters: %d M}",
+                l ? ", " : "", 1 + random_below(&seed, 20), 1 + random_below(&seed, 40), 20 + random_below(&seed, 80),
+                random_below(&seed, 20), random_below(&seed, 4));
+    fprintf(out, "]}\ncluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
+            "host: {bandwidth: %d GB/s, latency: 10 us, update: 1 B}}\n", pipeline * data, 1 + random_below(&seed, 30));
+    fprintf(out, "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d, data: %d, zero: %d%s}\n", micro,
+            schedules[schedule], pipeline, data, random_below(&seed, 4), chunks > 1 ? ", chunks: 2" : "");
+    fprintf(out, "memory: {recompute: %s, ",
+            recompute[random_below(&seed, strcmp(schedules[schedule], "gpipe") ? 4 : 3)]);
+    fprintf(out, "offload: %s, ", offload[random_below(&seed, (int)COUNT(offload))]);
+    fprintf(out, "limit: %d MB}\nsimulation: {engine: %s, collectives: measured, fold: off}\n",
+            150 + random_below(&seed, 1200), engine);
+    fclose(out);
+    return text;
+}
+
+static void check_counts(const struct run *run, const char *text)
+{
+    const struct program *program = &run->lowered.program;
+    const struct plan *plan = &run->scenario->plan;
+
+    for (int r = 0; r < program->ranks; r++) {
+        double again = 0, moved = 0, ops[WHAT_COUNT] = {0}, layers = 0, steps = 0, held = 0, bytes = 0, sum = 0;
+        const struct rank_metrics *rank = &run->metrics.ranks[r];
+
+        for (int c = 0; c < plan_chunks(plan, r % plan->stages); c++) {
+            const struct stage *stage = &run->stages[plan_global_stage(plan, r % plan->stages, c)];
+
+            if (!stage->plan)
+                return;
+            layers += (double)stage->nslices;
+            steps += (double)(stage->plan->chain.nsteps - stage->nslices);
+            again += stage->plan->chain.recompute;
+            moved += 2 * stage->plan->chain.offloaded;
+        }
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+
+            if (program->lanes.items[op->lane].rank != r)
+                continue;
+            ops[op->what]++;
+            held += op->takes - op->frees;
+            if (op->mb >= 0 && (op->what == WHAT_OFFLOAD || (op->what == WHAT_PREFETCH && op->takes > 0)))
+                bytes += op->sent;
+        }
+        expect_near("forwards", ops[WHAT_FORWARD], layers * plan->micro_batches, text);
+        expect_near("backwards", ops[WHAT_BACKWARD], layers * plan->micro_batches, text);
+        expect_near("recomputations", ops[WHAT_RECOMPUTE], steps * plan->micro_batches, text);
+        expect_near("recomputed", rank->seconds[WHAT_RECOMPUTE], again * plan->micro_batches, text);
+        expect_near("moved", bytes, moved * plan->micro_batches, text);
+        assert_true(fabs(held) < 1);
+        for (int what = 0; what < WHAT_COUNT; what++)
+            sum += rank->seconds[what];
+        expect_near("every second", sum + rank->bubble + rank->exposed_communication + rank->exposed_offload,
+                    run->metrics.iteration_time, text);
+    }
+}
+
+/* As run_init, but for advice, which takes many simulations. */
+static int simulate_what_fits(struct run *run, struct scenario *scenario, struct error *err)
+{
+    if (run_simulate(run, scenario, err))
+        return -1;
+    if (run->metrics.peak_memory <= memory_limit(scenario))
+        return 0;
+    return error_add(err, EXIT_INFEASIBLE, scenario->node->loc, "memory: too little");
+}
+
+/* Whatever is planned fits, as the timeline has it. */
+static void test_random(void **state)
+{
+    enum { SCENARIOS = 700 };
+    int planned = 0, refused = 0;
+
+    (void)state;
+    for (unsigned seed = 1; seed <= SCENARIOS; seed++) {
+        struct error err = {0};
+        struct scenario scenario;
+        struct run run = {0};
+        char *text = random_scenario(seed, "ideal");
+
+        if (load_text(text, &scenario, &err))
+            fail_at(text, &err);
+        if (simulate_what_fits(&run, &scenario, &err)) {
+            if (scenario_plans_memory(&scenario) && !strstr(err.messages[0].text, "the least that a plan"))
+                fail_at(text, &err);
+            refused++;
+        } else {
+            check_counts(&run, text);
+            planned += run.stages[0].plan != NULL;
+        }
+        run_release(&run);
+        scenario_release(&scenario);
+        error_release(&err);
+        free(text);
+    }
+    assert_true(planned > SCENARIOS / 4 && refused > SCENARIOS / 20);
+}
+
+/* Seconds of an iteration, INFINITY where it does not fit; flop: that the hardware computes. */
+static double seconds_with(const char *schedule, const char *mode, double limit, double *flop)
+{
+    struct error err = {0};
+    struct scenario scenario;
+    struct run run = {0};
+    double seconds = INFINITY;
+    char *text;
+
+    xprintf(&text,
+            "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}}\n"
+            "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 8}\n"
+            "strategy: {schedule: %s, pipeline: 2, data: 1}\n"
+            "memory: {recompute: %s, limit: %.0f B}\ncosts: {host_launch: 0 s}\n"
+            "simulation: {engine: ideal}\n", schedule, mode, limit);
+    if (load_text(text, &scenario, &err))
+        fail_at(text, &err);
+    if (!simulate_what_fits(&run, &scenario, &err))
+        seconds = run.metrics.iteration_time;
+    *flop = run.metrics.hardware_flop;
+    run_release(&run);
+    scenario_release(&scenario);
+    error_release(&err);
+    free(text);
+    return seconds;
+}
+
+/* A plan that may keep a block, or all but the core of its attention, or its input, is as fast as the best of none,
+ * selective and full, but for what rounding to slots costs; and between two of them faster than either. */
+static void test_selective(void **state)
+{
+    static const char *const schedules[] = {"1f1b", "gpipe, recompute_last: true", "interleaved"};
+    static const char *const modes[] = {"none", "selective", "full"};
+    int faster = 0, fitting = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        for (double limit = 3.5e9; limit <= 9e9; limit += 1.25e9) {
+            double best = INFINITY, flop[4], planned = seconds_with(schedules[i], "optimal", limit, &flop[3]);
+
+            for (size_t mode = 0; mode < COUNT(modes); mode++) {
+                double seconds = seconds_with(schedules[i], modes[mode], limit, &flop[mode]);
+
+                best = fmin(best, seconds);
+                if (planned <= seconds * 0.9999 && isfinite(seconds))
+                    assert_true(flop[3] <= flop[mode] * (1 + 1e-9));
+            }
+            fitting += isfinite(best);
+            faster += planned < 0.99 * best && isfinite(best);
+            if (planned > best * 1.002)
+                fail_msg("%s, %g B: planned %g s, best %g s", schedules[i], limit, planned, best);
+        }
+    assert_true(fitting > 6 && faster > 2);
+}
+
+/* Copies to a host do not contend, so the engines agree wherever nothing else does. */
+static void test_engines(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 60; seed++) {
+        double seconds[2] = {0};
+
+        for (int engine = 0; engine < 2; engine++) {
+            struct error err = {0};
+            struct scenario scenario;
+            struct run run = {0};
+            char *text = random_scenario(seed, engine ? "ideal" : "simgrid");
+
+            assert_int_equal(load_text(text, &scenario, &err), 0);
+            if (!simulate_what_fits(&run, &scenario, &err))
+                seconds[engine] = run.metrics.iteration_time;
+            run_release(&run);
+            scenario_release(&scenario);
+            error_release(&err);
+            free(text);
+        }
+        assert_true(fabs(seconds[0] - seconds[1]) <= 1e-9 * (1 + seconds[1]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_weights), cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_engines), cmocka_unit_test(test_selective),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

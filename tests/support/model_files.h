@@ -1,0 +1,111 @@
+/* What the tests of models share: models loaded from text or by name, cut into layers. */
+#ifndef DTSIM_TEST_MODEL_FILES_H
+#define DTSIM_TEST_MODEL_FILES_H
+
+#include "model/model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MODELS DTSIM_SOURCE_DIR "/scenarios/models/"
+
+static struct arena arena;
+static struct error error;
+
+static inline int forget(void **state)
+{
+    (void)state;
+    arena_release(&arena);
+    error_release(&error);
+    memset(&error, 0, sizeof error);
+    return 0;
+}
+
+static inline void assert_close(double actual, double expected)
+{
+    if (!(fabs(actual - expected) <= 1e-12 * fabs(expected)))
+        fail_msg("%.17g instead of %.17g", actual, expected);
+}
+
+/* Reads `text` as what stands under `model:`. */
+static inline int load(const char *text, struct model *model)
+{
+    struct node *root;
+
+    assert_int_equal(conf_parse(&arena, "test.yaml", text, strlen(text), &root, &error), 0);
+    return model_load(&arena, root, model, &error);
+}
+
+static inline struct model load_good(const char *text)
+{
+    struct model model;
+
+    if (load(text, &model) != 0) {
+        error_print(&error, stderr);
+        fail_msg("does not load: %s", text);
+    }
+    assert_int_equal(error.count, 0);
+    return model;
+}
+
+static inline struct model preset(const char *name)
+{
+    return load_good(arena_printf(&arena, "preset: %s", name));
+}
+
+struct layers {
+    const struct layer *items;
+    size_t count;
+};
+
+static inline struct layers cut(const struct model *model, struct shard shard)
+{
+    struct layers layers;
+
+    if (model_layers(&arena, model, &shard, (struct loc){0}, &layers.items, &layers.count, &error) != 0) {
+        error_print(&error, stderr);
+        fail_msg("cannot be cut");
+    }
+    return layers;
+}
+
+/* Matrix-product FLOPs of a layer in one phase. */
+static inline double flop_of(const struct layer *layer, enum phase phase)
+{
+    double total = 0;
+
+    for (size_t i = 0; i < layer->nkernels; i++)
+        if (layer->kernels[i].phase == phase)
+            total += layer->kernels[i].flop * layer->kernels[i].launches;
+    return total;
+}
+
+/* The only message, as "LINE:COLUMN: TEXT", and its code. */
+static inline void expect_message(enum exit_code code, const char *expected)
+{
+    const struct message *message = &error.messages[0];
+
+    if (error.count != 1)
+        error_print(&error, stderr);
+    assert_int_equal(error.count, 1);
+    assert_int_equal(message->code, code);
+    assert_string_equal(arena_printf(&arena, "%d:%d: %s", message->loc.line, message->loc.column, message->text),
+                        expected);
+    error_release(&error);
+    memset(&error, 0, sizeof error);
+}
+
+static inline void refused(const char *text, const char *expected)
+{
+    struct model model;
+
+    assert_int_equal(load(text, &model), -1);
+    expect_message(EXIT_INPUT, expected);
+}
+
+#endif

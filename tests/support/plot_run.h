@@ -1,0 +1,128 @@
+/* plot_run: folders of runs for the tests of charts. */
+#ifndef DTSIM_TESTS_PLOT_RUN_H
+#define DTSIM_TESTS_PLOT_RUN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "plots/chart.h"
+#include "plots/plot.h"
+
+#define HEADER "rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\n"
+#define SPANS HEADER \
+    "0\t0\tforward\tF1\t0\t0\t1\tcompute\n" \
+    "0\t0\tactivation\tA1\t0\t1\t1.5\tsend-next.0\n" \
+    "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\n" \
+    "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\n" \
+    "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\n"
+#define WINDOWS "t0\tt1\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t" \
+    "communication\tidle\n" \
+    "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0.25\n" \
+    "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0.25\n"
+#define MEMORY_HEADER "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\tworkspace\t" \
+    "buffers\tcontext\tfragmentation\n"
+#define MEMORY MEMORY_HEADER \
+    "0\t0\t30\t1\t2\t3\t4\t0\t0\t5\t6\t9\n" \
+    "1\t0\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "2\t0\t8\t8\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "3\t0\t7\t7\t0\t0\t0\t0\t0\t0\t0\t0\n" \
+    "1\t1\t50\t10\t0\t0\t0\t30\t10\t0\t0\t0\n" \
+    "0\t2\t32\t1\t2\t3\t4\t2\t0\t5\t6\t9\n" \
+    "1\t3.5\t40\t10\t0\t0\t0\t30\t0\t0\t0\t0\n" \
+    "1\t3.5001\t45\t10\t0\t0\t0\t30\t5\t0\t0\t0\n" \
+    "1\t3.5002\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+#define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \
+    "\"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " name "}}\n"
+
+static char root[] = "/tmp/dtsim-plot-XXXXXX";
+static struct arena arena;
+
+static inline void put(const char *path, const char *text)
+{
+    FILE *out = fopen(path, "wb");
+
+    assert_non_null(out);
+    assert_int_equal(fwrite(text, 1, strlen(text), out), strlen(text));
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A file's bytes; NULL when there is none. */
+static inline char *get_sized(const char *path, size_t *size)
+{
+    enum { MOST = 4 << 20 };
+    FILE *in = fopen(path, "rb");
+    char *text = arena_alloc(&arena, MOST);
+
+    *size = 0;
+    if (!in)
+        return NULL;
+    *size = fread(text, 1, MOST - 1, in);
+    fclose(in);
+    return text;
+}
+
+static inline char *get(const char *path)
+{
+    size_t size;
+
+    return get_sized(path, &size);
+}
+
+/* The folder of a run, with a good memory.tsv; a text that is NULL is a file that is missing. */
+static inline const char *make_run(const char *name, const char *result, const char *spans, const char *windows)
+{
+    const char *dir = arena_printf(&arena, "%s/%s", root, name);
+    const char *const files[][2] = {{"result.json", result}, {"spans.tsv", spans}, {"utilization.tsv", windows},
+                                    {"memory.tsv", MEMORY}};
+
+    mkdir(dir, 0777);
+    for (size_t i = 0; i < COUNT(files); i++) {
+        const char *path = arena_printf(&arena, "%s/%s", dir, files[i][0]);
+
+        remove(path);
+        if (files[i][1])
+            put(path, files[i][1]);
+    }
+    return dir;
+}
+
+static inline const char *errors(struct error *err)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    const char *kept;
+
+    error_print(err, out);
+    fclose(out);
+    kept = arena_strdup(&arena, text);
+    free(text);
+    error_release(err);
+    return kept;
+}
+
+static inline int set_up(void **state)
+{
+    (void)state;
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static inline int tear_down(void **state)
+{
+    const char *const arguments[] = {"rm", "-r", root, NULL};
+    char text[100];
+    int status = 1;
+
+    (void)state;
+    tool_run("/", arguments, STDERR_FILENO, text, sizeof text, &status);
+    arena_release(&arena);
+    return status;
+}
+
+#endif

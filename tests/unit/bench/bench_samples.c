@@ -1,0 +1,197 @@
+/* bench_samples: the file that dtsim-bench writes, goes on with, and hands to the fit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "sample.h"
+#include "calibrate/samples.h"
+
+static void test_samples_are_written(void **state)
+{
+    struct bench_case product = {BENCH_MATMUL, BENCH_BF16, BENCH_LAYOUT_NT, 1, 4096, 12288, 8192, 0};
+    struct bench_case copy = {.kernel = BENCH_COPY_TO_HOST_PINNED, .bytes = 4096}, launch = {.kernel = BENCH_LAUNCH};
+    char *text = NULL;
+    size_t size, commas = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    sample_comment(out, "gpu", "%s\nx", "NVIDIA H200");
+    fprintf(out, "%s\n", SAMPLE_COLUMNS);
+    sample_row(out, &product, (struct summary){1.23456789e-3, 2e-6, 50});
+    sample_row(out, &copy, (struct summary){1.5e-6, 0, 200});
+    sample_row(out, &launch, (struct summary){0.9e-6, 1e-9, 200});
+    fclose(out);
+    assert_string_equal(text, "# gpu: NVIDIA H200 x\n"
+                              "kernel,dtype,batch,m,n,k,layout,bytes,median_us,spread_us,count\n"
+                              "matmul,bf16,1,4096,12288,8192,nt,,1234.567890,2.000000,50\n"
+                              "copy-device-to-host-pinned,,,,,,,4096,1.500000,0.000000,200\n"
+                              "launch,,,,,,,,0.900000,0.001000,200\n");
+    for (const char *at = text; *at; at++)
+        commas += *at == ',';
+    assert_int_equal(commas, 4 * 10);
+    free(text);
+}
+
+/* What the open kernel module and the other one say of themselves. */
+static void test_drivers_are_read(void **state)
+{
+    static const struct { const char *line, *version; } cases[] = {
+        {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.95.05  Release Build\n", "580.95.05"},
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n", "535.104.05"},
+        {"NVRM version: NVIDIA UNIX aarch64 Kernel Module  550.54\n", "550.54"},
+        {"580.1", "580.1"},
+        {"no version x86_64 of 12 parts\n", ""},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char version[64];
+
+        sample_driver(cases[i].line, version, sizeof version);
+        assert_string_equal(version, cases[i].version);
+    }
+}
+
+static const char *written(char *path, const char *text)
+{
+    int file = mkstemp(strcpy(path, "/tmp/dtsim-bench-XXXXXX"));
+
+    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text) && !close(file));
+    return path;
+}
+
+/* A run that goes on: whatever case was written is held, others are not, and what a killed run left of a line goes. */
+static void test_samples_are_held(void **state)
+{
+    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .ranks = 2};
+    struct bench_cases cases = {0};
+    struct sample_rows rows = {0};
+    struct error err = {0};
+    char path[64], *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    bench_cases_list(&cases, &limits, 1);
+    sample_comment(out, "gpu", "%s", "NVIDIA H200");
+    fprintf(out, "%s\n", SAMPLE_COLUMNS);
+    for (size_t i = 0; i < cases.count; i += 2)
+        sample_row(out, &cases.items[i], (struct summary){1e-3, 0, 5});
+    fprintf(out, "matmul,bf16,1,81");
+    fclose(out);
+    assert_int_equal(sample_rows_read(&rows, written(path, text), "NVIDIA H200", &err), 0);
+    assert_int_equal(rows.count, (cases.count + 1) / 2);
+    for (size_t i = 0; i < cases.count; i++)
+        assert_true(sample_rows_hold(&rows, &cases.items[i]) == (i % 2 == 0));
+    sample_rows_release(&rows);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* its last line ends now */
+    assert_int_equal(rows.count, (cases.count + 1) / 2);
+    sample_rows_release(&rows);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H100", &err), -1);
+    assert_non_null(strstr(err.messages[0].text, "expected this GPU, 'NVIDIA H100'"));
+    assert_true(err.messages[0].loc.line == 1 && err.count == 1);
+    error_release(&err);
+    sample_rows_release(&rows);
+    unlink(path);
+    assert_int_equal(sample_rows_read(&rows, path, "NVIDIA H200", &err), 0);      /* not there: nothing is held */
+    assert_true(rows.count == 0 && !sample_rows_hold(&rows, &cases.items[0]));
+    assert_int_equal(sample_rows_read(&rows, written(path, "a,b\n"), "NVIDIA H200", &err), -1);
+    unlink(path);
+    error_release(&err);
+    sample_rows_release(&rows);
+    free(cases.items);
+    free(text);
+}
+
+/* A case is named in the file while it is measured; one that failed, or that the program died in, is held too. */
+static void test_failures_are_held(void **state)
+{
+    const struct bench_case cases[] = {
+        {BENCH_MATMUL, BENCH_BF16, BENCH_LAYOUT_NT, 1, 4096, 12288, 8192, 0}, {.kernel = BENCH_LAUNCH},
+        {.kernel = BENCH_ADAM, .dtype = BENCH_FP32, .m = 64, .bytes = 2048},
+        {.kernel = BENCH_REDUCTION, .dtype = BENCH_FP32, .m = 64, .bytes = 256},
+    };
+    struct sample_rows rows = {0};
+    struct error err = {0};
+    char path[64], text[400] = "";
+    FILE *out = fopen(written(path, "# gpu: x\n"), "r+");
+    long mark;
+
+    (void)state;
+    fseek(out, 0, SEEK_END);
+    mark = sample_mark(out, &cases[0]);
+    assert_true(mark == 9 && !sample_unmark(out, mark));
+    sample_row(out, &cases[0], (struct summary){1e-3, 0, 5});
+    assert_int_equal(sample_unmark(out, sample_mark(out, &cases[1])), 0);
+    sample_failure(out, &cases[1], "cuBLASLt: status, 3");
+    assert_true(sample_mark(out, &cases[2]) > 0);
+    fclose(out);
+    assert_int_equal(sample_rows_read(&rows, path, "x", &err), 0);
+    for (int i = 0; i < 4; i++)
+        assert_true(sample_rows_hold(&rows, &cases[i]) == (i < 3));
+    sample_rows_release(&rows);
+    out = fopen(path, "r");
+    assert_true(fread(text, 1, sizeof text - 1, out) > 0 && !fclose(out));
+    assert_string_equal(text, "# gpu: x\nmatmul,bf16,1,4096,12288,8192,nt,,1000.000000,0.000000,5\n"
+                              "# failed: launch,,,,,,,, cuBLASLt: status, 3\n# measuring: adam,fp32,,64,,,,2048,\n");
+    unlink(path);
+    out = fopen("/dev/null", "w");
+    assert_int_equal(sample_mark(out, &cases[0]), -1);           /* nothing that could be cut */
+    fclose(out);
+}
+
+/* What is written is what the fit reads: the head, a row of every kernel in every format, and cases that failed. */
+static void test_the_fit_reads_what_is_written(void **state)
+{
+    struct sample_machine machine = {"NVIDIA H200", "580.1, for CUDA 13.0", "13.0", "2026-01-01T00:00:00Z", "a, b", 132,
+                                     9, 1.98e9, 3.2e9, 0};
+    struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .flash = true, .ranks = 8,
+                                  .collectives = true};
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct bench_cases cases = {0};
+    struct error err = {0};
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    bench_cases_list(&cases, &limits, 1);
+    sample_header(out, &machine);
+    for (size_t i = 0; i < cases.count; i++) {
+        const struct bench_case *item = &cases.items[i];
+        double products = (double)item->batch * (double)item->m * (double)item->n * (double)item->k;
+        double seconds = 1e-5 + 10 * products / 400e12 + (double)item->bytes / 2e12;
+
+        sample_row(out, item, (struct summary){seconds, 0, 5});
+    }
+    sample_failure(out, &cases.items[0], "attention: flash-9");
+    sample_comment(out, "resumed", "%s", "later");
+    fclose(out);
+    if (samples_parse(&samples, "samples.csv", text, size, &err))
+        fail_msg("line %d: %s", err.messages[0].loc.line, err.messages[0].text);
+    assert_int_equal(samples.count, cases.count);
+    assert_true(samples.sms == 132 && samples.attention == ATTENTION_FLASH_3);
+    assert_string_equal(samples.gpu, "NVIDIA H200");
+    samples_release(&samples);
+    arena_release(&arena);
+    free(cases.items);
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_samples_are_written), cmocka_unit_test(test_drivers_are_read),
+        cmocka_unit_test(test_samples_are_held),
+        cmocka_unit_test(test_failures_are_held),
+        cmocka_unit_test(test_the_fit_reads_what_is_written),
+    };
+
+    return cmocka_run_group_tests_name("bench_samples", tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+/* calibrate: fits of samples that were made from known parameters find these, and tell their own error. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "text.h"
+
+static const struct matmul_fit truth = {
+    .rate = 230e12, .intensity = 12, .fill = 1.5e-6, .quantization = 0.4, .bandwidth = 1.6e12, .overlap = 3,
+    .overhead = 3e-6, .layout = {1.06, 1, 0.95}, .unaligned = 1.4, .odd = 3, .speed = 1,
+};
+enum { SMS = 108 };
+
+static double random_share(uint64_t *seed)
+{
+    return (double)(next(seed) >> 11) / 9007199254740992.0;
+}
+
+/* Normal to a good part: the sum of twelve. */
+static double random_normal(uint64_t *seed)
+{
+    double sum = -6;
+
+    for (int i = 0; i < 12; i++)
+        sum += random_share(seed);
+    return sum;
+}
+
+/* Layers as they are trained: sides of 16 to 32768, mostly powers of two times small numbers. */
+static double random_side(uint64_t *seed, double least, double most)
+{
+    return round(least * pow(most / least, random_share(seed)) / 8) * 8;
+}
+
+static void add_matmuls(struct samples *samples, int count, double noise)
+{
+    uint64_t seed = 1;
+
+    samples->gpu = "test";
+    samples->sms = SMS;
+    for (int i = 0; i < count; i++) {
+        enum matmul_layout layout = i % 7 < 4 ? LAYOUT_NT : i % 7 < 6 ? LAYOUT_NN : LAYOUT_TN;
+        struct product product = {1, random_side(&seed, 16, 16384), random_side(&seed, 512, 16384),
+                                  random_side(&seed, 64, 16384) - (i % 5 ? 0 : 1 + i % 2), layout, 2};
+
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = product.layout, .batch = 1, .m = product.m,
+            .n = product.n, .k = product.k,
+            .seconds = matmul_seconds(&truth, SMS, &product) * exp(noise * random_normal(&seed)),
+        };
+    }
+}
+
+static void assert_near(const char *what, double actual, double expected, double tolerance)
+{
+    if (!(fabs(actual / expected - 1) <= tolerance))
+        fail_msg("%s: %g instead of %g", what, actual, expected);
+}
+
+static void start(struct arena *arena, struct samples *samples, struct calibration *calibration)
+{
+    struct error err = {0};
+
+    samples->gpu = "test";
+    samples->sms = SMS;
+    if (calibrate(arena, samples, calibration, &err)) {
+        error_print(&err, stderr);
+        fail_msg("no calibration");
+    }
+}
+
+static void parameters_come_back(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    const struct matmul_record *record;
+
+    add_matmuls(&samples, 600, 0);
+    start(&arena, &samples, &calibration);
+    assert_int_equal(calibration.profile.matmul.count, 1);
+    record = calibration.profile.matmul.items;
+    assert_near("rate", record->fit.rate, truth.rate, 0.01);
+    assert_near("bandwidth", record->fit.bandwidth, truth.bandwidth, 0.02);
+    assert_near("overhead", record->fit.overhead, truth.overhead, 0.15);
+    assert_near("quantization", record->fit.quantization, truth.quantization, 0.1);
+    assert_near("nn", record->fit.layout[LAYOUT_NN], 1.06, 0.01);
+    assert_near("tn", record->fit.layout[LAYOUT_TN], 0.95, 0.01);
+    assert_true(record->fit.layout[LAYOUT_NT] == 1);
+    assert_near("unaligned", record->fit.unaligned, 1.4, 0.02);
+    assert_near("odd", record->fit.odd, 3, 0.02);
+    assert_true(record->error.held_out > 60 && record->error.mean < 0.01 && record->error.max < 0.05);
+    assert_int_equal(record->error.samples + record->error.held_out, 600);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* 5 % of noise and every twentieth sample three times too slow: the rates are found all the same, and the error on what
+ * was not seen is that of the noise. */
+static void noise_and_outliers(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    const struct matmul_record *record;
+
+    add_matmuls(&samples, 1500, 0.05);
+    for (size_t i = 0; i < samples.count; i += 20)
+        samples.items[i].seconds *= 3;
+    start(&arena, &samples, &calibration);
+    record = calibration.profile.matmul.items;
+    assert_near("rate", record->fit.rate, truth.rate, 0.03);
+    assert_near("bandwidth", record->fit.bandwidth, truth.bandwidth, 0.06);
+    assert_true(record->error.median > 0.02 && record->error.median < 0.05);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+static void add_sustained(struct samples *samples, double share)
+{
+    static const struct product products[] = {
+        {1, 8192, 28672, 8192, LAYOUT_NT, 2}, {1, 8192, 8192, 28672, LAYOUT_NN, 2},
+        {1, 28672, 8192, 8192, LAYOUT_TN, 2},
+    };
+    struct matmul_fit slower = truth;
+
+    slower.speed = share;
+    for (size_t i = 0; i < COUNT(products); i++)
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_SUSTAINED, .dtype = DTYPE_FP16, .layout = products[i].layout, .batch = 1, .m = products[i].m,
+            .n = products[i].n, .k = products[i].k, .seconds = matmul_seconds(&slower, SMS, &products[i]),
+        };
+}
+
+/* Bursts and what lasts: the errors are of the bursts, the record has the share; what lasts better than bursts, as a
+ * cold chip's would, is no share above 1. */
+static void what_lasts(void **state)
+{
+    static const double shares[] = {0.85, 1.1};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(shares); i++) {
+        struct arena arena = {0};
+        struct samples samples = {.arena = &arena};
+        struct calibration calibration;
+        const struct matmul_record *record;
+
+        add_matmuls(&samples, 600, 0);
+        add_sustained(&samples, shares[i]);
+        start(&arena, &samples, &calibration);
+        record = calibration.profile.matmul.items;
+        assert_near("speed", record->fit.speed, fmin(1, shares[i]), 0.01);
+        assert_near("rate", record->fit.rate, truth.rate, 0.01);
+        assert_true(record->error.mean < 0.01 && record->error.samples + record->error.held_out == 600);
+        assert_true(record->m.to <= 16384 && calibration.sustained[DTYPE_FP16].measured == 3);
+        assert_true(calibration.sustained[DTYPE_FP8].measured == 0 && calibration.unused == 0);
+        calibration_release(&calibration);
+        samples_release(&samples);
+        arena_release(&arena);
+    }
+}
+
+/* The half formats have one record, from the samples of both, and what was measured to last of one lasts; of single
+ * precision that says nothing. */
+static void halves_are_one(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    const struct matmul_record *single, *half;
+
+    (void)state;
+    add_matmuls(&samples, 600, 0);
+    for (size_t i = 0; i < 600; i++) {
+        struct sample other = samples.items[i];
+
+        other.dtype = i % 2 ? DTYPE_FP32 : DTYPE_BF16;
+        *GROW(&samples) = other;
+    }
+    add_sustained(&samples, 0.85);
+    start(&arena, &samples, &calibration);
+    assert_int_equal(calibration.profile.matmul.count, 2);
+    single = calibration.profile.matmul.items;
+    half = single + 1;
+    assert_true(single->dtypes.count == 1 && *(const int *)single->dtypes.items == DTYPE_FP32);
+    assert_near("speed", single->fit.speed, 1, 0.01);
+    assert_true(half->dtypes.count == 2 && half->error.samples + half->error.held_out == 900);
+    assert_near("rate", half->fit.rate, truth.rate, 0.01);
+    assert_near("speed", half->fit.speed, 0.85, 0.01);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+static void a_shape_is_held_out_or_not(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+
+    add_matmuls(&samples, 200, 0);
+    for (size_t i = 0; i < 200; i++) {
+        struct sample again = samples.items[i];
+
+        again.seconds *= 1.01;
+        *GROW(&samples) = again;
+    }
+    start(&arena, &samples, &calibration);
+    const struct sample_group *group = &calibration.groups.items[0];
+    assert_true(group->held_out.count > 40 && group->held_out.count < 140);
+    for (size_t i = 0; i < group->held_out.count; i++)
+        for (size_t k = 0; k < group->fit.count; k++)
+            assert_false(group->fit.items[k]->m == group->held_out.items[i]->m &&
+                         group->fit.items[k]->n == group->held_out.items[i]->n &&
+                         group->fit.items[k]->k == group->held_out.items[i]->k);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* As many single products and batched ones; `many` is the truth of these. */
+static void add_batched(struct samples *samples, const struct matmul_fit *many)
+{
+    uint64_t seed = 3;
+
+    add_matmuls(samples, 300, 0);
+    for (int i = 0; i < 300; i++) {
+        struct product product = {random_side(&seed, 8, 64) - (i % 3 ? 0 : 6), random_side(&seed, 128, 2048),
+                                  random_side(&seed, 64, 2048), random_side(&seed, 64, 2048) - (i % 5 ? 0 : 2),
+                                  LAYOUT_NN, 2};
+
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_MATMUL, .dtype = DTYPE_FP16, .layout = LAYOUT_NN, .batch = product.batch, .m = product.m,
+            .n = product.n, .k = product.k, .seconds = matmul_seconds(many, SMS, &product),
+        };
+    }
+}
+
+/* Batched products that the parameters of single ones predict share their record; others get one of their own, and a
+ * kernel is timed by that of its batch, or of the nearest. */
+static void single_and_batched(void **state)
+{
+    (void)state;
+    for (int differ = 0; differ <= 1; differ++) {
+        struct arena arena = {0};
+        struct samples samples = {.arena = &arena};
+        struct calibration calibration;
+        struct matmul_fit many = truth;
+
+        many.rate *= differ ? 0.6 : 1;
+        add_batched(&samples, &many);
+        start(&arena, &samples, &calibration);
+        const struct matmul_record *records = calibration.profile.matmul.items;
+        assert_int_equal(calibration.profile.matmul.count, 1 + differ);
+        assert_int_equal(calibration.groups.count, 1 + differ);
+        if (differ) {
+            assert_true(records[0].batch.from == 1 && records[0].batch.to == 1);
+            assert_true(records[1].batch.from == 2 && records[1].batch.to == 64);
+            assert_near("single", records[0].fit.rate, truth.rate, 0.02);
+            assert_near("batched", records[1].fit.rate, many.rate / 1.06, 0.02);
+        }
+        for (double batch = 1; batch < 1e4; batch *= 4) {
+            struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NN, .batch = batch,
+                                    .m = 1024, .n = 1024, .k = 1024};
+            struct product product = {batch, 1024, 1024, 1024, LAYOUT_NN, 2};
+
+            assert_near("seconds", profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).seconds,
+                        matmul_seconds(batch > 1 ? &many : &truth, SMS, &product), 0.03);
+            assert_true(profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).extrapolated == (batch > 64));
+        }
+        calibration_release(&calibration);
+        samples_release(&samples);
+        arena_release(&arena);
+    }
+}
+
+static void attention_and_memory(void **state)
+{
+    (void)state;
+    const struct attention_fit flash = {.rate = 200e12, .score = 2e-12, .quantization = 0.6, .bandwidth = 1.5e12,
+                                        .overhead = 4e-6, .speed = 1};
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    uint64_t seed = 7;
+
+    for (int i = 0; i < 200; i++) {
+        struct heads heads = {random_side(&seed, 8, 512), random_side(&seed, 128, 8192), 0, i % 2 ? 64 : 128, 2};
+
+        heads.n = heads.m;
+        *GROW(&samples) = (struct sample){
+            .kind = SAMPLE_ATTENTION, .which = ATTENTION_BACKWARD, .dtype = DTYPE_BF16, .batch = heads.batch,
+            .m = heads.m, .n = heads.n, .k = heads.k,
+            .seconds = attention_seconds(&flash, SMS, ATTENTION_BACKWARD, &heads),
+        };
+        *GROW(&samples) = (struct sample){.kind = SAMPLE_MEMORY, .which = CLASS_GELU_FORWARD, .bytes = heads.m * 1e5,
+                                          .seconds = 2e-6 + heads.m * 1e5 / 1.3e12};
+    }
+    start(&arena, &samples, &calibration);
+    const struct attention_record *attention = calibration.profile.attention.items;
+    const struct memory_record *memory = calibration.profile.memory.items;
+    assert_int_equal(calibration.profile.attention.count, 1);
+    assert_true(attention->direction == ATTENTION_BACKWARD && attention->error.mean < 0.02);
+    assert_int_equal(attention->dtypes.count, 2);
+    assert_int_equal(calibration.profile.memory.count, 2);
+    assert_int_equal(memory[0].class, CLASS_OTHER);
+    assert_int_equal(memory[1].class, CLASS_GELU_FORWARD);
+    assert_near("bandwidth", memory[1].fit.bandwidth, 1.3e12, 1e-3);
+    assert_near("overhead", memory[1].fit.overhead, 2e-6, 1e-2);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* Written and read again it is the same, and so are the times of kernels. */
+static void round_trip(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    struct profile again;
+    struct error err = {0};
+    struct node *root;
+    char *text, *twice;
+
+    add_matmuls(&samples, 100, 0.02);
+    start(&arena, &samples, &calibration);
+    calibration.profile.source = "a test";
+    text = printed(field_dump(&arena, &profile_table, &calibration.profile), node_print);
+    assert_int_equal(conf_parse(&arena, "profile", text, strlen(text), &root, &err), 0);
+    assert_int_equal(field_parse(&arena, &profile_table, root, &again, &err), 0);
+    twice = printed(field_dump(&arena, &profile_table, &again), node_print);
+    assert_string_equal(text, twice);
+    const struct covered_range *range = &((const struct matmul_record *)again.matmul.items)->m;
+    for (double m = 4; m < 1e5; m *= 3) {
+        struct kernel kernel = {.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NN, .batch = 1, .m = m,
+                                .n = 4096, .k = 1024};
+
+        struct kernel_seconds before = profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST);
+        struct kernel_seconds after = profile_kernel(&again, &kernel, ATTENTION_NEWEST);
+
+        assert_true(after.seconds == before.seconds);
+        assert_true(after.extrapolated == (m < range->from || m > range->to));
+    }
+    free(text);
+    free(twice);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+static void too_few(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    struct error err = {0};
+
+    add_matmuls(&samples, 5, 0);
+    assert_int_equal(calibrate(&arena, &samples, &calibration, &err), -1);
+    assert_int_equal(err.count, 1);
+    error_release(&err);
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_come_back), cmocka_unit_test(noise_and_outliers),
+        cmocka_unit_test(a_shape_is_held_out_or_not), cmocka_unit_test(attention_and_memory),
+        cmocka_unit_test(single_and_batched), cmocka_unit_test(what_lasts), cmocka_unit_test(halves_are_one),
+        cmocka_unit_test(round_trip), cmocka_unit_test(too_few),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* What collectives cost on clusters of two levels: their formulas against both engines, and which of them auto
+ * takes. */
+#include "collective_run.h"
+#include "collective/measure.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static const struct shape { int nodes, gpus_per_node, nics; } shapes[] = {
+    {2, 8, 8}, {4, 8, 1}, {4, 8, 4}, {8, 8, 8}, {3, 4, 4}, {6, 2, 1}, {2, 16, 2},
+};
+static const double sizes[] = {1e3, 1e6, 1e8};
+
+static const struct collective *all_reduce(const char *name)
+{
+    return collective_find(COLLECTIVE_ALL_REDUCE, name);
+}
+
+/* Alone on the first n GPUs; channels 0: as many as the cluster calls for. */
+static struct measured simulate(enum engine engine, const struct cluster *cluster,
+                                const struct collective *collective, int n, double bytes, int channels)
+{
+    struct measure measure;
+    struct measured measured;
+    struct error err = {0};
+
+    measure_init(&measure, engine, cluster);
+    assert_int_equal(measure_collective(&measure, collective, identity(), 1, n, bytes, channels, &measured, &err), 0);
+    measure_release(&measure);
+    return measured;
+}
+
+/* Sizes of which nccl-tests says how a bus is used. */
+static void bus_bandwidths_are_those_of_nccl_tests(void **state)
+{
+    static const double factors[] = {1.75, 0.875, 0.875, 1, 1, 0.875};
+
+    (void)state;
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++)
+        assert_true(collective_bus_factor(op, 8) == factors[op]);
+}
+
+/* How much longer than without contention a collective may take where every pair is equally far. A double tree's
+ * children send to their parent at once; in a folded core some have less to send and are a message ahead of others. */
+static double meeting(const struct collective *collective, int n)
+{
+    if (collective == all_reduce("double-tree"))
+        return 0.75;
+    if (collective == collective_find(COLLECTIVE_ALL_GATHER, "doubling") && n & (n - 1))
+        return 0.2;
+    return 1e-7;
+}
+
+/* One GPU a node: messages that do not meet take on SimGrid what the closed form says, others longer. */
+static void flat_networks_agree_with_simgrid(void **state)
+{
+    static const int counts[] = {2, 5, 8, 12};
+
+    (void)state;
+    for (size_t i = 0; collective_at(i); i++)
+        for (size_t k = 0; k < COUNT(counts) && collective_at(i)->draw; k++) {
+            const struct collective *collective = collective_at(i);
+            struct cluster cluster = make_cluster(counts[k], 1, 1);
+            struct task task = {.n = counts[k], .per_node = 1, .bytes = 3e6};
+            double expected = collective->ideal(&task, cluster.network.latency, cluster.network.bandwidth);
+            double seconds = simulate(ENGINE_SIMGRID, &cluster, collective, counts[k], task.bytes, 1).seconds;
+
+            if (seconds < expected * (1 - 1e-7 - collective->error) ||
+                seconds > expected * (1 + meeting(collective, task.n)))
+                fail_msg("%s %s of %d: %g s, not %g s", collective_op_names[collective->op], collective->name,
+                         counts[k], seconds, expected);
+        }
+}
+
+/* Every formula is near the simulation, those of the rings and of powers of two on whole nodes very near. */
+static void check_estimate(const struct collective *collective, const struct shape *shape, double bytes, double seconds)
+{
+    struct cluster cluster = make_cluster(shape->nodes, shape->gpus_per_node, shape->nics);
+    struct group group = {.n = shape->nodes * shape->gpus_per_node, .gpus = identity()};
+    double cost = collective_cost(collective, &cluster, &group, bytes, collective_channels(&cluster, &group));
+    bool powers = (group.n & (group.n - 1)) == 0, near = false;
+
+    near |= collective == all_reduce("ring") || collective == all_reduce("hierarchical");
+    near |= powers && (collective == all_reduce("butterfly") || collective == all_reduce("halving-doubling"));
+    if (!(cost >= seconds * (near ? 0.99 : 0.65) && cost <= seconds * (near ? 1.01 : 3.2)))
+        fail_msg("%s, %d x %d, %g B: estimated %g s, simulated %g s", collective->name, shape->nodes,
+                 shape->gpus_per_node, bytes, cost, seconds);
+}
+
+static void estimates_are_near_the_simulation(void **state)
+{
+    const struct collective *candidate;
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(shapes); s++)
+        for (size_t b = 0; b < COUNT(sizes); b++) {
+            struct cluster cluster = make_cluster(shapes[s].nodes, shapes[s].gpus_per_node, shapes[s].nics);
+            int n = cluster_gpus(&cluster);
+            double chosen = simulate(ENGINE_SIMGRID, &cluster, all_reduce("auto"), n, sizes[b], 0).seconds;
+            double best = INFINITY;
+
+            for (size_t i = 0; (candidate = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
+                if (!candidate->draw)
+                    continue;
+                double seconds = simulate(ENGINE_SIMGRID, &cluster, candidate, n, sizes[b], 0).seconds;
+                check_estimate(candidate, &shapes[s], sizes[b], seconds);
+                best = fmin(best, seconds);
+            }
+            assert_true(chosen >= best && chosen <= 1.5 * best);
+        }
+}
+
+/* A group of any kind: in a row, every other GPU, or anywhere. */
+static int random_group(uint64_t *seed, const struct cluster *cluster, int *gpus)
+{
+    int all = cluster_gpus(cluster), stride = 1 + random_below(seed, 3), n = 0;
+    bool anywhere = random_below(seed, 3) == 0;
+
+    for (int gpu = random_below(seed, all); gpu < all; gpu += stride)
+        if (!anywhere || random_below(seed, 2))
+            gpus[n++] = gpu;
+    if (!n)
+        gpus[n++] = 0;
+    for (int i = n - 1; anywhere && i > 0; i--) {
+        int other = random_below(seed, i + 1), gpu = gpus[i];
+        gpus[i] = gpus[other];
+        gpus[other] = gpu;
+    }
+    return n;
+}
+
+static void auto_takes_the_cheapest_by_formula(void **state)
+{
+    uint64_t seed = 4, used = 0;
+    int gpus[MAX_MEMBERS];
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        struct cluster cluster = make_cluster(1 + random_below(&seed, 8), 1 + random_below(&seed, 8), 1);
+        struct group group = {.gpus = gpus};
+        double bytes = pow(10, random_below(&seed, 10));
+        int most = 1 + random_below(&seed, MAX_CHANNELS);
+        const struct collective *chosen, *candidate;
+        struct collective_choice choice;
+
+        cluster.network.nics = 1 + random_below(&seed, 8);
+        group.n = random_group(&seed, &cluster, gpus);
+        choice = collective_choose(all_reduce("auto"), &cluster, &group, bytes, most);
+        chosen = choice.used;
+        assert_true(chosen->draw && choice.channels == (chosen->every_nic ? 1 : most));
+        assert_true(choice.protocol == PROTOCOL_NONE && !chosen->in_switch);
+        for (size_t i = 0; (candidate = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
+            used |= (uint64_t)(candidate == chosen) << i;
+            if (!candidate->draw)
+                continue;
+            assert_ptr_equal(collective_choose(candidate, &cluster, &group, bytes, most).used, candidate);
+            /* no switch of these clusters reduces, so what wants one is refused, however cheap */
+            assert_true(candidate->in_switch || choice.seconds <=
+                        collective_cost(candidate, &cluster, &group, bytes, most));
+        }
+    }
+    /* of larger groups, every algorithm that has its place is taken somewhere */
+    for (const char *const *name = (const char *const[]){"butterfly", "halving-doubling", "ring", "hierarchical", NULL};
+         *name; name++)
+        for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
+            if (!strcmp(all_reduce_name(i), *name) && !(used >> i & 1))
+                fail_msg("%s is never chosen", *name);
+}
+
+/* auto lowers to what it chose, on as many channels, and a free network is no exception. */
+static void auto_is_what_it_chose(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < COUNT(shapes); s++)
+        for (size_t b = 0; b < 2 * COUNT(sizes); b++) {
+            struct cluster cluster = make_cluster(shapes[s].nodes, shapes[s].gpus_per_node, shapes[s].nics);
+            int n = cluster_gpus(&cluster), channels = 1 + (int)s % MAX_CHANNELS;
+            double bytes = sizes[b / 2];
+            struct run chosen, automatic;
+
+            cluster.ideal = b % 2;
+            struct measured measured = simulate(ENGINE_IDEAL, &cluster, all_reduce("auto"), n, bytes, channels);
+            run_init(&automatic, all_reduce("auto"), &cluster, n, identity(), bytes, channels, NULL);
+            run_init(&chosen, measured.used, &cluster, n, identity(), bytes, channels, NULL);
+            assert_int_equal(automatic.program.ops.count, chosen.program.ops.count);
+            assert_true(automatic.timeline.makespan == chosen.timeline.makespan);
+            assert_true(measured.seconds == chosen.timeline.makespan && measured.channels <= channels);
+            run_release(&chosen);
+            run_release(&automatic);
+        }
+}
+
+/* A NIC a GPU and nothing shared: the two-level formula is exact, on both engines. */
+static void hierarchical_form_is_exact_on_two_levels(void **state)
+{
+    (void)state;
+    for (int nodes = 1; nodes <= 8; nodes++)
+        for (int g = 1; g <= 8; g++) {
+            struct cluster cluster = make_cluster(nodes, g, g);
+            struct group group = {.n = nodes * g, .gpus = identity()};
+            double cost = collective_cost(all_reduce("hierarchical"), &cluster, &group, 1e8, 8);
+            enum engine engine = (nodes + g) % 5 ? ENGINE_IDEAL : ENGINE_SIMGRID;
+            double seconds = simulate(engine, &cluster, all_reduce("hierarchical"), group.n, 1e8, 8).seconds;
+
+            assert_true(fabs(cost - seconds) <= (engine == ENGINE_IDEAL ? 1e-9 : 1e-7) * cost);
+        }
+}
+
+static void hierarchical_beats_the_flat_ring_between_nodes(void **state)
+{
+    (void)state;
+    for (size_t s = 0; s < COUNT(shapes); s++)
+        for (size_t b = 0; b < COUNT(sizes); b++) {
+            struct cluster cluster = make_cluster(shapes[s].nodes, shapes[s].gpus_per_node, shapes[s].nics);
+            int n = cluster_gpus(&cluster);
+
+            assert_true(simulate(ENGINE_SIMGRID, &cluster, all_reduce("hierarchical"), n, sizes[b], 1).seconds <
+                        simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), n, sizes[b], 1).seconds);
+        }
+}
+
+/* Where nodes do not hold equally many, and in one node, it is the ring. */
+static void hierarchical_falls_back_to_the_ring(void **state)
+{
+    static const struct { int n, per_node, gpus[8]; } cases[] = {
+        {7, 1, {0, 1, 2, 3, 4, 5, 6}}, {3, 1, {0, 4, 5}}, {4, 4, {0, 1, 2, 3}}, {4, 1, {0, 4, 8, 12}},
+        {4, 1, {0, 4, 1, 5}}, {6, 2, {0, 1, 4, 5, 8, 9}},
+    };
+    struct cluster cluster = make_cluster(4, 4, 4);
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(cases); k++) {
+        struct arrows flat = {0}, levels = {0};
+        struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
+        struct task task = {.n = group.n, .per_node = collective_per_node(&cluster, &group), .bytes = 1e6};
+        bool same;
+
+        assert_int_equal(task.per_node, cases[k].per_node);
+        all_reduce("ring")->draw(&flat, &task);
+        all_reduce("hierarchical")->draw(&levels, &task);
+        same = flat.count == levels.count && !memcmp(flat.items, levels.items, flat.count * sizeof *flat.items);
+        assert_int_equal(same, task.per_node == 1 || task.per_node == task.n);
+        free(flat.items);
+        free(levels.items);
+    }
+}
+
+/* Parents in one of the trees, read from the drawing of a vector too small to be cut further: tree t sums chunk t. */
+static void tree_parents(int n, int per_node, int tree, int *parent)
+{
+    struct arrows arrows = {0};
+
+    for (int r = 0; r < n; r++)
+        parent[r] = -1;
+    all_reduce("double-tree")->draw(&arrows, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
+    for (size_t i = 0; i < arrows.count; i++)
+        if (arrows.items[i].combine == REDUCE && arrows.items[i].chunk == tree) {
+            assert_int_equal(parent[arrows.items[i].src], -1);
+            parent[arrows.items[i].src] = arrows.items[i].dst;
+        }
+    free(arrows.items);
+}
+
+/* Who passes on one half is a leaf for the other, but for one rank of an odd count; no way is longer than log2 n. */
+static void trees_share_the_work(void **state)
+{
+    static const int fourteen[] = {-1, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12};
+    int parent[2][200];
+
+    (void)state;
+    tree_parents(14, 1, 0, parent[0]);
+    assert_memory_equal(parent[0], fourteen, sizeof fourteen);
+    for (int n = 2; n <= 200; n++) {
+        int inner[200] = {0}, both = 0;
+
+        for (int t = 0; t < 2; t++) {
+            tree_parents(n, 1, t, parent[t]);
+            for (int r = 0; r < n; r++) {
+                int depth = 0;
+                for (int up = r; parent[t][up] >= 0; up = parent[t][up])
+                    depth++;
+                assert_true(depth <= (int)ceil(log2(n) - 1e-12));
+                if (parent[t][r] >= 0)
+                    inner[parent[t][r]] |= 1 << t;
+            }
+        }
+        for (int r = 0; r < n; r++)
+            both += inner[r] == 3;
+        assert_true(both <= n % 2);
+    }
+    tree_parents(12, 4, 0, parent[0]);               /* chains in the nodes, a tree between their first ranks */
+    for (int r = 1; r < 12; r++)
+        assert_int_equal(parent[0][r], r % 4 ? r - 1 : r == 4 ? 8 : 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bus_bandwidths_are_those_of_nccl_tests),
+        cmocka_unit_test(flat_networks_agree_with_simgrid),
+        cmocka_unit_test(estimates_are_near_the_simulation),
+        cmocka_unit_test(auto_takes_the_cheapest_by_formula),
+        cmocka_unit_test(auto_is_what_it_chose),
+        cmocka_unit_test(hierarchical_form_is_exact_on_two_levels),
+        cmocka_unit_test(hierarchical_beats_the_flat_ring_between_nodes),
+        cmocka_unit_test(hierarchical_falls_back_to_the_ring),
+        cmocka_unit_test(trees_share_the_work),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* Rings wound up on two nodes take exactly as long as whole ones: drawn, lowered and replayed whole beside them. */
+#include "cluster_files.h"
+#include "collective_run.h"
+#include "collective/measure.h"
+
+#include "collective/drawing.h"
+
+enum { MOST_GPUS = 64 };
+
+static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER};
+
+static bool waits_for(const struct drawing *drawing, size_t list, uint32_t wait)
+{
+    for (size_t i = drawing->first[list]; i < drawing->first[list + 1]; i++)
+        if (drawing->waits.items[i] == wait)
+            return true;
+    return false;
+}
+
+/* What `list` of the whole drawing waits for, its image in the wound one waits for as well, and for nothing else. */
+static void check_waits(const struct drawing *whole, size_t list, const struct drawing *wound, size_t image)
+{
+    size_t n = (size_t)whole->n, drawn = (size_t)wound->n, narrows = whole->arrows.count;
+
+    assert_int_equal(whole->first[list + 1] - whole->first[list], wound->first[image + 1] - wound->first[image]);
+    for (size_t i = whole->first[list]; i < whole->first[list + 1]; i++) {
+        size_t wait = whole->waits.items[i];
+        size_t like = wait < narrows ? wait / n * drawn + wait % n % drawn :
+                      wound->arrows.count + (wait - narrows) % drawn;
+
+        assert_true(waits_for(wound, image, (uint32_t)like));
+    }
+}
+
+/* Rank r + drawn does in every step what rank r does, and waits for the same. So the whole drawing is the wound one,
+ * repeated: where n is a multiple of `drawn`, arrow by arrow; and else too, as nothing but the place of the wrap, which
+ * is at no rank's, tells them apart: so of ranks away from it. */
+static void check_drawing(const struct collective *collective, int n, int drawn)
+{
+    struct drawing whole, wound;
+
+    drawing_init(&whole, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6});
+    drawing_init(&wound, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6, .drawn = drawn});
+    assert_int_equal(wound.n, drawn);
+    assert_int_equal(wound.chunks, whole.chunks);
+    assert_int_equal(whole.arrows.count % (size_t)n, 0);
+    assert_int_equal(wound.arrows.count / (size_t)drawn, whole.arrows.count / (size_t)n);
+    for (size_t i = 0; i < whole.arrows.count; i++) {
+        const struct arrow *arrow = &whole.arrows.items[i];
+        size_t image = i / (size_t)n * (size_t)drawn + (size_t)(arrow->src % drawn);
+        const struct arrow *like = &wound.arrows.items[image];
+
+        assert_int_equal(arrow->src, i % (size_t)n);
+        assert_int_equal(arrow->dst, (arrow->src + 1) % n);
+        assert_int_equal(like->src, arrow->src % drawn);
+        assert_int_equal(like->dst, (like->src + 1) % drawn);
+        assert_true(like->step == arrow->step && like->nchunks == arrow->nchunks && like->combine == arrow->combine);
+        if (n % drawn == 0 || (arrow->src > 0 && arrow->src < n - 1))
+            check_waits(&whole, i, &wound, image);
+    }
+    for (int r = n % drawn ? 1 : 0; r < n; r++)
+        check_waits(&whole, whole.arrows.count + (size_t)r, &wound, wound.arrows.count + (size_t)(r % drawn));
+    drawing_release(&whole);
+    drawing_release(&wound);
+}
+
+static void drawings_repeat_themselves(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < COUNT(ops); k++)
+        for (int per_node = 1; per_node <= 8; per_node++)
+            for (int nodes = 2; nodes <= 9; nodes++)
+                check_drawing(collective_find(ops[k], "ring"), nodes * per_node, 2 * per_node);
+}
+
+/* What is measured. */
+struct question {
+    struct cluster cluster;
+    const struct collective *collective;
+    int gpus[4 * MOST_GPUS], ngroups, n, channels;
+    double bytes;
+};
+
+/* All members of all groups, each for itself. */
+static struct measured measure_whole(const struct question *question, enum engine engine)
+{
+    int n = question->n, channels = question->channels;
+    uint32_t *lanes = xcalloc((size_t)(n * channels), sizeof *lanes), *done = xcalloc((size_t)n, sizeof *done);
+    struct program program = {.ranks = question->ngroups * n};
+    struct measured measured = {0};
+    struct timeline timeline;
+
+    for (int g = 0; g < question->ngroups; g++) {
+        struct group group = {.n = n, .gpus = question->gpus + g * n};
+
+        for (int i = 0; i < n * channels; i++)
+            lanes[i] = program_lane(&program, g * n + i / channels, LANE_COLLECTIVE, i % channels);
+        collective_lower(question->collective, &question->cluster, &group, question->bytes, channels, lanes, NULL,
+                         (struct op){.what = WHAT_SYNC}, &program, done);
+    }
+    timeline_init(&timeline, &program);
+    assert_int_equal(replay(engine, &program, &question->cluster, &timeline, &error), 0);
+    measured.seconds = timeline.makespan;
+    for (size_t i = 0; i < program.ops.count; i++)
+        if (program.ops.items[i].kind == OP_TRANSFER && program.lanes.items[program.ops.items[i].lane].rank < n) {
+            measured.bytes_sent += program.ops.items[i].amount / n;
+            measured.messages++;
+        }
+    timeline_release(&timeline);
+    program_release(&program);
+    free(lanes);
+    free(done);
+    return measured;
+}
+
+static void assert_same(const char *what, double actual, double expected, const struct question *question)
+{
+    if (fabs(actual - expected) <= 1e-9 * expected)
+        return;
+    fail_msg("%s: %.15g wound up, %.15g whole: %s, %d groups of %d on %d GPUs and %d NICs a node, %d channels, %g B",
+             what, actual, expected, collective_op_names[question->collective->op], question->ngroups, question->n,
+             question->cluster.gpus_per_node, question->cluster.network.nics, question->channels, question->bytes);
+}
+
+/* Whether it is wound up at all. */
+static bool winds(const struct question *question, int *members, int *channels)
+{
+    struct group group = {.n = question->n, .gpus = question->gpus};
+    struct collective_choice choice = collective_choose(question->collective, &question->cluster, &group,
+                                                        question->bytes, question->channels);
+    struct winding winding;
+
+    if (!collective_wind(&winding, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
+                         choice.channels))
+        return false;
+    *members = winding.n;
+    *channels = winding.channels;
+    free(winding.gpus);
+    return true;
+}
+
+/* On both engines; gives the protocol. */
+static int check_question(const struct question *question)
+{
+    struct measured measured, whole;
+
+    for (enum engine engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++) {
+        struct measure measure;
+
+        measure_init(&measure, engine, &question->cluster);
+        assert_int_equal(measure_collective(&measure, question->collective, question->gpus, question->ngroups,
+                                            question->n, question->bytes, question->channels, &measured, &error), 0);
+        measure_release(&measure);
+        whole = measure_whole(question, engine);
+        assert_same(engine_names[engine], measured.seconds, whole.seconds, question);
+        assert_same("bytes sent", measured.bytes_sent, whole.bytes_sent, question);
+        assert_same("messages", measured.messages, whole.messages, question);
+    }
+    return measured.protocol;
+}
+
+/* The first GPUs of a platform whose node has so many GPUs and NICs; with its library's profile, or none. */
+static struct cluster nodes_like(const char *platform, int nodes, int gpus, int nics)
+{
+    if (platform)
+        return load_good(arena_printf(&arena, "{platform: %s, nodes: %d, gpus_per_node: %d, network: {nics: %d}}",
+                                      platform, nodes, gpus, nics));
+    return make_cluster(nodes, gpus, nics);
+}
+
+/* Whole nodes: every platform's protocols, NICs shared or not, all channels and some. */
+static void whole_nodes_take_as_long(void **state)
+{
+    static const char *const platforms[] = {NULL, "dgx-a100", "dgx-h100"};
+    static const int shapes[][2] = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {4, 4}, {8, 2}, {8, 8}};
+    bool used[PROTOCOL_COUNT] = {false};
+    int wound = 0, members, channels;
+
+    (void)state;
+    for (int i = 0; i < (int)COUNT(shapes) * 7; i++) {
+        const char *platform = platforms[i % (int)COUNT(platforms)];
+        const int *shape = shapes[i / 7 % (int)COUNT(shapes)];
+        int nodes = 2 + i % 7;
+        struct question question = {
+            .cluster = nodes_like(platform, nodes, shape[0], shape[1]), .ngroups = 1, .n = nodes * shape[0],
+        };
+        struct group group = {.n = question.n, .gpus = identity()};
+
+        memcpy(question.gpus, identity(), (size_t)question.n * sizeof(int));
+        for (int k = 0; k < 3; k++) {
+            question.collective = collective_find(ops[(i + k) % 3], "ring");
+            question.bytes = (const double[]){3e3, 1e6, 1e9}[k];
+            question.channels = k == i % 5 ? 1 + i % 4 : collective_channels(&question.cluster, &group);
+            if (question.n * question.n * question.channels > (k == i % 7 ? 9000 : 2000))
+                continue;
+            int protocol = check_question(&question);
+            if (protocol != PROTOCOL_NONE)
+                used[protocol] = true;
+            wound += winds(&question, &members, &channels);
+        }
+    }
+    assert_true(used[PROTOCOL_LL] && used[PROTOCOL_LL128] && used[PROTOCOL_SIMPLE]);
+    assert_true(wound > 70);
+}
+
+static void shuffle(int *items, int n, uint64_t *seed)
+{
+    for (int i = n - 1; i > 0; i--) {
+        int other = random_below(seed, i + 1), item = items[i];
+
+        items[i] = items[other];
+        items[other] = item;
+    }
+}
+
+static struct cluster random_cluster(uint64_t *seed)
+{
+    int gpus = 1 + random_below(seed, 6), nics = random_below(seed, 2) ? gpus : 1 + random_below(seed, gpus);
+    struct cluster cluster = make_cluster(2 + random_below(seed, 6), gpus, nics);
+
+    cluster.network.bandwidth = 1e9 * (1 + random_below(seed, 100));
+    cluster.network.latency = 1e-6 * random_below(seed, 10);
+    if (random_below(seed, 2))
+        cluster.network.topology = (struct topology_spec){
+            .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 1 + random_below(seed, 3),
+            .oversubscription = 1 + 0.5 * random_below(seed, 5),
+        };
+    return cluster;
+}
+
+/* Groups in the same places of each node, node by node. Now and then one begins on another node or in any order,
+ * or all of them sit anyhow. */
+static void random_groups(struct question *question, uint64_t *seed)
+{
+    const struct cluster *cluster = &question->cluster;
+    int gpus = cluster->gpus_per_node, nodes[8], places[8], kind = random_below(seed, 8);
+
+    memcpy(nodes, identity(), sizeof nodes);
+    memcpy(places, identity(), sizeof places);
+    shuffle(nodes, cluster->nodes, seed);
+    if (random_below(seed, 2))
+        shuffle(places, gpus, seed);
+    question->ngroups = 1 + random_below(seed, 2) * random_below(seed, gpus);
+    int each = gpus / question->ngroups, count = 2 + random_below(seed, cluster->nodes - 1);
+    if (random_below(seed, 2))
+        each = 1 + random_below(seed, each);
+    question->n = each * count;
+    question->channels = random_below(seed, 2) ? each : 1 + random_below(seed, 6);
+    for (int i = 0; i < question->ngroups * question->n; i++) {
+        int group = i / question->n, start = kind == 2 && group == question->ngroups - 1;
+
+        question->gpus[i] = nodes[(i % question->n / each + start) % count] * gpus + places[group * each + i % each];
+    }
+    if (kind == 0)
+        shuffle(question->gpus, question->ngroups * question->n, seed);
+    else if (kind == 1)
+        shuffle(question->gpus + (question->ngroups - 1) * question->n, question->n, seed);
+}
+
+/* Whatever is wound up takes as long as it would; what must not be is not. */
+static void random_groups_take_as_long(void **state)
+{
+    uint64_t seed = 11;
+    int wound = 0, fewer_channels = 0, several = 0, whole = 0, members, channels;
+
+    (void)state;
+    for (int i = 0; i < 160; i++) {
+        struct question question = {.cluster = random_cluster(&seed)};
+
+        random_groups(&question, &seed);
+        question.collective = collective_find(ops[random_below(&seed, 3)], "ring");
+        question.bytes = (const double[]){1, 5e4, 7e7}[random_below(&seed, 3)];
+        if (question.ngroups * question.n * question.n * question.channels > 4000)
+            continue;
+        check_question(&question);
+        if (winds(&question, &members, &channels)) {
+            wound++;
+            fewer_channels += channels < question.channels;
+            several += question.ngroups > 1;
+        } else {
+            whole++;
+        }
+    }
+    assert_true(wound > 40 && fewer_channels > 3 && several > 8 && whole > 50);
+}
+
+static int members_of(struct cluster cluster, const char *name, int n, const int *gpus, int *channels)
+{
+    struct question question = {.cluster = cluster, .ngroups = 1, .n = n, .channels = 4, .bytes = 1e6,
+                                .collective = collective_find(COLLECTIVE_ALL_REDUCE, name)};
+    int members = n;
+
+    *channels = question.channels;
+    memcpy(question.gpus, gpus, (size_t)n * sizeof *gpus);
+    winds(&question, &members, channels);
+    return members;
+}
+
+static void only_rings_of_alike_nodes_are_wound(void **state)
+{
+    struct cluster cluster = make_cluster(8, 4, 4), narrow = cluster;
+    int channels;
+
+    (void)state;
+    assert_int_equal(members_of(cluster, "ring", 32, identity(), &channels), 8);
+    assert_int_equal(channels, 2);
+    assert_int_equal(members_of(cluster, "ring", 8, identity(), &channels), 8);      /* channels alone */
+    assert_int_equal(channels, 2);
+    assert_int_equal(members_of(cluster, "ring", 4, identity(), &channels), 4);      /* one node */
+    assert_int_equal(channels, 4);
+    assert_int_equal(members_of(make_cluster(8, 4, 1), "ring", 32, identity(), &channels), 8);
+    assert_int_equal(channels, 4);                                                   /* that share a NIC */
+    assert_int_equal(members_of(make_cluster(8, 8, 4), "ring", 64, identity(), &channels), 16);
+    assert_int_equal(channels, 1);                                                   /* between the two GPUs of a NIC */
+    assert_int_equal(members_of(cluster, "ring", 31, identity(), &channels), 31);    /* one GPU is missing */
+    for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++) {
+        const struct collective *other = collective_of(COLLECTIVE_ALL_REDUCE, i);
+
+        if (other->draw && !other->ring)
+            assert_int_equal(members_of(cluster, other->name, 32, identity(), &channels), 32);
+    }
+    narrow.network.topology = (struct topology_spec){
+        .kind = TOPOLOGY_LEAF_SPINE, .leaf_nodes = 4, .oversubscription = 4,
+    };
+    assert_int_equal(members_of(narrow, "ring", 32, identity(), &channels), 8);      /* as wide as a node's NICs */
+    narrow.network.topology.oversubscription = 5;
+    assert_int_equal(members_of(narrow, "ring", 32, identity(), &channels), 32);
+    assert_int_equal(members_of(narrow, "ring", 16, identity(), &channels), 8);      /* of one leaf */
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(drawings_repeat_themselves),
+        cmocka_unit_test(whole_nodes_take_as_long),
+        cmocka_unit_test(random_groups_take_as_long),
+        cmocka_unit_test(only_rings_of_alike_nodes_are_wound),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

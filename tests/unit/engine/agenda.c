@@ -1,0 +1,89 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine/agenda.h"
+
+static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
+                                       .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
+
+static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, double amount, int dep)
+{
+    uint32_t deps[1] = {(uint32_t)dep};
+
+    return program_add(program, (struct op){.kind = (uint8_t)kind, .lane = lane, .amount = amount, .src = 0,
+                       .dst = 1}, deps,
+                       dep >= 0);
+}
+
+static void test_settles_ahead(void **state)
+{
+    struct program program = {.ranks = 1};
+    struct agenda agenda = {0};
+    double start[6], end[6];
+    uint32_t a, b, id;
+
+    (void)state;
+    a = program_lane(&program, 0, LANE_COMPUTE, 0);
+    b = program_lane(&program, 0, LANE_SEND_NEXT, 0);
+    add(&program, OP_COMPUTE, a, 1, -1);
+    add(&program, OP_COMPUTE, a, 2, -1);
+    add(&program, OP_TRANSFER, b, 7, 0);        /* starts at 1, ends when an engine says so */
+    add(&program, OP_TRANSFER, b, 0, 1);        /* waits for its lane */
+    add(&program, OP_COMPUTE, a, 1, 3);
+    add(&program, OP_COMPUTE, a, 0, -1);
+    agenda_init(&agenda, &program, &cluster, start, end);
+    assert_true(start[1] == 1 && end[1] == 3);
+    assert_int_equal(agenda_ready(&agenda), 1);
+    assert_int_equal(agenda.left, 4);
+    assert_true(agenda_take(&agenda, &id));
+    assert_int_equal(id, 2);
+    assert_true(start[2] == 1);
+    assert_false(agenda_take(&agenda, &id));
+    agenda_end(&agenda, 2, 10);
+    assert_int_equal(agenda.left, 0);
+    assert_int_equal(agenda_ready(&agenda), 0);
+    assert_true(start[3] == 10 && end[3] == 10.5);
+    assert_true(start[4] == 10.5 && end[4] == 11.5);
+    assert_true(start[5] == 11.5 && end[5] == 11.5);
+    agenda_release(&agenda);
+    program_release(&program);
+}
+
+/* Transfers are handed out in the order in which they became ready, and each lane has one at a time. */
+static void test_order_of_ready(void **state)
+{
+    enum { LANES = 3, EACH = 4 };
+    struct program program = {.ranks = 1};
+    struct agenda agenda = {0};
+    double start[LANES * EACH], end[LANES * EACH];
+    uint32_t id;
+
+    (void)state;
+    for (uint32_t l = 0; l < LANES; l++)
+        program_lane(&program, 0, LANE_COLLECTIVE, (int)l);
+    for (uint32_t i = 0; i < LANES * EACH; i++)
+        add(&program, OP_TRANSFER, i % LANES, 1, -1);
+    agenda_init(&agenda, &program, &cluster, start, end);
+    for (uint32_t i = 0; i < LANES * EACH; i++) {
+        assert_int_equal(agenda_ready(&agenda), LANES < LANES * EACH - i ? LANES : LANES * EACH - i);
+        assert_true(agenda_take(&agenda, &id));
+        assert_int_equal(id, i);
+        agenda_end(&agenda, id, i + 1);
+    }
+    assert_int_equal(agenda.left, 0);
+    agenda_release(&agenda);
+    program_release(&program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settles_ahead),
+        cmocka_unit_test(test_order_of_ready),
+    };
+
+    return cmocka_run_group_tests_name("agenda", tests, NULL, NULL);
+}

@@ -1,0 +1,399 @@
+/* Properties that hold for any program: random ones, from fixed seeds. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "engine/replay.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PROGRAMS = 200, LANES = 12, OPS = 80 };
+
+/* xorshift64*: the same numbers everywhere. */
+static uint64_t seed;
+
+static uint64_t draw(uint64_t below)
+{
+    seed ^= seed >> 12;
+    seed ^= seed << 25;
+    seed ^= seed >> 27;
+    return (seed * UINT64_C(2685821657736338717) >> 16) % below;
+}
+
+static double uniform(void)
+{
+    return (double)draw(1 << 30) / (1 << 30);
+}
+
+/* Simultaneous events are what goes wrong, so half of the amounts are one of three; some are nothing. */
+static double amount(double scale)
+{
+    switch (draw(8)) {
+    case 0:
+        return 0;
+    case 1: case 2: case 3:
+        return scale * (double)(1 + draw(3));
+    default:
+        return scale * 8 * uniform();
+    }
+}
+
+static struct cluster random_cluster(void)
+{
+    struct cluster cluster = {.nodes = 1 + (int)draw(6), .gpus_per_node = 1 + (int)draw(8)};
+
+    cluster.nodes += cluster.nodes * cluster.gpus_per_node == 1;
+    cluster.inside.bandwidth = 1e9 * (1 + uniform());
+    cluster.inside.latency = draw(3) ? 1e-5 * uniform() : 0;
+    cluster.network.bandwidth = 1e8 * (1 + uniform());
+    cluster.network.latency = draw(3) ? 1e-4 * uniform() : 0;
+    cluster.inside.efficiency = 1 - uniform() / 2;
+    cluster.network.efficiency = 1 - uniform() / 2;
+    cluster.network.nics = 1 + (int)draw((uint64_t)cluster.gpus_per_node);
+    cluster.network.topology.kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING;
+    cluster.network.topology.leaf_nodes = 1 + (int)draw(3);
+    cluster.network.topology.oversubscription = 1 + 7 * uniform();
+    return cluster;
+}
+
+/* apart: lane l sends from GPU 2l to 2l + 1 only, so that no two transfers share a link. */
+static void random_program(struct program *program, const struct cluster *cluster, bool apart)
+{
+    uint32_t gpus = (uint32_t)cluster_gpus(cluster), lanes = apart ? gpus / 2 : LANES;
+
+    memset(program, 0, sizeof *program);
+    program->ranks = 1;
+    for (uint32_t i = 0; i < lanes; i++)
+        program_lane(program, 0, LANE_COMPUTE, (int)i);
+    for (uint32_t i = 0; i < OPS; i++) {
+        struct op op = {.kind = draw(3) ? OP_TRANSFER : OP_COMPUTE, .lane = (uint32_t)draw(lanes)};
+        uint32_t deps[3];
+        size_t ndeps = 0;
+
+        for (uint64_t wanted = draw(4); i && ndeps < wanted; ndeps++)
+            deps[ndeps] = i - 1 - (uint32_t)draw(i < 20 ? i : 20);
+        op.amount = amount(op.kind == OP_COMPUTE ? 1e-3 : 1e6 / 7);
+        if (op.kind == OP_TRANSFER && draw(2)) {
+            op.buffered = draw(2);
+            op.delay = draw(2) ? 1e-5 * uniform() : 0;
+            op.overhead = draw(2) ? 2 * uniform() - 0.9 : 0;
+        }
+        if (op.kind == OP_TRANSFER && apart) {
+            op.src = 2 * op.lane;
+            op.dst = op.src + 1;
+        } else if (op.kind == OP_TRANSFER) {
+            op.src = (uint32_t)draw(gpus);
+            op.dst = (op.src + 1 + (uint32_t)draw(gpus - 1)) % gpus;
+        }
+        program_add(program, op, deps, ndeps);
+    }
+}
+
+static void run(enum engine engine, const struct program *program, const struct cluster *cluster,
+                struct timeline *timeline)
+{
+    struct error err = {0};
+
+    timeline_init(timeline, program);
+    if (replay(engine, program, cluster, timeline, &err))
+        fail_msg("%s", err.messages[0].text);
+}
+
+/* A second opinion on contention: every flow's rate by progressive filling, from one event to the next, in the most
+ * simple-minded way. Operation i has `left` to do in its phase; a transfer's latency comes first, then its bytes, or,
+ * buffered, the other way round: then its lane is free while they travel. */
+enum phase { WAITING, TIMED, FLOWING, TRAVELLING, DONE };
+struct fluid {
+    enum phase phase[OPS];
+    double left[OPS], rate[OPS], start[OPS], end[OPS];
+};
+
+static int link_id(struct link link)
+{
+    return (int)link.kind * 64 + link.index;
+}
+
+static void share_links(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
+{
+    double room[6 * 64];
+    int flows[6 * 64];
+    bool fixed[OPS] = {false};
+
+    for (int i = 0; i < 6 * 64; i++)
+        room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+    for (;;) {
+        int narrowest = -1;
+
+        memset(flows, 0, sizeof flows);
+        for (int pass = 0; pass < 2; pass++) {
+            for (size_t i = 0; i < program->ops.count; i++) {
+                const struct op *op = &program->ops.items[i];
+
+                if (fluid->phase[i] != FLOWING || fixed[i])
+                    continue;
+                struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
+                bool there = false;
+
+                for (int l = 0; l < route.count; l++) {
+                    flows[link_id(route.links[l])] += !pass;
+                    there |= link_id(route.links[l]) == narrowest;
+                }
+                if (!pass || !there)
+                    continue;
+                fixed[i] = true;
+                fluid->rate[i] = room[narrowest] / flows[narrowest];
+            }
+            for (int i = 0; !pass && i < 6 * 64; i++)
+                if (flows[i] && (narrowest < 0 || room[i] / flows[i] < room[narrowest] / flows[narrowest]))
+                    narrowest = i;
+            if (narrowest < 0)
+                return;
+        }
+        for (int i = 0; i < 6 * 64; i++)
+            room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+            struct route route = {0};
+
+            if (fixed[i])
+                route = cluster_route(cluster, (int)op->src, (int)op->dst);
+            for (int l = 0; l < route.count; l++)
+                room[link_id(route.links[l])] -= fluid->rate[i];
+        }
+    }
+}
+
+static double latency(const struct cluster *cluster, const struct op *op)
+{
+    return cluster_route(cluster, (int)op->src, (int)op->dst).latency + op->delay;
+}
+
+static bool busy(const struct fluid *fluid, size_t i)
+{
+    return fluid->phase[i] != WAITING && fluid->phase[i] != DONE;
+}
+
+/* Starts what can start and goes on to the bytes where the latency is over, until nothing changes at this time. */
+static void begin(struct fluid *fluid, const struct program *program, const struct cluster *cluster, double now)
+{
+    for (bool changed = true; changed;) {
+        bool lane_busy[LANES + 64] = {false};
+
+        changed = false;
+        for (size_t i = 0; i < program->ops.count; i++) {
+            const struct op *op = &program->ops.items[i];
+            bool transfer = op->kind == OP_TRANSFER, can = fluid->phase[i] == WAITING && !lane_busy[op->lane];
+
+            for (uint32_t d = 0; d < op->ndeps; d++)
+                can &= fluid->phase[program->deps.items[op->first_dep + d]] == DONE;
+            if (can) {
+                fluid->phase[i] = TIMED;
+                fluid->start[i] = now;
+                fluid->left[i] = transfer ? op->buffered ? 0 : latency(cluster, op) : op->amount;
+                fluid->rate[i] = 1;
+            }
+            if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer) {
+                fluid->phase[i] = FLOWING;
+                fluid->left[i] = op_wire(op);
+            }
+            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && op->buffered) {
+                fluid->phase[i] = TRAVELLING;
+                fluid->left[i] = latency(cluster, op);
+                fluid->rate[i] = 1;
+                changed = true;
+            }
+            if (busy(fluid, i) && fluid->left[i] <= 0) {
+                fluid->phase[i] = DONE;
+                fluid->end[i] = now;
+                changed = true;
+            }
+            lane_busy[op->lane] |= fluid->phase[i] != DONE && fluid->phase[i] != TRAVELLING;
+        }
+    }
+}
+
+static void replay_fluid(struct fluid *fluid, const struct program *program, const struct cluster *cluster)
+{
+    double now = 0, step;
+
+    memset(fluid, 0, sizeof *fluid);
+    do {
+        begin(fluid, program, cluster, now);
+        share_links(fluid, program, cluster);
+        step = INFINITY;
+        for (size_t i = 0; i < program->ops.count; i++)
+            if (busy(fluid, i))
+                step = fmin(step, fluid->left[i] / fluid->rate[i]);
+        for (size_t i = 0; i < program->ops.count && isfinite(step); i++) {
+            if (!busy(fluid, i))
+                continue;
+            fluid->left[i] -= fluid->rate[i] * step;
+            if (fluid->left[i] <= fluid->rate[i] * 1e-15)       /* what is less than 1e-15 s away is rounding */
+                fluid->left[i] = 0;
+        }
+        now += isfinite(step) ? step : 0;
+    } while (isfinite(step));
+}
+
+/* An operation starts exactly when its lane is free and all that it depends on has ended. */
+static void assert_starts(const struct timeline *timeline, const struct cluster *cluster)
+{
+    const struct program *program = timeline->program;
+    double lane_free[LANES + 64] = {0}, makespan = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        double start = lane_free[op->lane];
+
+        for (uint32_t d = 0; d < op->ndeps; d++)
+            start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
+        assert_true(timeline->start[i] == start);
+        assert_true(timeline->end[i] >= start);
+        lane_free[op->lane] = timeline->end[i] - (op->buffered ? latency(cluster, op) : 0);
+        makespan = fmax(makespan, timeline->end[i]);
+    }
+    assert_true(timeline->makespan == makespan);
+}
+
+static void test_agree_without_contention(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+        struct timeline simgrid, ideal;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0x9E3779B97F4A7C15u;
+        cluster = random_cluster();
+        cluster.gpus_per_node += cluster.gpus_per_node % 2;     /* pairs stay within a node */
+        random_program(&program, &cluster, true);
+        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        run(ENGINE_IDEAL, &program, &cluster, &ideal);
+        assert_starts(&simgrid, &cluster);
+        assert_starts(&ideal, &cluster);
+        for (size_t op = 0; op < program.ops.count; op++)
+            assert_true(fabs(simgrid.end[op] - ideal.end[op]) <= 1e-12);
+        timeline_release(&simgrid);
+        timeline_release(&ideal);
+        program_release(&program);
+    }
+}
+
+static void test_never_earlier(void **state)
+{
+    int contended = 0;
+
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+        struct timeline simgrid, ideal;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0xD1B54A32D192ED03u;
+        cluster = random_cluster();
+        random_program(&program, &cluster, false);
+        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        run(ENGINE_IDEAL, &program, &cluster, &ideal);
+        assert_starts(&simgrid, &cluster);
+        for (size_t op = 0; op < program.ops.count; op++) {
+            assert_true(simgrid.start[op] >= ideal.start[op] - 1e-12);
+            assert_true(simgrid.end[op] - simgrid.start[op] >= ideal.end[op] - ideal.start[op] - 1e-12);
+        }
+        contended += simgrid.makespan > 1.01 * ideal.makespan;
+        timeline_release(&simgrid);
+        timeline_release(&ideal);
+        program_release(&program);
+    }
+    assert_true(contended > PROGRAMS / 4);      /* or this has tested nothing */
+}
+
+static void test_sharing_is_max_min(void **state)
+{
+    static struct fluid fluid;
+
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS; i++) {
+        struct timeline simgrid;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0x8EBC6AF09C88C6E3u;
+        cluster = random_cluster();
+        random_program(&program, &cluster, false);
+        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        replay_fluid(&fluid, &program, &cluster);
+        for (size_t op = 0; op < program.ops.count; op++) {
+            assert_true(fabs(simgrid.start[op] - fluid.start[op]) <= 1e-12);
+            assert_true(fabs(simgrid.end[op] - fluid.end[op]) <= 1e-12);
+        }
+        timeline_release(&simgrid);
+        program_release(&program);
+    }
+}
+
+/* Twice the work at twice the latency takes twice as long. */
+static void test_doubling(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS / 4; i++) {
+        struct timeline once, twice;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0xA0761D6478BD642Fu;
+        cluster = random_cluster();
+        random_program(&program, &cluster, false);
+        run(ENGINE_SIMGRID, &program, &cluster, &once);
+        for (size_t op = 0; op < program.ops.count; op++) {
+            program.ops.items[op].amount *= 2;
+            program.ops.items[op].delay *= 2;
+        }
+        cluster.inside.latency *= 2;
+        cluster.network.latency *= 2;
+        run(ENGINE_SIMGRID, &program, &cluster, &twice);
+        for (size_t op = 0; op < program.ops.count; op++)
+            assert_true(fabs(twice.end[op] - 2 * once.end[op]) <= 1e-12);
+        timeline_release(&once);
+        timeline_release(&twice);
+        program_release(&program);
+    }
+}
+
+static void test_same_every_time(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= PROGRAMS / 10; i++) {
+        struct timeline first, again;
+        struct cluster cluster;
+        struct program program;
+
+        seed = i * 0xE7037ED1A0B428DBu;
+        cluster = random_cluster();
+        random_program(&program, &cluster, false);
+        run(ENGINE_SIMGRID, &program, &cluster, &first);
+        for (int n = 0; n < 3; n++) {
+            run(ENGINE_SIMGRID, &program, &cluster, &again);
+            assert_memory_equal(first.start, again.start, program.ops.count * sizeof *first.start);
+            assert_memory_equal(first.end, again.end, program.ops.count * sizeof *first.end);
+            timeline_release(&again);
+        }
+        timeline_release(&first);
+        program_release(&program);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agree_without_contention),
+        cmocka_unit_test(test_never_earlier),
+        cmocka_unit_test(test_sharing_is_max_min),
+        cmocka_unit_test(test_doubling),
+        cmocka_unit_test(test_same_every_time),
+    };
+
+    return cmocka_run_group_tests_name("agree", tests, NULL, NULL);
+}
