@@ -54,20 +54,17 @@ uint32_t host_update(struct lowering *lowering, int prank, int chunk)
     const struct buckets *buckets = &lowering->buckets[index];
     double share = scenario->strategy.zero ? scenario->strategy.shard : 1;
     size_t before = holder->sums.count - buckets->count;
-    int flow = lowering->program->flows - 1;
-    struct event tied = event_of(holder->tied.count ? event_flow(&holder->tied, 0) : NO_OP);
     uint32_t id = NO_OP;
 
     for (size_t b = 0; b < buckets->count; b++) {
-        struct portion portion = {buckets->items[b].values / share,
-                                  event_of(event_flow(&holder->sums.items[before + b], flow))};
+        struct portion portion = {buckets->items[b].values / share, holder->sums.items[before + b]};
 
-        id = update_unit(lowering, prank, index, portion, tied);
+        id = update_unit(lowering, prank, index, portion, holder->tied);
     }
     for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
         if (stage->slices[i].parameters > 0)
             id = update_unit(lowering, prank, index,
-                             (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, tied);
+                             (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, holder->tied);
     return id;
 }
 

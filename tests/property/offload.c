@@ -344,6 +344,62 @@ static void test_engines(void **state)
     }
 }
 
+/* When the last exchange of a rank's gradients ends, and when its first gradients leave for the host. */
+static void sums_and_copies(const struct timeline *timeline, int rank, double *summed, double *copied)
+{
+    const struct program *program = timeline->program;
+
+    *summed = 0;
+    *copied = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (program->lanes.items[op->lane].rank != rank)
+            continue;
+        if (op->what == WHAT_SYNC)
+            *summed = fmax(*summed, timeline->end[i]);
+        if (op->what == WHAT_OFFLOAD)
+            *copied = fmin(*copied, timeline->start[i]);
+    }
+}
+
+/* A tensor group whose GPUs stand on links unlike one another has a flow each. All gradients are in one bucket, so the
+ * host's update begins after the end of every flow's sum, also of tied gradients. */
+static void test_all_flows(void **state)
+{
+    static const struct { const char *tied, *collectives; int pipeline; } cases[] = {
+        {"false", "messages", 1}, {"false", "measured", 1}, {"true", "messages", 2}, {"true", "measured", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        simulate(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 512, vocabulary: 8192, tied: %s}}\n"
+                 "cluster: {nodes: %d, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
+                 "network: {bandwidth: 1 GB/s, latency: 5 us, nics: 4}, "
+                 "host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}}\n"
+                 "batch: {micro: 1, micro_batches: 1}\n"
+                 "strategy: {tensor: 4, pipeline: %d, data: 3, placement: [data, tensor, pipeline], "
+                 "first_bucket: 1 GB, bucket: 1 GB}\n"
+                 "memory: {offload: optimizer, enforce: false}\n"
+                 "simulation: {engine: ideal, collectives: %s, fold: off}\n", cases[i].tied, 3 * cases[i].pipeline,
+                 cases[i].pipeline, cases[i].collectives);
+        assert_int_equal(simulated.run.lowered.program.flows, 4);
+        for (int rank = 0; rank < simulated.run.lowered.program.ranks; rank++) {
+            double summed, copied;
+
+            sums_and_copies(&simulated.run.timeline, rank, &summed, &copied);
+            assert_true(summed > 0 && isfinite(copied));
+            if (copied < summed)
+                fail_msg("rank %d copies from %g s on, but sums until %g s in\n%s", rank, copied, summed,
+                         simulated.text);
+        }
+        simulated_release(&simulated);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_engines), cmocka_unit_test(test_selective),
+        cmocka_unit_test(test_all_flows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
