@@ -4,7 +4,7 @@
 
 #include "stage/compression.h"
 #include "hardware/contention.h"
-#include "lower/event.h"
+#include "engine/event.h"
 #include "lower/lower.h"
 
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */

@@ -1,4 +1,4 @@
-#include "lower/event.h"
+#include "engine/event.h"
 
 struct event event_all(struct arena *arena, const uint32_t *ids, size_t count)
 {
