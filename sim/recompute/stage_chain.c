@@ -66,6 +66,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
 struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank)
 {
     struct chain_layer *layers = ARENA_ARRAY(&scenario->arena, struct chain_layer, stage->nslices);
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     size_t most = (size_t)fmax(scenario->strategy.tensor, scenario_replicas(scenario));
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
@@ -83,9 +84,9 @@ struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *s
             .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
             .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->lean.workspace.backward},
-            .gather = estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), estimates.gpus,
+            .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
                                estimates.replicas, weights * each.weights),
-            .scatter = estimate(scenario, collective_usual(COLLECTIVE_REDUCE_SCATTER, false), estimates.gpus,
+            .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
                                 estimates.replicas, gradients * each.sent),
         };
         for (int i = 0; i < EXCHANGE_COUNT; i++)
