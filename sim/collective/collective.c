@@ -3,10 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define COLLECTIVE(name) extern const struct collective collective_##name;
-#include "strategies/collectives/list.h"
-#undef COLLECTIVE
-
 static const struct collective *const collectives[] = {
 #define COLLECTIVE(name) &collective_##name,
 #include "strategies/collectives/list.h"
@@ -54,11 +50,21 @@ const struct collective *collective_find(enum collective_op op, const char *name
 
 const struct collective *collective_usual(enum collective_op op, bool library)
 {
-    const struct collective *usual = library ? collective_find(op, "auto") : NULL;
+    const struct collective *usual = NULL, *candidate;
 
-    if (!usual)
-        usual = collective_find(op, "ring");
-    return usual ? usual : collective_of(op, 0);
+    for (size_t i = 0; (candidate = collective_of(op, i)); i++) {
+        if (library && !candidate->draw)
+            return candidate;
+        usual = candidate->usual ? candidate : usual;
+    }
+    return usual;
+}
+
+const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op)
+{
+    const struct collective *half = op == COLLECTIVE_ALL_GATHER ? all_reduce->all_gather : all_reduce->reduce_scatter;
+
+    return half ? half : collective_usual(op, false);
 }
 
 const char *all_reduce_name(size_t index)

@@ -45,6 +45,7 @@ const struct collective collective_all_gather_ring = {
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -45,6 +45,7 @@ const struct collective collective_all_to_all_pairwise = {
     .crowds = true,
     .pacer = PACER_SEND,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -78,6 +78,8 @@ const struct collective collective_halving_doubling = {
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
     .formula = "2 log2 p latency + 2 (1 - 1/p) bytes / bandwidth, p = 2^floor(log2 n); "
                "n > p: + 2 (latency + bytes / bandwidth)",
+    .reduce_scatter = &collective_reduce_scatter_halving,
+    .all_gather = &collective_all_gather_doubling,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -50,6 +50,7 @@ const struct collective collective_reduce_ring = {
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .chain = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

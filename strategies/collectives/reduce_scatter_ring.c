@@ -46,6 +46,7 @@ const struct collective collective_reduce_scatter_ring = {
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,
