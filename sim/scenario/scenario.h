@@ -8,6 +8,7 @@
 #include "schedule/order.h"
 #include "kernels/profile.h"
 #include "engine/replay.h"
+#include "scenario/process_group.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
                  PRECISION_MIXED_FP8 };
@@ -129,6 +130,7 @@ struct scenario {
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */
+    struct process_groups groups;
 };
 extern const struct table scenario_table, costs_table;
 

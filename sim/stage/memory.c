@@ -121,9 +121,10 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 
 static double context(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    const int groups[] = {spec->tensor, spec->pipeline, scenario_replicas(scenario), spec->context, spec->expert,
-                          spec->expert > 1 ? scenario_replicas(scenario) / spec->expert : 1};
+    /* two communicators under hybrid sharding, of which one was counted */
+    static const enum group_kind kinds[] = {
+        GROUP_TENSOR, GROUP_PIPELINE, GROUP_DATA, GROUP_CONTEXT, GROUP_EXPERT, GROUP_SAME_EXPERTS,
+    };
     const double mib = 1048576;
     double bytes = 1024 * mib;
 
@@ -131,8 +132,11 @@ static double context(const struct scenario *scenario)
         return scenario->memory.context;
     if (model_is_timed(&scenario->model))
         return 0;
-    for (size_t i = 0; i < COUNT(groups); i++)
-        bytes += groups[i] == 1 ? 0 : groups[i] == 2 ? 544 * mib : 688 * mib;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        int size = scenario->groups.of[kinds[i]].size;
+
+        bytes += size == 1 ? 0 : size == 2 ? 544 * mib : 688 * mib;
+    }
     return bytes;
 }
 
