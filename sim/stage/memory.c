@@ -121,10 +121,6 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 
 static double context(const struct scenario *scenario)
 {
-    /* two communicators under hybrid sharding, of which one was counted */
-    static const enum group_kind kinds[] = {
-        GROUP_TENSOR, GROUP_PIPELINE, GROUP_DATA, GROUP_CONTEXT, GROUP_EXPERT, GROUP_SAME_EXPERTS,
-    };
     const double mib = 1048576;
     double bytes = 1024 * mib;
 
@@ -132,10 +128,10 @@ static double context(const struct scenario *scenario)
         return scenario->memory.context;
     if (model_is_timed(&scenario->model))
         return 0;
-    for (size_t i = 0; i < COUNT(kinds); i++) {
-        int size = scenario->groups.of[kinds[i]].size;
+    for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {      /* which only two stages would have */
+        const struct process_group *group = &scenario->groups.of[kind];
 
-        bytes += size == 1 ? 0 : size == 2 ? 544 * mib : 688 * mib;
+        bytes += !group->exchanges || group->size == 1 ? 0 : group->size == 2 ? 544 * mib : 688 * mib;
     }
     return bytes;
 }
