@@ -64,7 +64,7 @@ static void print_groups(const struct scenario *scenario, FILE *out)
         [AXIS_PIPELINE] = scenario_replicas(scenario) * spec->tensor,
     };
 
-    for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {
+    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++) {
         const struct process_group *group = &scenario->groups.of[kind];
         int each = group->axis == AXIS_REPLICA ? group_count(scenario, group) : 1;
 
