@@ -198,7 +198,7 @@ static void assert_in_flight(enum known known, const struct simulated *simulated
         double peak = simulated->run.metrics.ranks[rank].peak_activation;
         int expected = known == NAIVE ? 1 : known == ONE_F_ONE_B ? (p - rank < m ? p - rank : m) : m;
 
-        assert_int_equal(strategy->ideal_in_flight(&simulated->scenario.plan, rank), expected);
+        assert_int_equal(strategy->ideal_in_flight(&simulated->workload.plan, rank), expected);
         if (!recompute)
             expect_near("in flight", peak, expected, simulated->text);
     }
@@ -220,7 +220,7 @@ static void assert_closed_forms(enum known known, int p, int m, bool recompute, 
                  known_yaml[known], p, recompute ? "full" : "none", engines[engine]);
         strategy = scenario_strategy(&simulated.scenario);
         expect_near("makespan", metrics->iteration_time, expected, simulated.text);
-        expect_near("ideal makespan", strategy->ideal_makespan(&simulated.scenario.plan, t->forward, t->backward,
+        expect_near("ideal makespan", strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->backward,
                                                                t->recompute), expected, simulated.text);
         expect_near("bubble fraction", 1 - metrics->bubble_fraction, work / expected, simulated.text);
         expect_near("bubble overhead", 1 + metrics->bubble_overhead, expected / work, simulated.text);
@@ -262,7 +262,7 @@ static void test_recompute_last(void **state)
             assert_int_equal(simulated_run(&simulated, &err), 0);
             expect_near("makespan", simulated.run.metrics.iteration_time, expected, simulated.text);
             expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
-                        &simulated.scenario.plan, 1, 2, 1), expected, simulated.text);
+                        &simulated.workload.plan, 1, 2, 1), expected, simulated.text);
             simulated_release(&simulated);
         }
 }
@@ -283,8 +283,8 @@ static void test_passes(void **state)
             expect_near("makespan", simulated.run.metrics.iteration_time, 3.0 * passes * (6 / passes + stages - 1),
                         simulated.text);
             expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
-                        &simulated.scenario.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
-            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.scenario.plan, 0),
+                        &simulated.workload.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
+            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.workload.plan, 0),
                              6 / passes);
             simulated_release(&simulated);
         }

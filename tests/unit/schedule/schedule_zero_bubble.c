@@ -219,7 +219,7 @@ static void test_simulated(void **state)
                  m, i % 3 ? "zb-h1" : "zb-h2", p, i % 2 ? "ideal" : "simgrid");
         strategy = scenario_strategy(&simulated.scenario);
         expect_near("makespan", simulated.run.metrics.iteration_time,
-                    strategy->ideal_makespan(&simulated.scenario.plan, 1, 2, 0), simulated.text);
+                    strategy->ideal_makespan(&simulated.workload.plan, 1, 2, 0), simulated.text);
         for (int rank = 0; rank < p; rank++)
             expect_near("in flight", simulated.run.metrics.ranks[rank].peak_activation,
                         most_in_flight(&simulated.workload.rows[rank]), simulated.text);
