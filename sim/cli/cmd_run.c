@@ -64,11 +64,18 @@ static void print_costs(const struct run *run, FILE *out)
     fputc('\n', out);
 }
 
+static void print_notes(struct scenario *scenario, FILE *out)
+{
+    struct notes notes = notes_of(scenario);
+
+    for (size_t i = 0; i < notes.count; i++)
+        fprintf(out, "note: %s\n", notes.items[i]);
+}
+
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
     const struct scenario *scenario = run->scenario;
-    struct notes notes = notes_of(run->scenario);
     char text[2][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
@@ -100,8 +107,7 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
     print_breakdown(m, out);
     print_costs(run, out);
-    for (size_t i = 0; i < notes.count; i++)
-        fprintf(out, "note: %s\n", notes.items[i]);
+    print_notes(run->scenario, out);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)
@@ -166,8 +172,10 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !stages_build(&scenario, &stages, &err))
+        !stages_build(&scenario, &stages, &err)) {
         node_print(field_dump(&scenario.arena, &scenario_table, &scenario), stdout);
+        print_notes(&scenario, stderr);
+    }
     code = report(&err);
     scenario_release(&scenario);
     return code;
