@@ -46,6 +46,8 @@ struct field {
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */
+    const char *const *choice_briefs;   /* a line of help for each of `choices`, in their order, NULL-terminated; NULL:
+                                   the brief alone says it */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
     bool single;                /* LIST, CHOICES: a lone mapping or name stands for a sequence of one */
     bool may_be_empty;          /* LIST, CHOICES, INTS: [] is an answer; else it is an error, as it says nothing */

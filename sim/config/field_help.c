@@ -41,6 +41,13 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     BUG("'%s' is of no kind", field->key);
 }
 
+/* One line for each value of a choice that has a text of its own. */
+static void choices_help(const struct field *field, int depth, FILE *out)
+{
+    for (size_t i = 0; field->choice_briefs && field->choice_briefs[i]; i++)
+        fprintf(out, "%*s%-19s %s\n", 2 * depth + 25, "", field->choices[i], field->choice_briefs[i]);
+}
+
 void field_help(const struct table *table, int depth, FILE *out)
 {
     struct arena arena = {0};
@@ -58,6 +65,7 @@ void field_help(const struct table *table, int depth, FILE *out)
         else if (word_in(table->exactly_one, field->key))
             fprintf(out, "; exactly one of these");
         fprintf(out, ")\n");
+        choices_help(field, depth, out);
         if (field->table && !field->table->partial && depth < HELP_DEPTH)      /* another table's keys stand there */
             field_help(field->table, depth + 1, out);
     }

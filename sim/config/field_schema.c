@@ -140,11 +140,21 @@ static struct node *default_node(struct arena *arena, const struct field *field)
     return node;
 }
 
+/* The brief, then a line for each value of a choice that has a text of its own: editors show it. */
+static const char *description(struct arena *arena, const struct field *field)
+{
+    const char *text = field->brief;
+
+    for (size_t i = 0; field->choice_briefs && field->choice_briefs[i]; i++)
+        text = arena_printf(arena, "%s\n%s: %s", text ? text : "", field->choices[i], field->choice_briefs[i]);
+    return text;
+}
+
 static struct node *field_schema_of(struct arena *arena, const struct field *field, int depth)
 {
     struct node *schema = value_schema(arena, field, depth);
 
-    text_put(arena, schema, "description", field->brief);
+    text_put(arena, schema, "description", description(arena, field));
     if (field->fallback)
         node_put(arena, schema, "default", default_node(arena, field));
     return schema;
