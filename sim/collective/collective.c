@@ -74,22 +74,22 @@ const char *all_reduce_name(size_t index)
     return collective ? collective->name : NULL;
 }
 
-static void draw_arrow(struct arrows *arrows, struct arrow arrow)
+static void write_message(struct messages *messages, struct message message)
 {
-    BUG_IF(arrow.step < 0 || (arrows->count && arrow.step < arrows->items[arrows->count - 1].step));
-    BUG_IF(arrow.src < 0 || arrow.dst < 0 || arrow.src == arrow.dst);
-    BUG_IF(arrow.chunk < 0 || arrow.nchunks < 1);
-    *GROW(arrows) = arrow;
+    BUG_IF(message.step < 0 || (messages->count && message.step < messages->items[messages->count - 1].step));
+    BUG_IF(message.src < 0 || message.dst < 0 || message.src == message.dst);
+    BUG_IF(message.chunk < 0 || message.nchunks < 1);
+    *GROW(messages) = message;
 }
 
-void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, COPY});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, COPY});
 }
 
-void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, REDUCE});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, REDUCE});
 }
 
 double collective_messages(const struct collective *collective, const struct task *task)

@@ -1,5 +1,5 @@
-/* workload: what a scenario has to do, before any time is simulated: its stages with their costs, the plans of those that
- * are computed layer by layer, and the mean times that some schedules order their work by. */
+/* workload: what a scenario has to do, before any time is simulated: its stages with their costs, the plans of those
+ * that are computed layer by layer, and the mean times that some schedules order their work by. */
 #ifndef DTSIM_WORKLOAD_H
 #define DTSIM_WORKLOAD_H
 

@@ -17,9 +17,9 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    once_round(arrows, task, 0, 0, copy);
+    once_round(messages, task, 0, 0, copy);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

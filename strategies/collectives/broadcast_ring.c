@@ -17,14 +17,14 @@ static int chunks(const struct task *task)
     return chain_pieces(task);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int r = 0; r < n - 1; r++)
             if (step >= r && step - r < c)
-                copy(arrows, step, r, r + 1, step - r, 1);
+                copy(messages, step, r, r + 1, step - r, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

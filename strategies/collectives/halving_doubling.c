@@ -33,17 +33,17 @@ static int chunks(const struct task *task)
     return core_size(task->n);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(arrows, n, p), d;
+    int n = task->n, p = core_size(n), step = fold_in(messages, n, p), d;
 
     for (d = 1; d < p; d *= 2, step++)
         for (int q = 0; q < p; q++)
-            reduce(arrows, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q ^ d, 2 * d), p / (2 * d));
+            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q ^ d, 2 * d), p / (2 * d));
     for (d = p / 2; d > 0; d /= 2, step++)
         for (int q = 0; q < p; q++)
-            copy(arrows, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q, 2 * d), p / (2 * d));
-    fold_out(arrows, step, n, p);
+            copy(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q, 2 * d), p / (2 * d));
+    fold_out(messages, step, n, p);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

@@ -18,14 +18,14 @@ static int chunks(const struct task *task)
     return chain_pieces(task);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int hop = 0; hop < n - 1; hop++)
             if (step >= hop && step - hop < c)
-                reduce(arrows, step, n - 1 - hop, n - 2 - hop, step - hop, 1);
+                reduce(messages, step, n - 1 - hop, n - 2 - hop, step - hop, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
