@@ -31,6 +31,12 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
+/* What an error is about, for those who can help with it. */
+enum error_kind {
+    ERROR_PLAIN,
+    ERROR_MEMORY,          /* a scenario needs more memory than there is */
+};
+
 /* Up to ERROR_MAX messages, so that a person sees every mistake at once. Zero-initialise; error_release when done.
  * Fallible functions take it last, return 0 or -1, and leave it untouched on success. */
 enum { ERROR_MAX = 20 };
@@ -38,6 +44,7 @@ struct error {
     struct error_message {
         struct loc loc;
         enum exit_code code;
+        enum error_kind kind;
         char *text;
     } messages[ERROR_MAX];
     int count;             /* messages held */
@@ -48,6 +55,8 @@ struct error {
  * returns -1. The same text at the same place is added once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same for one of kind ERROR_MEMORY, which is EXIT_INFEASIBLE. */
+int error_memory(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Prints "file:line:column: error: text" a line each, in the order of files (by name), lines and columns, then how many
  * more there were. "file: error: text" when the line is 0, "error: text" when there is no file. In colour on a terminal
  * unless NO_COLOR is set, elsewhere where CLICOLOR_FORCE is. */
