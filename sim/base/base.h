@@ -35,7 +35,7 @@ struct loc {
  * Fallible functions take it last, return 0 or -1, and leave it untouched on success. */
 enum { ERROR_MAX = 20 };
 struct error {
-    struct message {
+    struct error_message {
         struct loc loc;
         enum exit_code code;
         char *text;

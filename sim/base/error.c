@@ -94,7 +94,7 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
     /* The file's name often lives in an arena that is gone before the messages are printed. */
     if (loc.file)
         loc.file = duplicate(loc.file);
-    err->messages[err->count++] = (struct message){.loc = loc, .code = code, .text = text};
+    err->messages[err->count++] = (struct error_message){.loc = loc, .code = code, .text = text};
     return -1;
 }
 
@@ -111,7 +111,7 @@ static bool colored(FILE *out)
     return !asked("NO_COLOR") && (asked("CLICOLOR_FORCE") || isatty(fileno(out)));
 }
 
-static void message_print(const struct message *message, bool color, FILE *out)
+static void message_print(const struct error_message *message, bool color, FILE *out)
 {
     static const char bold[] = "\033[1m", red[] = "\033[1;31m", plain[] = "\033[0m";
     const struct loc *loc = &message->loc;

@@ -177,8 +177,10 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !workload_init(&workload, &scenario, &err))
+        !workload_init(&workload, &scenario, &err)) {
         node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
+        print_notes(&scenario, stderr);
+    }
     arena_release(&arena);
     code = report(&err);
     workload_release(&workload);

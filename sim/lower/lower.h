@@ -1,4 +1,4 @@
-/* lower: rows and arrows become a program. Here, once, is drawn which work waits for which: a forward for the
+/* lower: rows and messages become a program. Here, once, is drawn which work waits for which: a forward for the
  * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
  * replicas. */
 #ifndef DTSIM_LOWER_H

@@ -96,7 +96,8 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
         double weights = circle_parameters(lowering->scenario, experts, layer->parameters + layer->frozen,
                                            layer->expert_parameters);
         uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
-                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
+                             collective_half(scenario_all_reduce(lowering->scenario), COLLECTIVE_ALL_GATHER),
+                             weights * each, after);
 
         last = id != NO_OP ? id : last;
     }
@@ -113,7 +114,7 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
     for (int experts = 0; experts < 2; experts++) {
         double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
         uint32_t id = stream(lowering, here, circle_of(scenario, experts),
-                             collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+                             collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER), bytes, after);
 
         if (scenario_hybrid(scenario) && last && id != NO_OP)
             id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),

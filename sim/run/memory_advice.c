@@ -324,7 +324,7 @@ int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *
 void memory_advise(const struct scenario *scenario, struct error *err)
 {
     struct arena arena = {0};
-    const struct message *last = err->count ? &err->messages[err->count - 1] : NULL;
+    const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
     if (last && last->code == EXIT_INFEASIBLE && !strncmp(last->text, "memory:", 7) && scenario_by_layers(scenario))
         error_add(err, EXIT_INFEASIBLE, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));

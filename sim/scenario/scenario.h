@@ -151,8 +151,8 @@ const struct strategy *scenario_strategy(const struct scenario *scenario);
  * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
 bool scenario_hands_out_weights(const struct scenario *scenario);
 const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of
- * that name (else ring). */
+/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the all-reduce's
+ * reduce-scatter (collective_half). */
 const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);

@@ -196,8 +196,8 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(all_reduce),
      .choice = all_reduce_name,
      .fallback = "ring",
-     .brief = "all-reduce algorithm (dtsim list collectives); under ZeRO the reduce-scatter and all-gather of that "
-              "name, or ring where it has none"},
+     .brief = "all-reduce algorithm (dtsim list collectives); ZeRO runs its two halves, a reduce-scatter and an "
+              "all-gather, or ring's where it has none"},
     {.key = "channels",
      .kind = FIELD_INT,
      MEMBER(channels),

@@ -18,7 +18,7 @@ struct running {
 static void hand_over(const struct error *err, struct outcome *outcome)
 {
     for (int i = 0; i < err->count && outcome->nmessages < (int)COUNT(outcome->messages); i++) {
-        const struct message *message = &err->messages[i];
+        const struct error_message *message = &err->messages[i];
         int k = outcome->nmessages++;
 
         outcome->messages[k].code = message->code;

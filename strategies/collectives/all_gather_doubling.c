@@ -17,19 +17,19 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, p = core_size(n), step = n > p;
 
     for (int i = 0; i < n - p; i++)
-        copy(arrows, 0, 2 * i, 2 * i + 1, 2 * i, 1);
+        copy(messages, 0, 2 * i, 2 * i + 1, 2 * i, 1);
     for (int d = 1; d < p; d *= 2, step++)
         for (int q = 0; q < p; q++) {
             int own = q / d * d, begin = core_share(n, own), end = core_share(n, own + d);
 
-            copy(arrows, step, core_rank(n, q), core_rank(n, q ^ d), begin, end - begin);
+            copy(messages, step, core_rank(n, q), core_rank(n, q ^ d), begin, end - begin);
         }
-    fold_out(arrows, step, n, n);
+    fold_out(messages, step, n, n);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

@@ -17,9 +17,9 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    once_round(arrows, task, 0, 0, copy);
+    once_round(messages, task, 0, 0, copy);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -45,6 +45,7 @@ const struct collective collective_all_gather_ring = {
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -16,13 +16,13 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n;
 
     for (int k = 1; k < n; k++)
         for (int r = 0; r < n; r++)
-            reduce(arrows, k - 1, r, (r + k) % n, (r + k) % n, 1);
+            reduce(messages, k - 1, r, (r + k) % n, (r + k) % n, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -45,6 +45,7 @@ const struct collective collective_all_to_all_pairwise = {
     .crowds = true,
     .pacer = PACER_SEND,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -17,14 +17,14 @@ static int chunks(const struct task *task)
     return chain_pieces(task);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int r = 0; r < n - 1; r++)
             if (step >= r && step - r < c)
-                copy(arrows, step, r, r + 1, step - r, 1);
+                copy(messages, step, r, r + 1, step - r, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -49,6 +49,7 @@ const struct collective collective_broadcast_ring = {
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .chain = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

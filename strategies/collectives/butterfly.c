@@ -20,14 +20,14 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(arrows, n, 1);
+    int n = task->n, p = core_size(n), step = fold_in(messages, n, 1);
 
     for (int distance = 1; distance < p; distance *= 2, step++)
         for (int q = 0; q < p; q++)
-            reduce(arrows, step, core_rank(n, q), core_rank(n, q ^ distance), 0, 1);
-    fold_out(arrows, step, n, 1);
+            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ distance), 0, 1);
+    fold_out(messages, step, n, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

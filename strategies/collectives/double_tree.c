@@ -67,7 +67,7 @@ struct plan_of_trees {
     int *order[2];           /* ranks, parents first */
     int *ready[2];           /* of each rank: the step from which it has the present piece */
     struct slots { bool *items; size_t count, capacity; } *busy;     /* of each rank, a step each */
-    struct arrows arrows;    /* in any order */
+    struct messages messages; /* in any order */
     int steps;
 };
 
@@ -113,7 +113,7 @@ static void plan_release(struct plan_of_trees *plan)
     for (int r = 0; r < plan->n; r++)
         free(plan->busy[r].items);
     free(plan->busy);
-    free(plan->arrows.items);
+    free(plan->messages.items);
 }
 
 /* Sends in the first step from `from` in which the rank is free; gives the step after. */
@@ -127,7 +127,7 @@ static int send(struct plan_of_trees *plan, int from, int src, int dst, int chun
     while (busy->count <= step)
         *GROW(busy) = false;
     busy->items[step] = true;
-    *GROW(&plan->arrows) = (struct arrow){(int)step, src, dst, chunk, 1, combine};
+    *GROW(&plan->messages) = (struct message){(int)step, src, dst, chunk, 1, combine};
     if (plan->steps <= (int)step)
         plan->steps = (int)step + 1;
     return (int)step + 1;
@@ -156,28 +156,29 @@ static void send_down(struct plan_of_trees *plan, int t, int chunk)
     }
 }
 
-/* The arrows in the order of their steps, those of one step in the order in which they were planned. */
-static void draw_plan(struct arrows *arrows, const struct plan_of_trees *plan)
+/* The messages in the order of their steps, those of one step in the order in which they were planned. */
+static void draw_plan(struct messages *messages, const struct plan_of_trees *plan)
 {
     size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place);
-    size_t *sorted = xcalloc(plan->arrows.count + 1, sizeof *sorted);
+    size_t *sorted = xcalloc(plan->messages.count + 1, sizeof *sorted);
 
-    for (size_t i = 0; i < plan->arrows.count; i++)
-        place[plan->arrows.items[i].step + 1]++;
+    for (size_t i = 0; i < plan->messages.count; i++)
+        place[plan->messages.items[i].step + 1]++;
     for (int step = 0; step < plan->steps; step++)
         place[step + 1] += place[step];
-    for (size_t i = 0; i < plan->arrows.count; i++)
-        sorted[place[plan->arrows.items[i].step]++] = i;
-    for (size_t i = 0; i < plan->arrows.count; i++) {
-        const struct arrow *arrow = &plan->arrows.items[sorted[i]];
+    for (size_t i = 0; i < plan->messages.count; i++)
+        sorted[place[plan->messages.items[i].step]++] = i;
+    for (size_t i = 0; i < plan->messages.count; i++) {
+        const struct message *message = &plan->messages.items[sorted[i]];
 
-        (arrow->combine == COPY ? copy : reduce)(arrows, arrow->step, arrow->src, arrow->dst, arrow->chunk, 1);
+        (message->combine == COPY ? copy : reduce)(messages, message->step, message->src, message->dst, message->chunk,
+                                                   1);
     }
     free(place);
     free(sorted);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     struct plan_of_trees plan;
     int c = tree_pieces(task);
@@ -189,7 +190,7 @@ static void draw(struct arrows *arrows, const struct task *task)
         for (int t = 0; t < 2; t++)
             send_down(&plan, t, t * c + piece);
     }
-    draw_plan(arrows, &plan);
+    draw_plan(messages, &plan);
     plan_release(&plan);
 }
 

@@ -33,17 +33,17 @@ static int chunks(const struct task *task)
     return core_size(task->n);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(arrows, n, p), d;
+    int n = task->n, p = core_size(n), step = fold_in(messages, n, p), d;
 
     for (d = 1; d < p; d *= 2, step++)
         for (int q = 0; q < p; q++)
-            reduce(arrows, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q ^ d, 2 * d), p / (2 * d));
+            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q ^ d, 2 * d), p / (2 * d));
     for (d = p / 2; d > 0; d /= 2, step++)
         for (int q = 0; q < p; q++)
-            copy(arrows, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q, 2 * d), p / (2 * d));
-    fold_out(arrows, step, n, p);
+            copy(messages, step, core_rank(n, q), core_rank(n, q ^ d), block(p, q, 2 * d), p / (2 * d));
+    fold_out(messages, step, n, p);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -78,6 +78,8 @@ const struct collective collective_halving_doubling = {
         " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
     .formula = "2 log2 p latency + 2 (1 - 1/p) bytes / bandwidth, p = 2^floor(log2 n); "
                "n > p: + 2 (latency + bytes / bandwidth)",
+    .reduce_scatter = &collective_reduce_scatter_halving,
+    .all_gather = &collective_all_gather_doubling,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -22,22 +22,22 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, g = task->per_node, nodes = n / g, step = 0;
 
     for (int i = 0; i < g - 1; i++, step++)
         for (int r = 0; r < n; r++)
-            reduce(arrows, step, r, r / g * g + (r + 1) % g, (g + r % g - 1 - i) % g * nodes, nodes);
+            reduce(messages, step, r, r / g * g + (r + 1) % g, (g + r % g - 1 - i) % g * nodes, nodes);
     for (int i = 0; i < nodes - 1; i++, step++)
         for (int r = 0; r < n; r++)
-            reduce(arrows, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - 1 - i) % nodes, 1);
+            reduce(messages, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - 1 - i) % nodes, 1);
     for (int i = 0; i < nodes - 1; i++, step++)
         for (int r = 0; r < n; r++)
-            copy(arrows, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - i) % nodes, 1);
+            copy(messages, step, r, (r + g) % n, r % g * nodes + (nodes + r / g - i) % nodes, 1);
     for (int i = 0; i < g - 1; i++, step++)
         for (int r = 0; r < n; r++)
-            copy(arrows, step, r, r / g * g + (r + 1) % g, (g + r % g - i) % g * nodes, nodes);
+            copy(messages, step, r, r / g * g + (r + 1) % g, (g + r % g - i) % g * nodes, nodes);
 }
 
 static double cost(const struct task *task, const struct fabric *fabric)

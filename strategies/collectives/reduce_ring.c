@@ -18,14 +18,14 @@ static int chunks(const struct task *task)
     return chain_pieces(task);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
 
     for (int step = 0; step < n - 2 + c; step++)
         for (int hop = 0; hop < n - 1; hop++)
             if (step >= hop && step - hop < c)
-                reduce(arrows, step, n - 1 - hop, n - 2 - hop, step - hop, 1);
+                reduce(messages, step, n - 1 - hop, n - 2 - hop, step - hop, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -50,6 +50,7 @@ const struct collective collective_reduce_ring = {
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .chain = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -18,18 +18,18 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    int n = task->n, p = core_size(n), step = fold_in(arrows, n, n);
+    int n = task->n, p = core_size(n), step = fold_in(messages, n, n);
 
     for (int d = p / 2; d > 0; d /= 2, step++)
         for (int q = 0; q < p; q++) {
             int other = (q ^ d) / d * d, begin = core_share(n, other), end = core_share(n, other + d);
 
-            reduce(arrows, step, core_rank(n, q), core_rank(n, q ^ d), begin, end - begin);
+            reduce(messages, step, core_rank(n, q), core_rank(n, q ^ d), begin, end - begin);
         }
     for (int i = 0; i < n - p; i++)
-        copy(arrows, step, 2 * i + 1, 2 * i, 2 * i, 1);
+        copy(messages, step, 2 * i + 1, 2 * i, 2 * i, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

@@ -18,9 +18,9 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    once_round(arrows, task, 0, -1, reduce);
+    once_round(messages, task, 0, -1, reduce);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -46,6 +46,7 @@ const struct collective collective_reduce_scatter_ring = {
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -17,10 +17,10 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     for (int r = 1; r < task->n; r++)
-        reduce(arrows, r - 1, r, 0, 0, 1);
+        reduce(messages, r - 1, r, 0, 0, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)

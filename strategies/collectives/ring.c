@@ -21,10 +21,10 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    once_round(arrows, task, 0, -1, reduce);
-    once_round(arrows, task, task->n - 1, -1, copy);
+    once_round(messages, task, 0, -1, reduce);
+    once_round(messages, task, task->n - 1, -1, copy);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
@@ -53,6 +53,9 @@ const struct collective collective_ring = {
     .formula = "2 (n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
+    .reduce_scatter = &collective_reduce_scatter_ring,
+    .all_gather = &collective_all_gather_ring,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -22,16 +22,16 @@ static int chunks(const struct task *task)
     return 1;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, step = 0, distance;
 
     for (distance = 1; distance < n; distance *= 2, step++)
         for (int r = 0; r + distance < n; r += 2 * distance)
-            reduce(arrows, step, r + distance, r, 0, 1);
+            reduce(messages, step, r + distance, r, 0, 1);
     for (distance /= 2; distance > 0; distance /= 2, step++)
         for (int r = 0; r + distance < n; r += 2 * distance)
-            copy(arrows, step, r, r + distance, 0, 1);
+            copy(messages, step, r, r + distance, 0, 1);
 }
 
 static double ideal(const struct task *task, double latency, double bandwidth)
