@@ -144,7 +144,7 @@ static void print_result(const struct request *request, bool json, const struct 
            used == request->collective ? "" : "chosen by its formula, ", used->formula);
 }
 
-static int simulate(struct request *request, bool json, struct error *err)
+static int replay_collective(struct request *request, bool json, struct error *err)
 {
     int *gpus = xcalloc((size_t)request->ranks, sizeof *gpus), rc;
     struct measure measure;
@@ -212,7 +212,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     if (!load_cluster(arguments.positional[0], &request, &err))
-        simulate(&request, arguments.values[OPT_JSON], &err);
+        replay_collective(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
     return report(&err);
 }

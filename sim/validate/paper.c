@@ -293,7 +293,5 @@ int paper_scenario(struct paper *paper, size_t index, const char *const *sets, s
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
             rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        rc = conf_set(&paper->arena, root, sets[i], err);
-    return rc ? rc : scenario_read(&paper->arena, root, row->id, scenario, err);
+    return rc ? rc : scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
 }

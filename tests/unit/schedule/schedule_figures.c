@@ -40,7 +40,7 @@ static void test_figures(void **state)
         load_stages(&simulated, schedule, stages, micro_batches, recompute);
         if (schedules[i]->batches)      /* drawn as one batch of them all, which is the same without a flush */
             simulated.scenario.plan.batches = 1;
-        assert_int_equal(figure_print(&simulated.scenario, out, &err), 0);
+        assert_int_equal(figure_print(simulated_workload(&simulated), out, &err), 0);
         fclose(out);
         assert_string_equal(figure, schedules[i]->figure);
         free(figure);
