@@ -3,15 +3,16 @@
 #include <math.h>
 #include <string.h>
 
-#include "sweep/expression.h"
+#include "expression/expression.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char *const known[] = {"a", "strategy.tensor", "strategy.schedule", "on", "list", "none"};
 
-static int find(const void *context, const char *name)
+static int find(void *context, const char *name, const char **why)
 {
     (void)context;
+    (void)why;
     for (size_t i = 0; i < COUNT(known); i++)
         if (!strcmp(known[i], name))
             return (int)i;

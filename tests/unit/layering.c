@@ -5,7 +5,7 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "config", "hardware", "kernels", "model", "engine", "collective", "schedule", "scenario", "stage",
+    "base", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule", "scenario", "stage",
     "recompute", "lower", "run", "report", "calibrate", "validate", "sweep", "cli",
 };
 

@@ -1,4 +1,4 @@
-#include "sweep/expression_internal.h"
+#include "expression/expression_internal.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -305,7 +305,7 @@ static size_t escape_length(const char *text)
 
 static bool escapes_space(const char *text)
 {
-    return text[1] && strchr("ntr \t\n", text[1]);
+    return text[1] && strchr("ntrNLP \t\n", text[1]);
 }
 
 /* To where the character stands that the scalar's reader finds next, spaces left out; `quote`: '"', '\'' or 0. */
@@ -320,13 +320,13 @@ static void next_character(struct cursor *cursor, char quote)
 
 static size_t character_length(const char *text, char quote)
 {
-    size_t length = 1;
+    size_t length = *text != '\0';
 
     if (quote == '"' && *text == '\\')
         return escape_length(text);
     if (quote == '\'' && text[0] == '\'' && text[1] == '\'')
         return 2;
-    while (((unsigned char)text[length] & 0xC0) == 0x80)
+    while (length && ((unsigned char)text[length] & 0xC0) == 0x80)
         length++;
     return length;
 }
@@ -371,7 +371,7 @@ struct loc expression_loc(const struct expression_text *text, size_t at)
             step_over(&cursor, 1);
     }
     for (size_t i = 0; text->text[i]; i++) {
-        if (is_space(text->text[i]) || ((unsigned char)text->text[i] & 0xC0) == 0x80)
+        if (is_space(text->text[i]) || break_length(text->text + i) || ((unsigned char)text->text[i] & 0xC0) == 0x80)
             continue;
         next_character(&cursor, quote);
         if (i >= at)

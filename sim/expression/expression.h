@@ -44,9 +44,11 @@ bool value_equal(const struct value *a, const struct value *b);    /* also of ki
 
 /* The names that an expression may use. */
 struct names {
-    int (*find)(const void *context, const char *name);            /* the number of a name; -1: unknown */
+    /* The number of a name; -1: unknown, or known but not to be used here for a reason that it writes to *why, in words
+     * that go on after the name ("is given below"). */
+    int (*find)(void *context, const char *name, const char **why);
     const char *(*at)(size_t i, const void *context);              /* names to suggest, NULL past the last */
-    const void *context;
+    void *context;
 };
 
 /* An expression as somebody wrote it. */

@@ -2,7 +2,7 @@
 #ifndef DTSIM_EXPRESSION_INTERNAL_H
 #define DTSIM_EXPRESSION_INTERNAL_H
 
-#include "sweep/expression.h"
+#include "expression/expression.h"
 
 /* What a step does to the stack. Each takes its operands off the top and puts its result there. */
 enum step_kind {

@@ -1,4 +1,4 @@
-#include "sweep/expression_internal.h"
+#include "expression/expression_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -126,7 +126,7 @@ static int parse_name(struct parser *parser)
     size_t at = next(parser)->at;
     char *name = arena_strndup(parser->arena, parser->lexer.text->text + at, next(parser)->length), word[CLIP_SIZE];
     struct step step = {.kind = STEP_NAME, .at = at};
-    const char *meant;
+    const char *meant, *why = NULL;
 
     if (advance(parser))
         return -1;
@@ -134,9 +134,11 @@ static int parse_name(struct parser *parser)
         return parse_call(parser, name, at);
     if (function_find(name))
         return FAIL(parser, at, "'%s' is a function; expected %s", name, function_find(name)->usage);
-    step.name = parser->names->find(parser->names->context, name);
+    step.name = parser->names->find(parser->names->context, name, &why);
     if (step.name >= 0)
         return emit(parser, step, 1);
+    if (why)
+        return FAIL(parser, at, "'%s' %s", text_clip(name, word, sizeof word), why);
     meant = nearest(name, name_candidate, parser->names);
     return FAIL(parser, at, "unknown name '%s'%s%s%s", text_clip(name, word, sizeof word),
                 meant ? "; did you mean '" : "", meant ? meant : "", meant ? "'?" : "; text goes in quotes");

@@ -1,4 +1,4 @@
-#include "sweep/expression_internal.h"
+#include "expression/expression_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "sweep/expression.h"
+#include "expression/expression.h"
 #include "text.h"
 
 static const struct { const char *name; struct value value; } known[] = {
@@ -20,9 +20,10 @@ static const struct { const char *name; struct value value; } known[] = {
     {"cluster.bandwidth", {.kind = VALUE_NUMBER, .number = 25e9}},
 };
 
-static int find(const void *context, const char *name)
+static int find(void *context, const char *name, const char **why)
 {
     (void)context;
+    (void)why;
     for (size_t i = 0; i < COUNT(known); i++)
         if (!strcmp(known[i].name, name))
             return (int)i;
