@@ -2,8 +2,8 @@
  *
  *     cluster.nodes * 8 % (strategy.tensor * strategy.pipeline) == 0 && strategy.schedule != "gpipe"
  *
- * An expression is parsed once into a list of steps for a stack of values, and then evaluated for every point of a sweep
- * or row of a table. A value is a number, true or false, or text. From the loosest to the tightest:
+ * An expression is parsed once into a list of steps for a stack of values, and then evaluated for every point of a
+ * sweep or row of a table. A value is a number, true or false, or text. From the loosest to the tightest:
  *
  *     ||  or              at least one is true; the right side is not looked at where the left one is
  *     &&  and             both are true; the right side is not looked at where the left one is false
@@ -71,8 +71,8 @@ int expression_parse(struct arena *arena, const struct expression_text *text, co
 /* The value of a name by its number: 0 and the value, or -1 and a message of its own. */
 typedef int name_value(void *context, int name, struct value *value, struct error *err);
 
-/* Evaluates. -1 after an error: operands of the wrong kind, division by zero, a result that is no finite number, or what
- * `value_of` reports. Text in the result lives as long as the expression or as what `value_of` gave. */
+/* Evaluates. -1 after an error: operands of the wrong kind, division by zero, a result that is no finite number, or
+ * what `value_of` reports. Text in the result lives as long as the expression or as what `value_of` gave. */
 int expression_evaluate(const struct expression *expression, name_value *value_of, void *context, struct value *result,
                         struct error *err);
 /* Evaluates a condition: anything but true, false and none is an error at its first character. */

@@ -8,8 +8,8 @@
 /* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
  * "strategy."), or NULL: scenarios have no such path. */
 const struct field *path_field(const char *path);
-/* Whether the text is to be a path of a scenario, right or wrong, and no name of one's own: it has a dot, or is a key of
- * the scenario itself ("cluster"). */
+/* Whether the text is to be a path of a scenario, right or wrong, and no name of one's own: it has a dot, or is a key
+ * of the scenario itself ("cluster"). */
 bool path_meant(const char *text);
 /* All paths of a scenario by number, for suggestions; NULL past the last. */
 const char **path_list(struct arena *arena);
@@ -22,8 +22,8 @@ int path_value_check(const char *path, const struct node *node, struct error *er
 /* From an expression the scenario's value, with a unit where the path has one. `loc`: where it came from. */
 struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc);
 
-/* Where a scenario says less than a mapping on the way to a path ("cluster: dgx-a100" for cluster.nodes), puts the mapping
- * there that this stands for. */
+/* Where a scenario says less than a mapping on the way to a path ("cluster: dgx-a100" for cluster.nodes), puts the
+ * mapping there that this stands for. */
 int path_open(struct arena *arena, struct node *root, const char *path, struct error *err);
 
 #endif

@@ -103,11 +103,11 @@ static int settings_make(struct moment *moment, struct arena *arena, struct poin
 /* The value at a path of the whole scenario of the point; none where the scenario is refused, as its row will say. */
 static struct value resolved_value(struct moment *moment, const char *path)
 {
-    if (!moment->asked) {
-        struct error err = {0};
-        struct scenario scenario = {0};
-        struct point point;
+    struct scenario scenario = {0};
+    struct error err = {0};
+    struct point point;
 
+    if (!moment->asked) {
         moment->asked = true;
         if (!settings_make(moment, &moment->arena, &point, &err)) {
             if (!scenario_read(&moment->arena, point.root, moment->points->name, &scenario, &err))
@@ -148,10 +148,10 @@ static int value_of(void *context, int name, struct value *value, struct error *
 
 static const char *name_of(const struct points *points, int name)
 {
-    size_t i = (size_t)name;
+    size_t i = (size_t)name, axes = points->axes.count;
 
-    return i < points->axes.count ? points->axes.items[i].name : i - points->axes.count < points->nderived ?
-           points->derived[i - points->axes.count].name : points->lookups.items[i - points->axes.count - points->nderived].path;
+    return i < axes ? points->axes.items[i].name : i - axes < points->nderived ? points->derived[i - axes].name :
+           points->lookups.items[i - axes - points->nderived].path;
 }
 
 /* An expression failed: its message says at which values. */
@@ -283,8 +283,8 @@ static int consider(struct moment *moment, uint64_t number, size_t most, struct 
         return 0;
     }
     if (selection->count == most)
-        return error_add(err, EXIT_INPUT, moment->points->loc, "more than %zu points remain; expected fewer (where, sample), "
-                         "or a higher --max", most);
+        return error_add(err, EXIT_INPUT, moment->points->loc, "more than %zu points remain; expected fewer (where, "
+                         "sample), or a higher --max", most);
     *GROW(selection) = number;
     return 0;
 }
@@ -322,13 +322,14 @@ int points_select(const struct points *points, size_t most, struct selection *se
         return too_many(points, err);
     moment_init(&moment, points);
     for (uint64_t i = 0; !rc && i < combinations && selection->count < wanted; i++) {
+        uint64_t number = points->sample ? random_permuted((uint64_t)points->seed, i, combinations) : i;
+
         if (i == POINTS_LOOKED)
             rc = error_add(err, EXIT_INPUT, points->loc, "of %d combinations that were drawn %zu remain; expected %d "
                            "(sample): where and exclude drop nearly all", POINTS_LOOKED, selection->count,
                            points->sample);
         else
-            rc = consider(&moment, points->sample ? random_permuted((uint64_t)points->seed, i, combinations) : i, most, selection,
-                          err);
+            rc = consider(&moment, number, most, selection, err);
     }
     moment_release(&moment);
     if (selection->count)

@@ -60,8 +60,8 @@ struct points {
     int seed;
 };
 
-/* Reads what stands under `sweep` (NULL: the base alone). `file`: the text of the file that it stands in, for the columns
- * of expressions, or NULL. The base may be changed so that paths lead to mappings. Release in either case. */
+/* Reads what stands under `sweep` (NULL: the base alone). `file`: the text of the file that it stands in, for the
+ * columns of expressions, or NULL. The base may be changed so that paths lead to mappings. Release in either case. */
 int points_read(struct arena *arena, const struct node *node, const char *file, struct node *base, const char *name,
                 struct points *points, struct error *err);
 void points_release(struct points *points);

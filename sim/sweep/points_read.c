@@ -115,8 +115,8 @@ static int expected(struct reader *reader, const char *what, const struct node *
     if (node->kind == NODE_SCALAR && !node_is_null(node))
         return FAIL(reader, node->loc, "sweep: %s: expected %s, found '%s'", what, form,
                     text_clip(node->text, shown, sizeof shown));
-    return FAIL(reader, node->loc, "sweep: %s: expected %s, found %s", what, form, node->kind == NODE_SEQUENCE ? "a list" :
-                node->kind == NODE_MAPPING ? "a mapping" : "nothing");
+    return FAIL(reader, node->loc, "sweep: %s: expected %s, found %s", what, form,
+                node->kind == NODE_SEQUENCE ? "a list" : node->kind == NODE_MAPPING ? "a mapping" : "nothing");
 }
 
 /* Adds the axis of a mapping's key. */
@@ -202,8 +202,8 @@ static int find_name(void *context, const char *name, const char **why)
     for (size_t i = 0; (other = set_name(reader, i)); i++)
         lookup.resolved |= leads_through(other, name) || leads_through(name, other);
     if (lookup.resolved && reader->derives) {
-        *why = "is not written in the base, and 'let' is worked out before defaults are; expected a value in the base, in "
-               "the grid, or in a 'let' above";
+        *why = "is not written in the base, and 'let' is worked out before defaults are; expected a value in the base, "
+               "in the grid, or in a 'let' above";
         return -1;
     }
     if (!lookup.resolved)
@@ -271,8 +271,8 @@ static int read_values(struct reader *reader, const struct node *node)
         int number = number_of(reader, node->keys[i]);
 
         if (number < 0)
-            return FAIL(reader, node->key_locs[i], "sweep: exclude: the sweep does not set '%s'; expected a path of the "
-                        "grid, a zip or 'let'", node->keys[i]);
+            return FAIL(reader, node->key_locs[i], "sweep: exclude: the sweep does not set '%s'; expected a path of "
+                        "the grid, a zip or 'let'", node->keys[i]);
         constraint.names[i] = (size_t)number;
         constraint.nodes[i] = node->items[i];
         text = arena_printf(reader->arena, "%s%s%s: %s", text, i ? ", " : "", node->keys[i],

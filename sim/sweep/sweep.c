@@ -27,8 +27,8 @@ const struct table sweep_table = {
     .size = sizeof(struct sweep), .node_offset = offsetof(struct sweep, node),
 };
 
-/* What stands behind '=' is a list. One generator is meant itself (--set a={pow2: [1, 8]}), and so is one list where the
- * path takes no list (--set a=[1, 2]). */
+/* What stands behind '=' is a list. One generator is meant itself (--set a={pow2: [1, 8]}), and so is one list where
+ * the path takes no list (--set a=[1, 2]). */
 static struct node *set_values(struct node *list, const char *name)
 {
     const struct field *field = path_field(name);

@@ -271,8 +271,8 @@ static void test_mistakes(void **state)
             "f:1:41: error: sweep: let: x: 'strategy.data' is not written in the base, and 'let' is worked out before "
             "defaults are; expected a value in the base, in the grid, or in a 'let' above\n");
     refuses("{grid: {memory.recompute: [none], memory.recompute.mode: [full]}}",
-            "f:1:35: error: sweep: grid: 'memory.recompute.mode' and 'memory.recompute' cannot both be set, as one is a "
-            "part of the other\n");
+            "f:1:35: error: sweep: grid: 'memory.recompute.mode' and 'memory.recompute' cannot both be set, as one is "
+            "a part of the other\n");
 }
 
 int main(void)
