@@ -3,10 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define COLLECTIVE(name) extern const struct collective collective_##name;
-#include "strategies/collectives/list.h"
-#undef COLLECTIVE
-
 static const struct collective *const collectives[] = {
 #define COLLECTIVE(name) &collective_##name,
 #include "strategies/collectives/list.h"
@@ -54,11 +50,21 @@ const struct collective *collective_find(enum collective_op op, const char *name
 
 const struct collective *collective_usual(enum collective_op op, bool library)
 {
-    const struct collective *usual = library ? collective_find(op, "auto") : NULL;
+    const struct collective *usual = NULL, *candidate;
 
-    if (!usual)
-        usual = collective_find(op, "ring");
-    return usual ? usual : collective_of(op, 0);
+    for (size_t i = 0; (candidate = collective_of(op, i)); i++) {
+        if (library && !candidate->draw)
+            return candidate;
+        usual = candidate->usual ? candidate : usual;
+    }
+    return usual;
+}
+
+const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op)
+{
+    const struct collective *half = op == COLLECTIVE_ALL_GATHER ? all_reduce->all_gather : all_reduce->reduce_scatter;
+
+    return half ? half : collective_usual(op, false);
 }
 
 const char *all_reduce_name(size_t index)
@@ -68,22 +74,22 @@ const char *all_reduce_name(size_t index)
     return collective ? collective->name : NULL;
 }
 
-static void draw_arrow(struct arrows *arrows, struct arrow arrow)
+static void write_message(struct messages *messages, struct message message)
 {
-    BUG_IF(arrow.step < 0 || (arrows->count && arrow.step < arrows->items[arrows->count - 1].step));
-    BUG_IF(arrow.src < 0 || arrow.dst < 0 || arrow.src == arrow.dst);
-    BUG_IF(arrow.chunk < 0 || arrow.nchunks < 1);
-    *GROW(arrows) = arrow;
+    BUG_IF(message.step < 0 || (messages->count && message.step < messages->items[messages->count - 1].step));
+    BUG_IF(message.src < 0 || message.dst < 0 || message.src == message.dst);
+    BUG_IF(message.chunk < 0 || message.nchunks < 1);
+    *GROW(messages) = message;
 }
 
-void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, COPY});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, COPY});
 }
 
-void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks)
+void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks)
 {
-    draw_arrow(arrows, (struct arrow){step, src, dst, chunk, nchunks, REDUCE});
+    write_message(messages, (struct message){step, src, dst, chunk, nchunks, REDUCE});
 }
 
 double collective_messages(const struct collective *collective, const struct task *task)

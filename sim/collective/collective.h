@@ -1,12 +1,12 @@
-/* collective: what a collective algorithm draws, all that its file in strategies/collectives/ sees. An algorithm draws
- * arrows between n abstract ranks; it never writes time. */
+/* collective: the messages of a collective algorithm. This is all that a file in strategies/collectives/ sees. An
+ * algorithm writes messages between n abstract ranks; it never writes time. */
 #ifndef DTSIM_COLLECTIVE_H
 #define DTSIM_COLLECTIVE_H
 
 #include "engine/program.h"
 
-/* What is brought about. The vector is `bytes` long (as nccl-tests counts them) and cut into equal chunks, the chunks
- * into n equal shares: share r is chunks [r chunks / n, (r + 1) chunks / n). Rank 0 is the root.
+/* What the operation brings about. The vector is `bytes` long (as nccl-tests counts them) and cut into equal chunks,
+ * the chunks into n equal shares: share r is chunks [r chunks / n, (r + 1) chunks / n). Rank 0 is the root.
  *
  *                  who contributes what         who ends with what               bytes
  *   all_reduce     every rank to every chunk    every rank: all of every chunk   what each rank holds
@@ -17,7 +17,7 @@
  *   all_to_all     every rank to every chunk    rank r: share r of every rank    what each rank holds in all
  *
  * "All of a chunk" is the sum of the contributions, each of them once. In an all_to_all nothing is summed:
- * contributions stay side by side, so that an arrow moves only what its source began with, and REDUCE says that it
+ * contributions stay side by side, so that a message moves only what its source began with, and REDUCE says that it
  * joins the others. Chunks that a rank does not end with may hold anything at the end. */
 enum collective_op {
     COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE,
@@ -29,29 +29,29 @@ double collective_bus_factor(enum collective_op op, int n);
 
 enum combine { COPY, REDUCE };       /* what the receiver does with what arrives: keep it, or add it to its own */
 
-/* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. An arrow waits for what last arrived, in earlier
- * steps, for any of these chunks at its source and at its destination; and a rank sends one arrow after another (per
- * channel), in the order drawn. Within a step everything happens at the same time: arrows of one step do not see each
- * other, and several may bring the same chunk to the same rank. Arrivals that must not overlap, such as those at the
- * root of a gather, therefore have steps of their own. */
-struct arrow {
+/* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. A message waits for the messages that last brought
+ * any of these chunks, in earlier steps, to its source or to its destination. A rank sends one message after another on
+ * each channel, in the order in which they are written. Within a step everything happens at the same time: messages of
+ * one step do not see each other, and several may bring the same chunk to the same rank. So arrivals that must not
+ * overlap, such as those at the root of a gather, have steps of their own. */
+struct message {
     int step, src, dst, chunk, nchunks;
     enum combine combine;
 };
-struct arrows { struct arrow *items; size_t count, capacity; };
+struct messages { struct message *items; size_t count, capacity; };
 
-/* Draw one arrow. Steps must not fall from one to the next. */
-void copy(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks);
-void reduce(struct arrows *arrows, int step, int src, int dst, int chunk, int nchunks);
+/* Write one message. Its step is that of the message before it, or a later one. */
+void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
+void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 
-/* All that an algorithm knows of what it is drawn for. */
+/* All that an algorithm knows of the group that it runs on. */
 struct task {
     int n;                           /* ranks */
     int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1
                                         where the nodes do not hold equally many */
     double bytes;                    /* the vector (of one channel) */
-    int drawn;                       /* of a ring: rank r + drawn does what rank r does, and r alone is drawn, for all n
-                                        steps, as if the ring were these ranks; 0: all n are drawn */
+    int folded;                      /* of a ring: rank r + folded does what rank r does, so only the first `folded`
+                                        ranks are written, for all n steps, as if they were the ring; 0: all n are */
 };
 
 /* What one message costs, for closed forms on clusters. */
@@ -95,19 +95,22 @@ struct collective {
     const char *name;                /* "ring": unique within its operation */
     const char *title;               /* "Ring all-reduce (reduce-scatter, then all-gather)" */
     const char *paper;               /* where it and its formula are from */
-    const char *figure;              /* its drawing in ASCII, for help */
+    const char *figure;              /* its messages in ASCII, for help */
     const char *formula;             /* its closed form, as text */
     bool every_nic;                  /* members of a node all send to other nodes themselves: one channel is enough */
     bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
     enum pacer pacer;
     bool ring;                       /* a rank sends what it last got, a share of the vector at a time, and all ranks do
-                                        so alike: pace.round, task.drawn */
+                                        so alike: pace.round, task.folded */
     bool chain;                      /* goes once along a ring, from the root or to it */
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
+    bool usual;                      /* runs where nobody says; one of each operation */
+    /* Of an all-reduce, its two halves, for those who exchange them apart (ZeRO). Both NULL: it has none. */
+    const struct collective *reduce_scatter, *all_gather;
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
-    double (*messages)(const struct task *task);     /* how many arrows; not required: <= 2 n chunks, or 2 n log2 n */
-    void (*draw)(struct arrows *arrows, const struct task *task);    /* NULL: the cheapest of the others draws */
+    double (*messages)(const struct task *task);     /* how many; not required: <= 2 n chunks, or 2 n log2 n */
+    void (*draw)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
     /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
@@ -118,13 +121,19 @@ struct collective {
     struct stand_in (*in_switch)(const struct task *task, double piece);
 };
 
+/* So that an all-reduce can name its halves. */
+#define COLLECTIVE(name) extern const struct collective collective_##name;
+#include "strategies/collectives/list.h"
+#undef COLLECTIVE
 /* All of strategies/collectives/list.h, in its order. */
 const struct collective *collective_at(size_t index);                                /* NULL past the last */
 const struct collective *collective_of(enum collective_op op, size_t index);         /* likewise, of one operation */
 const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
-/* What runs where nobody says: the library's choice, where there is one to be asked for and the operation has several;
- * else a ring, or the operation's first. */
+/* What runs where nobody says: the library's choice (what draws nothing), where there is one to be asked for and the
+ * operation has it; else the usual one. */
 const struct collective *collective_usual(enum collective_op op, bool library);
+/* The all-reduce's half of that operation (reduce-scatter or all-gather); the usual one where it has none. */
+const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op);
 const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
 /* Which GPU sends for which member, and over how many rings (channels) at once. */
@@ -132,7 +141,7 @@ struct group {
     int n;                           /* members */
     const int *ranks;                /* lanes belong to these ranks of the program */
     const int *gpus;                 /* one a member */
-    const struct winding *winding;   /* the members and channels that are lowered, for all; NULL: each for itself */
+    const struct folded_ring *folded; /* the members and channels that are lowered, for all; NULL: each for itself */
 };
 
 struct cluster;
@@ -150,28 +159,28 @@ struct collective_choice collective_choose(const struct collective *collective, 
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
 
-/* A ring through many nodes, wound up on two of them. Where all nodes are alike, each with as many members in the same
- * places, what a node does is what the node before it does; so all members begin and end everything together, and two
- * nodes whose ring goes on for as many steps do what all of them would, at the same times: links are shared by one
- * solution alone (max-min), which must be as symmetric as what it is for. Likewise channels: each is the one before it,
- * some GPUs further on in every node. Where these are behind NICs of their own, the first few channels on the first few
- * GPUs of each node load every link as all channels on all GPUs would. */
-struct winding {
+/* A folded ring stands for a ring through many nodes, with two of them. It is exact where all nodes are alike, each
+ * with as many members in the same places: what a node does is what the node before it does, so all members begin and
+ * end everything together. Two nodes whose ring goes on for as many steps then do the same at the same times, because
+ * one solution alone shares the links (max-min), and it is as symmetric as the flows. Channels are folded too: a
+ * channel is the one before it, some GPUs further on in every node. Where these GPUs have NICs of their own, the first
+ * few channels on the first few GPUs of each node load every link as all channels on all GPUs do. */
+struct folded_ring {
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, and nothing to release, where nothing can be wound up. `used` is what collective_choose chose for all of the
- * groups (as measure.h has them), to run on that many channels, undisturbed. */
-bool collective_wind(struct winding *winding, const struct collective *used, const struct cluster *cluster,
-                     const int *gpus, int ngroups, int n, int channels);
+/* False, and nothing to release, where the ring cannot be folded. `used` is the choice of collective_choose for all of
+ * the groups (as measure.h has them), which runs on that many channels, undisturbed. The caller frees folded->gpus. */
+bool collective_fold_ring(struct folded_ring *folded, const struct collective *used, const struct cluster *cluster,
+                          const int *gpus, int ngroups, int n, int channels);
 
-/* What collective_choose makes of the collective, as transfers: each channel used moves its share of `bytes` along its
+/* The collective that collective_choose chooses, as transfers: each channel used moves its share of `bytes` along its
  * own member order, in which the members of every node are rotated, so that channels enter and leave a node through
- * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No arrow from or to
- * member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
+ * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No message from or
+ * to member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
  * member, one id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its
- * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names.
- * With a winding there are lanes, ready[] and done[] for its n members alone, and its gpus are the group's. */
+ * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. A folded
+ * ring has lanes, ready[] and done[] for its own n members alone, and its gpus are the group's. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);

@@ -1,6 +1,6 @@
 /* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest, with
  * which protocol of the communication library. */
-#include "collective/seating.h"
+#include "collective/group_topology.h"
 
 #include <math.h>
 
@@ -49,32 +49,33 @@ static void in_rounds(const struct pace *pace, double share, int channels, struc
 }
 
 /* What large all-reduces wait longer for; no other collective does (NCCL, src/graph/tuning.cc). */
-static double plateau_of(const struct pace *pace, enum collective_op op, const struct seating *seating, double bytes)
+static double plateau_of(const struct pace *pace, enum collective_op op, const struct group_topology *topology,
+                         double bytes)
 {
     if (op != COLLECTIVE_ALL_REDUCE || !(bytes >= pace->plateau_from))       /* NaN: never */
         return 1;
-    return seating->nodes ? pace->spanning_plateau : pace->plateau;
+    return topology->nodes ? pace->spanning_plateau : pace->plateau;
 }
 
 /* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, enum collective_op op,
-                             const struct seating *seating, double bytes, int channels, bool tuned)
+                             const struct group_topology *topology, double bytes, int channels, bool tuned)
 {
     struct rates rates = {
         .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
         .network = {tuned ? 0 : cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
         .network_most = INFINITY,
     };
-    double share = cluster_mesh_share(cluster, seating->most);
+    double share = cluster_mesh_share(cluster, topology->most);
 
     if (!pace)
         return rates;
-    double factor = plateau_of(pace, op, seating, bytes);
+    double factor = plateau_of(pace, op, topology, bytes);
     rates.launch = pace->launch + cluster->communication->launch;
-    rates.inside.latency = fmax(rates.inside.latency, factor * (seating->nodes ? fmax(pace->inside, pace->spanning) :
+    rates.inside.latency = fmax(rates.inside.latency, factor * (topology->nodes ? fmax(pace->inside, pace->spanning) :
                                                                 pace->inside));
     rates.inside.bandwidth = pace->inside_share * share * cluster->inside.bandwidth;
-    if (!seating->nodes)
+    if (!topology->nodes)
         rates.inside.bandwidth = fmin(rates.inside.bandwidth, pace->inside_most);       /* fmin ignores NaN */
     else
         rates.network_most = fmin(fmin(INFINITY, pace->network_most), channels * pace->nic_most);
@@ -86,16 +87,16 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
 
 /* Sends take NICs one by one; all others as the library chose them for the group. */
 static void take_nics(const struct collective *collective, const struct cluster *cluster,
-                      const struct seating *seating, struct rates *rates)
+                      const struct group_topology *topology, struct rates *rates)
 {
     if (collective->pacer != PACER_SEND)
-        rates->network.bandwidth = seating_nic_bandwidth(seating, cluster, rates->network.bandwidth);
+        rates->network.bandwidth = group_topology_nic_bandwidth(topology, cluster, rates->network.bandwidth);
 }
 
 /* The B of the vector that are on their way at once through the switches. */
-static double piece_of(const struct pace *pace, const struct seating *seating, const struct task *task)
+static double piece_of(const struct pace *pace, const struct group_topology *topology, const struct task *task)
 {
-    const struct list *chunks = seating->nodes ? &pace->spanning_chunks : &pace->chunks;
+    const struct list *chunks = topology->nodes ? &pace->spanning_chunks : &pace->chunks;
     double piece = 0, lanes = (double)pace->channels * task->per_node;
 
     for (size_t i = 0; i < chunks->count; i++) {
@@ -108,25 +109,25 @@ static double piece_of(const struct pace *pace, const struct seating *seating, c
     return fmin(piece, task->bytes);
 }
 
-static struct fabric fabric_of(const struct cluster *cluster, const struct seating *seating,
+static struct fabric fabric_of(const struct cluster *cluster, const struct group_topology *topology,
                                const struct rates *rates, int channels)
 {
     struct hop inside = {0, INFINITY}, between = inside, crowded = inside;
 
-    if (seating->most > 1)
+    if (topology->most > 1)
         inside = (struct hop){rates->inside.latency,
                               fmin(rates->inside.bandwidth, rates->network_most) / channels};
-    if (!seating->nodes)
+    if (!topology->nodes)
         return (struct fabric){inside, inside, inside, false};
     double nic = rates->network.bandwidth, most = rates->network_most / channels;
     between = crowded = (struct hop){rates->network.latency,
-                                     fmin(nic * fmin(1, (double)seating->fewest_nics / channels), most)};
-    crowded.bandwidth = fmin(nic * seating->share / channels, most);
-    if (seating->leaves)
+                                     fmin(nic * fmin(1, (double)topology->fewest_nics / channels), most)};
+    crowded.bandwidth = fmin(nic * topology->share / channels, most);
+    if (topology->leaves)
         crowded.bandwidth /= cluster->network.topology.oversubscription;
-    if (seating->scattered)
+    if (topology->scattered)
         between = crowded;
-    return (struct fabric){seating->most > 1 ? inside : between, between, crowded, false};
+    return (struct fabric){topology->most > 1 ? inside : between, between, crowded, false};
 }
 
 static int channels_of(const struct collective *collective, int channels)
@@ -135,18 +136,18 @@ static int channels_of(const struct collective *collective, int channels)
 }
 
 /* Sends that are grouped into one collective begin at once, so their latency is paid once: as its launch. */
-static struct pace grouped(const struct pace *send, const struct seating *seating)
+static struct pace grouped(const struct pace *send, const struct group_topology *topology)
 {
     struct pace pace = *send;
 
-    pace.launch += seating->nodes ? send->network : send->inside;
+    pace.launch += topology->nodes ? send->network : send->inside;
     pace.inside = pace.spanning = pace.network = 0;
     return pace;
 }
 
 /* The pace of a collective with a protocol; false: it does not run with that. */
 static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
-                    const struct seating *seating, struct pace *pace)
+                    const struct group_topology *topology, struct pace *pace)
 {
     const struct communication *communication = cluster->communication;
     const struct pace *found = NULL;
@@ -154,7 +155,7 @@ static bool pace_of(const struct collective *collective, const struct cluster *c
     if (collective->pacer == PACER_SEND) {
         if (protocol != PROTOCOL_SIMPLE)
             return false;
-        *pace = grouped(communication->send, seating);
+        *pace = grouped(communication->send, topology);
         return true;
     }
     if (collective->pacer == PACER_TREE)
@@ -170,7 +171,7 @@ static bool pace_of(const struct collective *collective, const struct cluster *c
 
 static bool has_paces(const struct collective *collective, const struct cluster *cluster)
 {
-    const struct seating none = {0};
+    const struct group_topology none = {0};
     struct pace pace;
 
     for (int protocol = 0; cluster->communication && !cluster->ideal && protocol < PROTOCOL_COUNT; protocol++)
@@ -197,22 +198,23 @@ static struct rates switched(const struct collective *collective, const struct t
 }
 
 static double cost_at(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      const struct seating *seating, const struct pace *pace, double bytes, int channels, bool tuned)
+                      const struct group_topology *topology, const struct pace *pace, double bytes,
+                      int channels, bool tuned)
 {
     struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group), .bytes = bytes / channels};
-    struct rates rates = rates_of(cluster, pace, collective->op, seating, bytes, channels, pace && tuned);
+    struct rates rates = rates_of(cluster, pace, collective->op, topology, bytes, channels, pace && tuned);
     struct fabric fabric = {{0, INFINITY}, {0, INFINITY}, {0, INFINITY}, false};
     double launch;
 
     if (pace && !tuned)
-        take_nics(collective, cluster, seating, &rates);
+        take_nics(collective, cluster, topology, &rates);
     if (pace && collective->in_switch)
-        rates = switched(collective, &task, piece_of(pace, seating, &task), rates);
+        rates = switched(collective, &task, piece_of(pace, topology, &task), rates);
     if (pace && collective->ring && !tuned)
         in_rounds(pace, bytes / group->n, channels, &rates);
     launch = group->n > 1 ? rates.launch : 0;
     if (!cluster->ideal)
-        fabric = fabric_of(cluster, seating, &rates, channels);
+        fabric = fabric_of(cluster, topology, &rates, channels);
     fabric.buffered = pace;
     struct hop far = collective->crowds ? fabric.crowded : fabric.between;
 
@@ -224,29 +226,29 @@ static double cost_at(const struct collective *collective, const struct cluster 
 
 /* With the cheapest of its protocols, and what the library supposes that it takes. */
 static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
-                                     const struct group *group, const struct seating *seating, double bytes,
+                                     const struct group *group, const struct group_topology *topology, double bytes,
                                      int channels, double *supposed)
 {
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, INFINITY};
     struct pace pace;
 
     if (!has_paces(collective, cluster)) {
-        *supposed = best.seconds = cost_at(collective, cluster, group, seating, NULL, bytes, best.channels, false);
+        *supposed = best.seconds = cost_at(collective, cluster, group, topology, NULL, bytes, best.channels, false);
         return best;
     }
     for (int protocol = 0; protocol < PROTOCOL_COUNT; protocol++) {
         double seconds;
 
-        if (!pace_of(collective, cluster, protocol, seating, &pace))
+        if (!pace_of(collective, cluster, protocol, topology, &pace))
             continue;
-        seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, true);
+        seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, true);
         if (best.protocol == PROTOCOL_NONE || seconds < *supposed) {
             best.protocol = protocol;
             *supposed = seconds;
         }
     }
-    pace_of(collective, cluster, best.protocol, seating, &pace);
-    best.seconds = cost_at(collective, cluster, group, seating, &pace, bytes, best.channels, false);
+    pace_of(collective, cluster, best.protocol, topology, &pace);
+    best.seconds = cost_at(collective, cluster, group, topology, &pace, bytes, best.channels, false);
     return best;
 }
 
@@ -258,7 +260,7 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
 /* Whether auto may take it. NCCL's tree is a chain inside a node, no better there than a ring; and one rank a node has
  * no use for its switch. */
 static bool is_candidate(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                         const struct seating *seating)
+                         const struct group_topology *topology)
 {
     if (!collective->draw || !collective_runs_on(collective, cluster))
         return false;
@@ -267,7 +269,7 @@ static bool is_candidate(const struct collective *collective, const struct clust
     if (!collective->library || !has_paces(collective, cluster))
         return false;
     return collective->pacer == PACER_NVLS ? collective_per_node(cluster, group) > 1 :
-           collective->pacer == PACER_TREE ? seating->nodes : true;
+           collective->pacer == PACER_TREE ? topology->nodes : true;
 }
 
 struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
@@ -276,19 +278,19 @@ struct collective_choice collective_choose(const struct collective *collective, 
     struct collective_choice best = {collective, channels_of(collective, channels), PROTOCOL_NONE, NAN};
     const struct collective *candidate;
     double least = INFINITY, supposed;
-    struct seating seating;
+    struct group_topology topology;
 
     if (collective->draw && !has_paces(collective, cluster))
         return best;
-    seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
+    topology = cluster->ideal ? (struct group_topology){.share = 1} : group_topology_of(cluster, group);
     if (collective->draw)
-        return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed);
+        return choose_protocol(collective, cluster, group, &topology, bytes, channels, &supposed);
     for (size_t i = 0; (candidate = collective_of(collective->op, i)); i++) {
         struct collective_choice choice;
 
-        if (!is_candidate(candidate, cluster, group, &seating))
+        if (!is_candidate(candidate, cluster, group, &topology))
             continue;
-        choice = choose_protocol(candidate, cluster, group, &seating, bytes, channels, &supposed);
+        choice = choose_protocol(candidate, cluster, group, &topology, bytes, channels, &supposed);
         if (!best.used->draw || supposed < least) {
             best = choice;
             least = supposed;
@@ -300,12 +302,13 @@ struct collective_choice collective_choose(const struct collective *collective, 
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels)
 {
-    struct seating seating = cluster->ideal ? (struct seating){.share = 1} : seating_of(cluster, group);
+    struct group_topology topology = cluster->ideal ? (struct group_topology){.share = 1}
+                                                    : group_topology_of(cluster, group);
     double supposed;
 
     if (!collective->draw)
         return collective_choose(collective, cluster, group, bytes, channels).seconds;
-    return choose_protocol(collective, cluster, group, &seating, bytes, channels, &supposed).seconds;
+    return choose_protocol(collective, cluster, group, &topology, bytes, channels, &supposed).seconds;
 }
 
 static struct extra_pair pair_of(struct extra extra)
@@ -319,27 +322,27 @@ struct tuning collective_tuning(const struct collective_choice *choice, const st
     struct task task = {.n = group->n, .per_node = collective_per_node(cluster, group),
                         .bytes = bytes / choice->channels};
     struct tuning tuning = {0};
-    struct seating seating;
+    struct group_topology topology;
     struct rates rates;
     struct pace pace;
 
     if (choice->protocol == PROTOCOL_NONE)
         return tuning;
-    seating = seating_of(cluster, group);
-    pace_of(choice->used, cluster, choice->protocol, &seating, &pace);
-    rates = rates_of(cluster, &pace, choice->used->op, &seating, bytes, choice->channels, false);
-    take_nics(choice->used, cluster, &seating, &rates);
+    topology = group_topology_of(cluster, group);
+    pace_of(choice->used, cluster, choice->protocol, &topology, &pace);
+    rates = rates_of(cluster, &pace, choice->used->op, &topology, bytes, choice->channels, false);
+    take_nics(choice->used, cluster, &topology, &rates);
     tuning.buffered = true;
     if (choice->used->in_switch)
-        rates = switched(choice->used, &task, piece_of(&pace, &seating, &task), rates);
+        rates = switched(choice->used, &task, piece_of(&pace, &topology, &task), rates);
     if (choice->used->ring)
         in_rounds(&pace, bytes / group->n, choice->channels, &rates);
     tuning.launch = group->n > 1 ? rates.launch : 0;
-    if (seating.most > 1)
+    if (topology.most > 1)
         tuning.inside = pair_of(cluster_pace(cluster, true, rates.inside.latency,
                                              fmin(rates.inside.bandwidth, rates.network_most)));
-    if (seating.nodes) {
-        int used = choice->channels < seating.fewest_nics ? choice->channels : seating.fewest_nics;
+    if (topology.nodes) {
+        int used = choice->channels < topology.fewest_nics ? choice->channels : topology.fewest_nics;
 
         tuning.between = pair_of(cluster_pace(cluster, false, rates.network.latency,
                                               fmin(rates.network.bandwidth, rates.network_most / used)));

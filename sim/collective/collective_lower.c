@@ -1,5 +1,5 @@
-/* The lowering of collectives: their drawings as transfers of a program, on each channel's member order. */
-#include "collective/drawing.h"
+/* The lowering of collectives: their messages as transfers of a program, in each channel's order of members. */
+#include "collective/dag.h"
 #include "hardware/cluster.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ int collective_channels(const struct cluster *cluster, const struct group *group
     return nics;
 }
 
-/* Which member is which rank of the drawing, on one channel. Of g members on a node the first on channel c is number
+/* Which member is which rank of the collective, on one channel. Of g members on a node the first on channel c is number
  * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
  * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first: a
  * chain is the ring from there on, and those of its node who precede it come last (as NCCL's broadcasts and reductions
@@ -83,9 +83,9 @@ static void member_order(const struct cluster *cluster, const struct group *grou
     }
 }
 
-/* One channel's arrows on its members; with what all channels share. */
+/* One channel's messages on its members; with what all channels share. */
 struct lowering {
-    const struct drawing *drawing;
+    const struct dag *dag;
     const struct group *group;   /* the members that are lowered */
     double bytes;            /* of a channel */
     int channels, stride;    /* channels used, lanes a member */
@@ -95,37 +95,37 @@ struct lowering {
     struct op like;
     struct program *program;
     struct channel {
-        int *order;          /* rank of the drawing -> member */
+        int *order;          /* rank of the collective -> member */
         int *place;          /* and back */
-        uint32_t base;       /* the operation of its first arrow */
+        uint32_t base;       /* the operation of its first message */
     } *channel;
     struct deps deps;        /* of the operation that is being made */
 };
 
 static void add_waits(struct lowering *lowering, const struct channel *channel, size_t list)
 {
-    const struct drawing *drawing = lowering->drawing;
+    const struct dag *dag = lowering->dag;
 
-    for (size_t i = drawing->first[list]; i < drawing->first[list + 1]; i++) {
-        uint32_t wait = drawing->waits.items[i];
+    for (size_t i = dag->first[list]; i < dag->first[list + 1]; i++) {
+        uint32_t wait = dag->waits.items[i];
 
-        if (wait < drawing->arrows.count)
+        if (wait < dag->messages.count)
             *GROW(&lowering->deps) = channel->base + wait;
         else if (lowering->ready)
-            *GROW(&lowering->deps) = lowering->ready[channel->order[wait - drawing->arrows.count]];
+            *GROW(&lowering->deps) = lowering->ready[channel->order[wait - dag->messages.count]];
     }
 }
 
 static void lower_channel(struct lowering *lowering, int c)
 {
-    const struct drawing *drawing = lowering->drawing;
+    const struct dag *dag = lowering->dag;
     const struct tuning *tuning = &lowering->tuning;
     struct channel *channel = &lowering->channel[c];
 
     channel->base = (uint32_t)lowering->program->ops.count;
-    for (size_t i = 0; i < drawing->arrows.count; i++) {
-        const struct arrow *arrow = &drawing->arrows.items[i];
-        int src = channel->order[arrow->src], dst = channel->order[arrow->dst];
+    for (size_t i = 0; i < dag->messages.count; i++) {
+        const struct message *message = &dag->messages.items[i];
+        int src = channel->order[message->src], dst = channel->order[message->dst];
         bool inside = lowering->node[src] == lowering->node[dst];
         struct op op = lowering->like;
 
@@ -136,7 +136,7 @@ static void lower_channel(struct lowering *lowering, int c)
         op.delay = inside ? tuning->inside.delay : tuning->between.delay;
         op.buffered = tuning->buffered;
         op.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
-        op.amount = lowering->bytes * arrow->nchunks / drawing->chunks;
+        op.amount = lowering->bytes * message->nchunks / dag->chunks;
         lowering->deps.count = 0;
         add_waits(lowering, channel, i);
         program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
@@ -152,7 +152,7 @@ static void lower_end(struct lowering *lowering, int member, uint32_t *done)
     lowering->deps.count = 0;
     for (int c = 0; c < lowering->channels; c++) {
         const struct channel *channel = &lowering->channel[c];
-        add_waits(lowering, channel, lowering->drawing->arrows.count + (size_t)channel->place[member]);
+        add_waits(lowering, channel, lowering->dag->messages.count + (size_t)channel->place[member]);
     }
     *done = program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
@@ -176,14 +176,14 @@ void collective_lower(const struct collective *collective, const struct cluster 
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done)
 {
-    const struct winding *winding = group->winding;
-    struct group lowered = winding ? (struct group){.n = winding->n, .gpus = winding->gpus} : *group;
-    struct drawing drawing;
+    const struct folded_ring *folded = group->folded;
+    struct group lowered = folded ? (struct group){.n = folded->n, .gpus = folded->gpus} : *group;
+    struct dag dag;
     struct collective_choice choice;
     uint32_t *launched;
     size_t n = (size_t)lowered.n;
     struct lowering lowering = {
-        .drawing = &drawing, .group = &lowered, .stride = channels,
+        .dag = &dag, .group = &lowered, .stride = channels,
         .lanes = lanes, .ready = ready, .program = program,
         .like = {.what = like.what, .mb = like.mb, .stage = like.stage},
     };
@@ -198,12 +198,12 @@ void collective_lower(const struct collective *collective, const struct cluster 
     if (lowering.tuning.launch > 0)
         lower_launch(&lowering, launched);
     lowering.bytes = bytes / choice.channels;
-    lowering.channels = winding ? winding->channels : choice.channels;
-    drawing_init(&drawing, choice.used, &(struct task){
+    lowering.channels = folded ? folded->channels : choice.channels;
+    dag_init(&dag, choice.used, &(struct task){
         .n = group->n, .per_node = collective_per_node(cluster, group), .bytes = lowering.bytes,
-        .drawn = winding ? winding->n : 0,
+        .folded = folded ? folded->n : 0,
     });
-    BUG_IF(drawing.arrows.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
+    BUG_IF(dag.messages.count * (size_t)lowering.channels + program->ops.count + n > UINT32_MAX);
     lowering.channel = xcalloc((size_t)lowering.channels, sizeof *lowering.channel);
     for (int c = 0; c < lowering.channels; c++) {
         struct channel *channel = &lowering.channel[c];
@@ -225,5 +225,5 @@ void collective_lower(const struct collective *collective, const struct cluster 
     free(lowering.deps.items);
     free(lowering.node);
     free(launched);
-    drawing_release(&drawing);
+    dag_release(&dag);
 }

@@ -58,20 +58,20 @@ static const struct measurement *find(const struct measure *measure, const struc
 
 /* Every group's collective in one program, all starting at once; of a group only the members that stand for all. */
 static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
-                         const struct winding *winding, struct program *program)
+                         const struct folded_ring *folded, struct program *program)
 {
-    int channels = wanted->channels, members = winding ? winding->n : wanted->n;
+    int channels = wanted->channels, members = folded ? folded->n : wanted->n;
     uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
     uint32_t *done = xcalloc((size_t)members, sizeof *done);
 
     program->ranks = wanted->ngroups * members;
     for (int g = 0; g < wanted->ngroups; g++) {
         struct group group = {.n = wanted->n, .gpus = gpus + (size_t)g * (size_t)wanted->n};
-        struct winding own;
+        struct folded_ring own;
 
-        if (winding) {
-            own = (struct winding){winding->n, winding->channels, winding->gpus + g * members};
-            group.winding = &own;
+        if (folded) {
+            own = (struct folded_ring){folded->n, folded->channels, folded->gpus + g * members};
+            group.folded = &own;
         }
         for (int m = 0; m < members; m++)
             for (int c = 0; c < channels; c++)
@@ -85,14 +85,14 @@ static void lower_groups(const struct measure *measure, const struct measurement
 
 /* `share` of the first group's messages are replayed. */
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
-               const struct winding *winding, double share, struct error *err)
+               const struct folded_ring *folded, double share, struct error *err)
 {
-    int members = winding ? winding->n : wanted->n, rc;
+    int members = folded ? folded->n : wanted->n, rc;
     struct program program = {0};
     struct timeline timeline;
     double bytes = 0, messages = 0;
 
-    lower_groups(measure, wanted, gpus, winding, &program);
+    lower_groups(measure, wanted, gpus, folded, &program);
     timeline_init(&timeline, &program);
     rc = replay(measure->engine, &program, measure->cluster, &timeline, err);
     for (size_t i = 0; i < program.ops.count; i++) {
@@ -121,9 +121,9 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
     int n = wanted->n, channels = wanted->result.channels, rc;
     struct group group = {.n = n, .gpus = gpus};
     struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
-    struct winding winding;
-    bool wound = collective_wind(&winding, used, measure->cluster, gpus, wanted->ngroups, n, channels);
-    double share = wound ? (double)winding.n / n * winding.channels / channels : 1;
+    struct folded_ring folded;
+    bool folds = collective_fold_ring(&folded, used, measure->cluster, gpus, wanted->ngroups, n, channels);
+    double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
     double messages = collective_messages(used, &task) * channels * wanted->ngroups * share;
 
     if (messages > MOST_MESSAGES)
@@ -132,9 +132,9 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
                        "or channels, or another algorithm (dtsim list collectives)",
                        collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
     else
-        rc = run(measure, wanted, gpus, wound ? &winding : NULL, share, err);
-    if (wound)
-        free(winding.gpus);
+        rc = run(measure, wanted, gpus, folds ? &folded : NULL, share, err);
+    if (folds)
+        free(folded.gpus);
     return rc;
 }
 

@@ -1,4 +1,4 @@
-#include "engine/agenda.h"
+#include "engine/dispatcher.h"
 #include "engine/replay.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static double duration(const struct op *op, const struct cluster *cluster, doubl
 
 /* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
  * later, as all that could end earlier has been settled. */
-static uint32_t take_earliest(struct agenda_known *open, const double *start)
+static uint32_t take_earliest(struct dispatcher_known *open, const double *start)
 {
     size_t earliest = 0;
 
@@ -35,24 +35,24 @@ static uint32_t take_earliest(struct agenda_known *open, const double *start)
 
 static void replay_choices(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
-    struct agenda agenda = {0};
-    struct agenda_known open = {0};
+    struct dispatcher dispatcher = {0};
+    struct dispatcher_known open = {0};
     uint32_t id;
     double ahead;
 
-    agenda_init(&agenda, program, cluster, timeline->start, timeline->end);
-    while (agenda.left) {
-        if (!agenda_take(&agenda, &id))
-            agenda_choose(&agenda, take_earliest(&open, timeline->start));
+    dispatcher_init(&dispatcher, program, cluster, timeline->start, timeline->end);
+    while (dispatcher.left) {
+        if (!dispatcher_take(&dispatcher, &id))
+            dispatcher_choose(&dispatcher, take_earliest(&open, timeline->start));
         else if (program->ops.items[id].kind == OP_TRANSFER)
-            agenda_end(&agenda, id, timeline->start[id] + duration(&program->ops.items[id], cluster, &ahead));
+            dispatcher_end(&dispatcher, id, timeline->start[id] + duration(&program->ops.items[id], cluster, &ahead));
         else
             *GROW(&open) = id;
     }
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++)
         timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
-    agenda_release(&agenda);
+    dispatcher_release(&dispatcher);
     free(open.items);
 }
 

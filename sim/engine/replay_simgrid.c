@@ -1,8 +1,8 @@
-/* How SimGrid is used. Everything that takes a time known in advance is settled by the agenda; SimGrid decides how long
- * transfers take. Each transfer in flight has an actor that sleeps until the transfer's first byte arrives (its start,
- * plus the latency of its route) and then sends the bytes; when they are through, it tells the agenda (of a buffered
- * transfer the latency comes last, and its end lies ahead), goes on with a transfer that this made ready, and wakes (or
- * creates) an actor for each further one.
+/* How SimGrid is used. The dispatcher settles every operation whose duration is known in advance; SimGrid decides how
+ * long transfers take. Each transfer in flight has an actor. It sleeps until the transfer's first byte arrives (its
+ * start plus the latency of its route), then sends the bytes. When they have arrived, it tells the dispatcher. (In a
+ * buffered transfer the latency comes last, so that its end lies ahead.) Then the actor goes on with a transfer that
+ * became ready by this end, and wakes or creates an actor for each further one.
  *
  * So links have no latency of their own while SimGrid runs. That is the same time, and two things are better: SimGrid's
  * CM02 model shares a link in inverse proportion to the latency of the flows, ours share it equally, whatever theirs;
@@ -11,7 +11,7 @@
  *
  * A limit of SimGrid 3.32: it looks through a list of all flows each time one ends. Up to some thousand flows at the
  * same time that does not show; 30,000 of them take ten seconds to end. */
-#include "engine/agenda.h"
+#include "engine/dispatcher.h"
 #include "base/child.h"
 #include "engine/replay.h"
 #include "engine/replay_simgrid.h"
@@ -43,7 +43,7 @@
 static struct simulation {
     const struct program *program;
     const struct cluster *cluster;
-    struct agenda agenda;
+    struct dispatcher dispatcher;
     sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL where no transfer goes */
     double unit;                     /* what SimGrid takes for bytes, a byte */
     double precision;                /* s: SimGrid takes events less apart for one */
@@ -144,7 +144,7 @@ static void transfer(uint32_t id)
 {
     const struct op *op = &simulation.program->ops.items[id];
     int src = (int)op->src, dst = (int)op->dst;
-    double sleep = simulation.agenda.start[id] - simgrid_get_clock();
+    double sleep = simulation.dispatcher.start[id] - simgrid_get_clock();
     sg_host_t from, to;
 
     double latency = cluster_route(simulation.cluster, src, dst).latency + op->delay;
@@ -155,17 +155,17 @@ static void transfer(uint32_t id)
         sg_actor_sleep_for(sleep);
     endpoints(src, dst, &from, &to);
     sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
-    agenda_end(&simulation.agenda, id, simgrid_get_clock() + (op->buffered ? latency : 0));
+    dispatcher_end(&simulation.dispatcher, id, simgrid_get_clock() + (op->buffered ? latency : 0));
 }
 
 /* A lane's choice hangs on a transfer under way: it is made when its time has come. */
 static void choose(uint32_t id)
 {
-    double sleep = agenda_choice_time(&simulation.agenda, id) - simgrid_get_clock();
+    double sleep = dispatcher_choice_time(&simulation.dispatcher, id) - simgrid_get_clock();
 
     if (sleep > simulation.precision)
         sg_actor_sleep_for(sleep);
-    agenda_choose(&simulation.agenda, id);
+    dispatcher_choose(&simulation.dispatcher, id);
 }
 
 static void work(int argc, char **argv);
@@ -174,7 +174,7 @@ static void work(int argc, char **argv);
  * a stack. */
 static void share_work(void)
 {
-    while (agenda_ready(&simulation.agenda) > simulation.promised) {
+    while (dispatcher_ready(&simulation.dispatcher) > simulation.promised) {
         simulation.promised++;
         if (simulation.idle) {
             simulation.idle--;
@@ -194,7 +194,7 @@ static void work(int argc, char **argv)
 
     (void)argc, (void)argv;
     for (;;) {
-        BUG_IF(!agenda_take(&simulation.agenda, &id));
+        BUG_IF(!dispatcher_take(&simulation.dispatcher, &id));
         simulation.promised--;
         do {
             share_work();
@@ -202,9 +202,10 @@ static void work(int argc, char **argv)
                 transfer(id);
             else
                 choose(id);
-            if (simulation.agenda.left == 0)
+            if (simulation.dispatcher.left == 0)
                 child_done();
-        } while (agenda_ready(&simulation.agenda) > simulation.promised && agenda_take(&simulation.agenda, &id));
+        } while (dispatcher_ready(&simulation.dispatcher) > simulation.promised &&
+                 dispatcher_take(&simulation.dispatcher, &id));
         simulation.idle++;
         sg_sem_acquire(simulation.work);
     }
@@ -294,9 +295,9 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     memset(&simulation, 0, sizeof simulation);
     simulation.program = program;
     simulation.cluster = cluster;
-    agenda_init(&simulation.agenda, program, cluster, times, times + count);
+    dispatcher_init(&simulation.dispatcher, program, cluster, times, times + count);
     result = child_run(simulate, NULL, "the simgrid engine", err);
-    agenda_release(&simulation.agenda);
+    dispatcher_release(&simulation.dispatcher);
     if (result == 0) {
         memcpy(timeline->start, times, bytes);
         memcpy(timeline->end, times + count, bytes);

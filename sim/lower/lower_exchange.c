@@ -10,8 +10,8 @@ void sync_release(struct sync *sync)
     free(sync->ranks);
     free(sync->chunks);
     free(sync->lanes);
+    free(sync->after);
     free(sync->ready);
-    free(sync->begin);
     free(sync->done);
 }
 
@@ -119,16 +119,10 @@ void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle,
     }
     sync->channels = group_channels(lowering, sync->gpus, sync->group);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
-    sync->ready = xcalloc(all * (size_t)lowering->program->flows, sizeof *sync->ready);
-    sync->begin = xcalloc(all, sizeof *sync->begin);
-    sync->done = xcalloc(all, sizeof *sync->done);
+    sync->after = xcalloc(all, sizeof *sync->after);
+    sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->done = xcalloc(all * (size_t)lowering->program->flows, sizeof *sync->done);
     free(copies);
-}
-
-void sync_ready(struct sync *sync, int i, uint32_t id)
-{
-    for (int t = 0; t < sync->lowering->program->flows; t++)
-        sync->ready[t * sync->all + i] = id;
 }
 
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
@@ -153,14 +147,14 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
-uint32_t *slot_synced(struct holder *holder)
+struct event *slot_synced(struct holder *holder)
 {
-    return holder->synced;
+    return &holder->synced;
 }
 
-uint32_t *slot_published(struct holder *holder)
+struct event *slot_published(struct holder *holder)
 {
-    return holder->published;
+    return &holder->published;
 }
 
 static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes,
@@ -168,17 +162,18 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
 {
     struct lowering *lowering = sync->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
+    int flows = lowering->program->flows;
 
-    for (int t = 0; t < lowering->program->flows; t++) {
-        uint32_t *ready = sync->ready + t * sync->all;
-
+    for (int t = 0; t < flows; t++) {
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] =
                 collective_lane(lowering, sync->circle, sync->ranks[i / sync->channels], t, i % sync->channels);
         /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
-        for (int i = 0; sync->channels > 1 && i < sync->all; i++) {
+        for (int i = 0; i < sync->all; i++) {
+            sync->ready[i] = event_flow(&sync->after[i], t);
             like.lane = sync->lanes[i * sync->channels];
-            sync->begin[i] = program_add(lowering->program, like, &ready[i], 1);
+            if (sync->channels > 1)
+                sync->ready[i] = program_add(lowering->program, like, &sync->ready[i], 1);
         }
         for (int first = 0; first < sync->all; first += sync->group) {
             struct group group = {
@@ -187,16 +182,18 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
             int channels = sync->channels;
 
             collective_lower(collective, cluster, &group, bytes, channels, sync->lanes + first * channels,
-                             (channels > 1 ? sync->begin : ready) + first, like, lowering->program,
-                             sync->done + first);
+                             sync->ready + first, like, lowering->program, sync->done + t * sync->all + first);
             if (collective->op == COLLECTIVE_ALL_REDUCE) {
                 struct collective_choice choice = collective_choose(collective, cluster, &group, bytes, channels);
 
                 lowering_use(lowering, choice.used, choice.protocol);
             }
         }
-        for (int i = 0; i < sync->all; i++)
-            slot(sync_holder(sync, i))[t] = sync->done[i];
+    }
+    for (int i = 0; i < sync->all; i++) {
+        for (int t = 0; t < flows; t++)
+            lowering->flow_ids[t] = sync->done[t * sync->all + i];
+        *slot(sync_holder(sync, i)) = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
     }
 }
 
@@ -257,6 +254,7 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
     for (int first = 0; first < sync->here; first += sync->group) {
         int end = first + sync->group < sync->here ? first + sync->group : sync->here;
         struct measured measured;
+        struct waits all = {0};
 
         if (measure_group(sync, first, collective, bytes, &measured))
             return -1;
@@ -264,14 +262,15 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
             lowering_use(lowering, measured.used, measured.protocol);
         like.lane = collective_lane(lowering, sync->circle, sync->ranks[first], 0, 0);
         like.amount = like.communication = like.sent = 0;
-        uint32_t begin = program_add(lowering->program, like, sync->ready + first, (size_t)(end - first));
+        for (int i = first; i < end; i++)
+            wait_for(&all, sync->after[i]);
+        uint32_t begin = program_add(lowering->program, like, all.items, all.count);
+        free(all.items);
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
         for (int i = first; i < end; i++) {
             like.lane = collective_lane(lowering, sync->circle, sync->ranks[i], 0, 0);
-            uint32_t done = program_add(lowering->program, like, &begin, 1);
-            for (int t = 0; t < lowering->program->flows; t++)
-                slot(sync_holder(sync, i))[t] = done;
+            *slot(sync_holder(sync, i)) = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
     return 0;

@@ -66,7 +66,7 @@ static bool fused(const struct lowering *lowering, struct place here)
 
 /* One layer of the work, after its parameters have arrived. */
 static uint32_t layer_work(struct lowering *lowering, struct place here, struct work work, const struct slice *layer,
-                           struct op *op, struct waits *first)
+                           struct op *op)
 {
     bool again = fused(lowering, here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT);
     double frees = op->frees;
@@ -75,14 +75,13 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     if (again) {
         op->frees = 0;
         if (!op->continues)      /* the span begins as a backward */
-            lower_compute(lowering, here, work, (struct stage_work){0}, *op, first);
+            lower_compute(lowering, here, work, (struct stage_work){0}, *op);
         *op = (struct op){.continues = true};
         lower_compute(lowering, here, (struct work){.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb},
-                      layer->work[RECOMPUTE], *op, first);
-        first->count = 0;
+                      layer->work[RECOMPUTE], *op);
         op->frees = frees;
     }
-    id = lower_compute(lowering, here, work, layer->work[work.kind], *op, first);
+    id = lower_compute(lowering, here, work, layer->work[work.kind], *op);
     *op = (struct op){.continues = true};
     return id;
 }
@@ -96,7 +95,8 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
         double weights = circle_parameters(lowering->scenario, experts, layer->parameters + layer->frozen,
                                            layer->expert_parameters);
         uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
-                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
+                             collective_half(scenario_all_reduce(lowering->scenario), COLLECTIVE_ALL_GATHER),
+                             weights * each, after);
 
         last = id != NO_OP ? id : last;
     }
@@ -113,32 +113,31 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
     for (int experts = 0; experts < 2; experts++) {
         double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
         uint32_t id = stream(lowering, here, circle_of(scenario, experts),
-                             collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+                             collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER), bytes, after);
 
         if (scenario_hybrid(scenario) && last && id != NO_OP)
             id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),
                         bytes / scenario->strategy.shard, id);
-        for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
-            here.holder->synced[t] = id;
+        if (id != NO_OP)
+            here.holder->synced = event_of(id);
         end = id != NO_OP ? id : end;
     }
     return end;
 }
 
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
-                   const struct waits *waits)
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op)
 {
     const struct stage *stage = &lowering->stages[here.stage];
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     int prank = program_rank(lowering, here.replica, here.rank);
     bool in_turn = zero_in_turn(lowering);
-    uint32_t id = lowering->latest[prank], next = NO_OP, ids[3];
-    struct waits first = *waits;
+    uint32_t id = lowering->latest[prank], next = NO_OP;
+    struct waits *waits = &lowering->waits;
     double frees = op.frees;
     size_t begin = next_layer(stage, work.kind, 0);
 
     if (work.kind == RECOMPUTE && (fused(lowering, here) || begin == stage->nslices))
-        return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
+        return lower_compute(lowering, here, work, (struct stage_work){0}, op);
     op.frees = 0;
     if (gathers) {
         next = zero_gather(lowering, here, layer_of(stage, work.kind, begin), id);
@@ -151,21 +150,20 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         after = next_layer(stage, work.kind, k + 1);
         if (gathers && after < stage->nslices)
             next = zero_gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
-        if (gathered != NO_OP)
-            first.ids[first.count++] = gathered;
-        if (in_turn && next != NO_OP)
-            first.ids[first.count++] = next;
-        if (in_turn)
+        wait_for(waits, event_of(gathered));
+        if (in_turn) {
+            wait_for(waits, event_of(next));
             lowering->beside[prank] = (struct contention){0};
+        }
         op.frees = after == stage->nslices ? frees : 0;
-        id = layer_work(lowering, here, work, layer, &op, &first);
-        first = (struct waits){.ids = ids};
+        id = layer_work(lowering, here, work, layer, &op);
         if (gathers)
             lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
             scattered = zero_scatter(lowering, here, layer, completes, id);
-        if (in_turn && scattered != NO_OP)
-            first.ids[first.count++] = scattered;
+        if (in_turn)
+            wait_for(waits, event_of(scattered));
     }
+    waits->count = 0;        /* the last scatter holds up none of this work */
     return id;
 }

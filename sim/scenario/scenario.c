@@ -294,17 +294,20 @@ static int resolve(struct scenario *scenario, struct error *err)
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 
-int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
-                  struct error *err)
+int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
+                  struct scenario *scenario, struct error *err)
 {
-    int rc;
+    int rc = 0;
 
     memset(scenario, 0, sizeof *scenario);
-    rc = field_parse(arena, &scenario_table, root, scenario, err);
+    for (size_t i = 0; !rc && i < nsets; i++)
+        rc = conf_set(arena, root, sets[i], err);
+    if (!rc)
+        rc = field_parse(arena, &scenario_table, root, scenario, err);
     scenario->arena = *arena;
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
-        scenario->name = strcmp(name, "-") ? data_stem(&scenario->arena, name) : "stdin";
+        scenario->name = arena_strdup(&scenario->arena, name);
     return rc ? rc : resolve(scenario, err);
 }
 
@@ -312,16 +315,23 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
 {
     struct node *root;
     struct arena arena = {0};
-    int rc;
+    const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
 
     memset(scenario, 0, sizeof *scenario);
-    rc = conf_load(&arena, path, &root, err);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        rc = conf_set(&arena, root, sets[i], err);
-    if (!rc)
-        return scenario_read(&arena, root, path, scenario, err);
+    if (!conf_load(&arena, path, &root, err))
+        return scenario_read(&arena, root, sets, nsets, name, scenario, err);
     arena_release(&arena);
-    return rc;
+    return -1;
+}
+
+int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
+                  struct error *err)
+{
+    struct arena arena = {0};
+    struct node *root = ARENA_ARRAY(&arena, struct node, 1);
+
+    *root = *scenario->node;
+    return scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
 }
 
 void scenario_release(struct scenario *scenario)

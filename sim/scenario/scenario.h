@@ -136,9 +136,13 @@ extern const struct table scenario_table, costs_table;
  * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
                   struct error *err);
-/* The same from a tree in the arena, which the scenario takes over; without a name of its own it is called after
- * `name`. */
-int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
+/* The same from a tree in the arena, which the scenario takes over in either case; without a name of its own it is
+ * called `name`. */
+int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
+                  struct scenario *scenario, struct error *err);
+/* "What if": the scenario as it was written, changed by `sets` and read anew. It shares the tree of the first one,
+ * which must outlive it. Release in either case. */
+int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
 void scenario_release(struct scenario *scenario);
 
@@ -147,8 +151,8 @@ const struct strategy *scenario_strategy(const struct scenario *scenario);
  * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
 bool scenario_hands_out_weights(const struct scenario *scenario);
 const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the reduce-scatter of
- * that name (else ring). */
+/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the all-reduce's
+ * reduce-scatter (collective_half). */
 const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);

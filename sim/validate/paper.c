@@ -52,6 +52,8 @@ static const struct table bars_table = {
 #define AT(member) .offset = offsetof(struct paper, member)
 static const struct table list_table = {.name = "paper", .brief = "a list", .size = sizeof(struct node_holder)};
 static const struct field paper_fields[] = {
+    {.key = "title", .kind = FIELD_STRING, AT(title),
+     .brief = "a few words for a table of papers; left out: the name of the file"},
     {.key = "source", .kind = FIELD_STRING, AT(source), .required = true, .brief = "who measured it, which table"},
     {.key = "notes", .kind = FIELD_STRING, AT(notes), .brief = "hardware, assumptions, what is unconfirmed"},
     {.key = "fitted", .kind = FIELD_STRING, AT(fitted),
@@ -264,6 +266,8 @@ int paper_load(const char *path, struct paper *paper, struct error *err)
     paper->arena = arena;
     paper->file = path;
     paper->name = data_stem(&paper->arena, path);
+    if (!paper->title)
+        paper->title = paper->name;
     if (!rc && !isnan(paper->bars.largest) && !paper->largest)
         rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: asks "
                        "for what the table does not say; expected 'largest: true' beside bars");
@@ -289,7 +293,5 @@ int paper_scenario(struct paper *paper, size_t index, const char *const *sets, s
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
             rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        rc = conf_set(&paper->arena, root, sets[i], err);
-    return rc ? rc : scenario_read(&paper->arena, root, row->id, scenario, err);
+    return rc ? rc : scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
 }

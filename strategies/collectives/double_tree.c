@@ -2,19 +2,11 @@
  * piece after piece. A node that passes on the one half is a leaf of the other tree (but for one, if they are odd),
  * so that no link carries much more than the vector each way, whatever their number, and the way is short.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    b +> 1   a +> 2   b +> 1   a +> 2
- *  1             b +> 3   a +> 0
- *  2    a => 2                     b => 1
- *  3             b => 0   a => 1
- *  4             b => 2   a => 3
- *
- * a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it.
  * In the first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that
- * leads too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node
- * further. In a node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks
- * that are all in one node are treated as nodes. Steps are the first in which the sender is free and has the piece;
- * two children may send to their parent in the same step, and then share its link where links are shared.
+ * leads too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further.
+ * In a node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all
+ * in one node are treated as nodes. Steps are the first in which the sender is free and has the piece; two children
+ * may send to their parent in the same step, and then share its link where links are shared.
  *
  * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1
  * messages. It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders,
@@ -23,6 +15,16 @@
 #include "pieces.h"
 
 #include <stdlib.h>
+
+/* a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it.
+ * */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    b +> 1   a +> 2   b +> 1   a +> 2\n"
+    " 1             b +> 3   a +> 0\n"
+    " 2    a => 2                     b => 1\n"
+    " 3             b => 0   a => 1\n"
+    " 4             b => 2   a => 3\n";
 
 /* Over how many nodes the trees spread. */
 static int tree_nodes(const struct task *task)
@@ -67,7 +69,7 @@ struct plan_of_trees {
     int *order[2];           /* ranks, parents first */
     int *ready[2];           /* of each rank: the step from which it has the present piece */
     struct slots { bool *items; size_t count, capacity; } *busy;     /* of each rank, a step each */
-    struct arrows arrows;    /* in any order */
+    struct messages messages; /* in any order */
     int steps;
 };
 
@@ -113,7 +115,7 @@ static void plan_release(struct plan_of_trees *plan)
     for (int r = 0; r < plan->n; r++)
         free(plan->busy[r].items);
     free(plan->busy);
-    free(plan->arrows.items);
+    free(plan->messages.items);
 }
 
 /* Sends in the first step from `from` in which the rank is free; gives the step after. */
@@ -127,7 +129,7 @@ static int send(struct plan_of_trees *plan, int from, int src, int dst, int chun
     while (busy->count <= step)
         *GROW(busy) = false;
     busy->items[step] = true;
-    *GROW(&plan->arrows) = (struct arrow){(int)step, src, dst, chunk, 1, combine};
+    *GROW(&plan->messages) = (struct message){(int)step, src, dst, chunk, 1, combine};
     if (plan->steps <= (int)step)
         plan->steps = (int)step + 1;
     return (int)step + 1;
@@ -156,28 +158,29 @@ static void send_down(struct plan_of_trees *plan, int t, int chunk)
     }
 }
 
-/* The arrows in the order of their steps, those of one step in the order in which they were planned. */
-static void draw_plan(struct arrows *arrows, const struct plan_of_trees *plan)
+/* The messages in the order of their steps, those of one step in the order in which they were planned. */
+static void draw_plan(struct messages *messages, const struct plan_of_trees *plan)
 {
     size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place);
-    size_t *sorted = xcalloc(plan->arrows.count + 1, sizeof *sorted);
+    size_t *sorted = xcalloc(plan->messages.count + 1, sizeof *sorted);
 
-    for (size_t i = 0; i < plan->arrows.count; i++)
-        place[plan->arrows.items[i].step + 1]++;
+    for (size_t i = 0; i < plan->messages.count; i++)
+        place[plan->messages.items[i].step + 1]++;
     for (int step = 0; step < plan->steps; step++)
         place[step + 1] += place[step];
-    for (size_t i = 0; i < plan->arrows.count; i++)
-        sorted[place[plan->arrows.items[i].step]++] = i;
-    for (size_t i = 0; i < plan->arrows.count; i++) {
-        const struct arrow *arrow = &plan->arrows.items[sorted[i]];
+    for (size_t i = 0; i < plan->messages.count; i++)
+        sorted[place[plan->messages.items[i].step]++] = i;
+    for (size_t i = 0; i < plan->messages.count; i++) {
+        const struct message *message = &plan->messages.items[sorted[i]];
 
-        (arrow->combine == COPY ? copy : reduce)(arrows, arrow->step, arrow->src, arrow->dst, arrow->chunk, 1);
+        (message->combine == COPY ? copy : reduce)(messages, message->step, message->src, message->dst, message->chunk,
+                                                   1);
     }
     free(place);
     free(sorted);
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
     struct plan_of_trees plan;
     int c = tree_pieces(task);
@@ -189,7 +192,7 @@ static void draw(struct arrows *arrows, const struct task *task)
         for (int t = 0; t < 2; t++)
             send_down(&plan, t, t * c + piece);
     }
-    draw_plan(arrows, &plan);
+    draw_plan(messages, &plan);
     plan_release(&plan);
 }
 
@@ -241,13 +244,7 @@ const struct collective collective_double_tree = {
     .title = "Double binary tree all-reduce (pipelined)",
     .paper = "Sanders, Speck, Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel "
              "Computing 35(12), 2009; NCCL (src/graph/trees.cc)",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    b +> 1   a +> 2   b +> 1   a +> 2\n"
-        " 1             b +> 3   a +> 0\n"
-        " 2    a => 2                     b => 1\n"
-        " 3             b => 0   a => 1\n"
-        " 4             b => 2   a => 3\n",
+    .figure = figure,
     .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 128 KiB a half, 1 to 32; "
                "n = 2: 2 c; an estimate where n is no power of two",
     .error = 0.25,

@@ -26,19 +26,19 @@ static inline int core_rank(int n, int q)
 }
 
 /* Draws the way in, as step 0; gives the first step of the core. */
-static inline int fold_in(struct arrows *arrows, int n, int nchunks)
+static inline int fold_in(struct messages *messages, int n, int nchunks)
 {
     int resting = n - core_size(n);
 
     for (int i = 0; i < resting; i++)
-        reduce(arrows, 0, 2 * i, 2 * i + 1, 0, nchunks);
+        reduce(messages, 0, 2 * i, 2 * i + 1, 0, nchunks);
     return resting > 0;
 }
 
-static inline void fold_out(struct arrows *arrows, int step, int n, int nchunks)
+static inline void fold_out(struct messages *messages, int step, int n, int nchunks)
 {
     for (int i = 0; i < n - core_size(n); i++)
-        copy(arrows, step, 2 * i + 1, 2 * i, 0, nchunks);
+        copy(messages, step, 2 * i + 1, 2 * i, 0, nchunks);
 }
 
 /* Seconds of both. */

@@ -1,27 +1,20 @@
 /* All-reduce in the switches (NVLink SHARP): every rank has its share of the vector summed by the switch of its node as
  * it is read, ranks of the same place sum their shares over all nodes, and the switch copies each share to the whole
- * node as it is written. What the switch does is drawn as what it brings about: messages between the ranks.
+ * node as it is written. Messages between the ranks stand for what the switch does.
  *
- * 2 ranks a node
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
- *  1    b +> 2   d +> 3   a +> 0   c +> 1
- *  2    a => 2   c => 3   b => 0   d => 1
- *  3    ab => 1  cd => 0  ab => 3  cd => 2
+ * Every rank uses its own way to the network.
  *
- * a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the
- * receiver keeps it. Every rank uses its own way to the network.
- *
- * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much:
- * (1 + 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port
- * by that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h,
+ * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much: (1 +
+ * 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port by
+ * that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h,
  * NVLS; Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP) Streaming-Aggregation hardware
  * design and evaluation", ISC 2020.
  *
- * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Drawn are
- * halving and doubling, of as many messages (and 2 (1 - 1/L) shares: the difference is an overhead of the messages),
- * but of thousands of times fewer arrows than pieces in trees. For other counts than powers of two the nodes are taken
- * as digits of the prime factors of L, a round a digit, in which each node sends to all that differ from it there.
+ * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Halving and
+ * doubling stand for them: they take as many messages (and 2 (1 - 1/L) shares: an overhead of the messages makes up for
+ * the difference), but thousands of times fewer than the pieces in the trees. For other counts than powers of two the
+ * nodes are taken as digits of the prime factors of L, a round a digit, in which each node sends to all that differ
+ * from it there.
  *
  * A piece of the vector is on its way at once, for which each hop waits: in one node the pipeline has two stages beside
  * the switch's (into its memory and out of it); between nodes what is behind the first piece is hidden, but for the
@@ -31,6 +24,16 @@
 #include "collective/collective.h"
 
 #include <math.h>
+
+/* a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the
+ * receiver keeps it. */
+static const char figure[] =
+    "2 ranks a node\n"
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
+    " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
+    " 2    a => 2   c => 3   b => 0   d => 1\n"
+    " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
 enum { HIDDEN = 4096 };  /* so small a part of the time in the nodes is seen beside the network's: none */
 
@@ -45,7 +48,7 @@ static int chunks(const struct task *task)
 }
 
 /* Every rank to every other of its node: their shares, to be summed; or its own share, to be kept. */
-static int draw_nodes(struct arrows *arrows, const struct task *task, int step, enum combine combine)
+static int draw_nodes(struct messages *messages, const struct task *task, int step, enum combine combine)
 {
     int g = task->per_node, nodes = nodes_of(task);
 
@@ -54,9 +57,9 @@ static int draw_nodes(struct arrows *arrows, const struct task *task, int step, 
             int dst = r / g * g + (r + d) % g;
 
             if (combine == REDUCE)
-                reduce(arrows, step, r, dst, dst % g * nodes, nodes);
+                reduce(messages, step, r, dst, dst % g * nodes, nodes);
             else
-                copy(arrows, step, r, dst, r % g * nodes, nodes);
+                copy(messages, step, r, dst, r % g * nodes, nodes);
         }
     return step;
 }
@@ -71,7 +74,7 @@ static int factor_of(int number)
 
 /* A round: nodes that differ in one digit alone, `unit` apart, cut what they hold of their share, `held` chunks from
  * begin(node), into as many parts as the digit has values. */
-static int draw_round(struct arrows *arrows, const struct task *task, int step, int unit, int radix,
+static int draw_round(struct messages *messages, const struct task *task, int step, int unit, int radix,
                       enum combine combine)
 {
     int g = task->per_node, nodes = nodes_of(task), part = nodes / unit / radix;
@@ -89,22 +92,22 @@ static int draw_round(struct arrows *arrows, const struct task *task, int step, 
                 rest /= base;
                 begin += owner / u % base * rest;
             }
-            (combine == REDUCE ? reduce : copy)(arrows, step, r, peer * g + r % g, r % g * nodes + begin, part);
+            (combine == REDUCE ? reduce : copy)(messages, step, r, peer * g + r % g, r % g * nodes + begin, part);
         }
     return step;
 }
 
-static void draw(struct arrows *arrows, const struct task *task)
+static void draw(struct messages *messages, const struct task *task)
 {
-    int nodes = nodes_of(task), step = draw_nodes(arrows, task, 0, REDUCE), unit = 1, units[32], rounds = 0;
+    int nodes = nodes_of(task), step = draw_nodes(messages, task, 0, REDUCE), unit = 1, units[32], rounds = 0;
 
     for (; unit < nodes; unit *= factor_of(nodes / unit))
         units[rounds++] = unit;
     for (int i = 0; i < rounds; i++)
-        step = draw_round(arrows, task, step, units[i], factor_of(nodes / units[i]), REDUCE);
+        step = draw_round(messages, task, step, units[i], factor_of(nodes / units[i]), REDUCE);
     for (int i = rounds - 1; i >= 0; i--)
-        step = draw_round(arrows, task, step, units[i], factor_of(nodes / units[i]), COPY);
-    draw_nodes(arrows, task, step, COPY);
+        step = draw_round(messages, task, step, units[i], factor_of(nodes / units[i]), COPY);
+    draw_nodes(messages, task, step, COPY);
 }
 
 /* Rounds between the nodes, each way, and the messages that a rank sends in them. */
@@ -173,13 +176,7 @@ const struct collective collective_nvls = {
     .title = "All-reduce in the switches (NVLink SHARP)",
     .paper = "NCCL (src/device/all_reduce.h, NVLS and NVLS tree); Graham et al., Scalable Hierarchical Aggregation and "
              "Reduction Protocol (SHARP) Streaming-Aggregation, ISC 2020",
-    .figure =
-        "2 ranks a node\n"
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
-        " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
-        " 2    a => 2   c => 3   b => 0   d => 1\n"
-        " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
+    .figure = figure,
     .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
                "2 piece / bandwidth + 2 ceil(log2 L) latency + "
                "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth",

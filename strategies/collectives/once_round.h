@@ -6,14 +6,14 @@
 #include "collective/collective.h"
 
 /* n - 1 steps from `step` on; `hand` is copy or reduce. */
-static inline void once_round(struct arrows *arrows, const struct task *task, int step, int ahead,
-                              void (*hand)(struct arrows *, int, int, int, int, int))
+static inline void once_round(struct messages *messages, const struct task *task, int step, int ahead,
+                              void (*hand)(struct messages *, int, int, int, int, int))
 {
-    int ranks = task->drawn ? task->drawn : task->n;
+    int ranks = task->folded ? task->folded : task->n;
 
     for (int t = step; t < step + task->n - 1; t++)
         for (int r = 0; r < ranks; r++)
-            hand(arrows, t, r, (r + 1) % ranks, ((r - t + ahead) % ranks + ranks) % ranks, 1);
+            hand(messages, t, r, (r + 1) % ranks, ((r - t + ahead) % ranks + ranks) % ranks, 1);
 }
 
 #endif

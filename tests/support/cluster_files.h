@@ -59,7 +59,7 @@ static inline void expect_message(const char *text, const char *expected)
     struct cluster cluster;
     assert_int_equal(load(text, &cluster), -1);
     assert_int_equal(error.count, 1);
-    const struct message *message = &error.messages[0];
+    const struct error_message *message = &error.messages[0];
     assert_int_equal(message->code, EXIT_INPUT);
     const char *file = message->loc.file, *slash = strrchr(file, '/');
     const char *actual = arena_printf(&arena, "%s:%d:%d: %s", slash ? slash + 1 : file, message->loc.line,

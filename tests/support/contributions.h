@@ -57,33 +57,33 @@ static inline void contributions_init(struct contributions *table, enum collecti
 }
 
 /* What the source holds now, to be freed by contributions_arrive. */
-static inline uint64_t *contributions_leave(const struct contributions *table, const struct arrow *arrow)
+static inline uint64_t *contributions_leave(const struct contributions *table, const struct message *message)
 {
-    size_t size = (size_t)arrow->nchunks * table->words * sizeof *table->bits;
+    size_t size = (size_t)message->nchunks * table->words * sizeof *table->bits;
     uint64_t *payload = xcalloc(size, 1);
 
-    for (int chunk = arrow->chunk; chunk < arrow->chunk + arrow->nchunks; chunk++) {
-        const uint64_t *bits = contributions_at(table, arrow->src, chunk);
+    for (int chunk = message->chunk; chunk < message->chunk + message->nchunks; chunk++) {
+        const uint64_t *bits = contributions_at(table, message->src, chunk);
         int held = 0;
 
         for (size_t i = 0; i < table->words; i++)
             held += __builtin_popcountll(bits[i]);
         if (held == 0)
-            fail_msg("step %d, %d -> %d: sends nothing", arrow->step, arrow->src, arrow->dst);
+            fail_msg("step %d, %d -> %d: sends nothing", message->step, message->src, message->dst);
         if (table->op == COLLECTIVE_ALL_TO_ALL && held > 1)
-            fail_msg("step %d, %d -> %d: sends what is not its own", arrow->step, arrow->src, arrow->dst);
+            fail_msg("step %d, %d -> %d: sends what is not its own", message->step, message->src, message->dst);
     }
-    return memcpy(payload, contributions_at(table, arrow->src, arrow->chunk), size);
+    return memcpy(payload, contributions_at(table, message->src, message->chunk), size);
 }
 
-static inline void contributions_arrive(struct contributions *table, const struct arrow *arrow, uint64_t *payload)
+static inline void contributions_arrive(struct contributions *table, const struct message *message, uint64_t *payload)
 {
-    uint64_t *to = contributions_at(table, arrow->dst, arrow->chunk);
+    uint64_t *to = contributions_at(table, message->dst, message->chunk);
 
-    for (size_t i = 0; i < (size_t)arrow->nchunks * table->words; i++) {
-        if (arrow->combine == REDUCE && (to[i] & payload[i]))
-            fail_msg("step %d, %d -> %d: a contribution is added twice", arrow->step, arrow->src, arrow->dst);
-        to[i] = arrow->combine == REDUCE ? to[i] | payload[i] : payload[i];
+    for (size_t i = 0; i < (size_t)message->nchunks * table->words; i++) {
+        if (message->combine == REDUCE && (to[i] & payload[i]))
+            fail_msg("step %d, %d -> %d: a contribution is added twice", message->step, message->src, message->dst);
+        to[i] = message->combine == REDUCE ? to[i] | payload[i] : payload[i];
     }
     free(payload);
 }

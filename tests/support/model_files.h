@@ -88,7 +88,7 @@ static inline double flop_of(const struct layer *layer, enum phase phase)
 /* The only message, as "LINE:COLUMN: TEXT", and its code. */
 static inline void expect_message(enum exit_code code, const char *expected)
 {
-    const struct message *message = &error.messages[0];
+    const struct error_message *message = &error.messages[0];
 
     if (error.count != 1)
         error_print(&error, stderr);

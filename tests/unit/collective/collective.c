@@ -1,27 +1,27 @@
-/* The drawings of the collectives: what they move, how much, and whether their figures say so. */
+/* The messages of the collectives: what they move, how much, and whether their figures say so. */
 #include "contributions.h"
 
 #include <math.h>
 
-/* Each arrow of a step reads what its source held before the step. */
+/* Each message of a step reads what its source held before the step. */
 static void check_movement(const struct collective *collective, const struct task *task)
 {
     struct contributions table;
-    struct arrows arrows = {0};
+    struct messages messages = {0};
     uint64_t **payloads;
 
-    collective->draw(&arrows, task);
-    payloads = xcalloc(arrows.count + 1, sizeof *payloads);
+    collective->draw(&messages, task);
+    payloads = xcalloc(messages.count + 1, sizeof *payloads);
     contributions_init(&table, collective->op, task->n, collective->chunks(task));
-    for (size_t begin = 0, end; begin < arrows.count; begin = end) {
-        for (end = begin; end < arrows.count && arrows.items[end].step == arrows.items[begin].step; end++)
-            payloads[end] = contributions_leave(&table, &arrows.items[end]);
+    for (size_t begin = 0, end; begin < messages.count; begin = end) {
+        for (end = begin; end < messages.count && messages.items[end].step == messages.items[begin].step; end++)
+            payloads[end] = contributions_leave(&table, &messages.items[end]);
         for (size_t i = begin; i < end; i++)
-            contributions_arrive(&table, &arrows.items[i], payloads[i]);
+            contributions_arrive(&table, &messages.items[i], payloads[i]);
     }
     contributions_finish(&table, collective->name);
     free(payloads);
-    free(arrows.items);
+    free(messages.items);
 }
 
 /* On nodes of every size that divides the ranks; few bytes and many, which are cut into more chunks. */
@@ -149,14 +149,14 @@ static void check_traffic(const struct collective *collective, int n, int per_no
     struct task task = {.n = n, .per_node = per_node, .bytes = 3 << 18};
     bool everybody = collective->op != COLLECTIVE_BROADCAST && collective->op != COLLECTIVE_REDUCE;
     struct traffic expected = expected_traffic(collective, n, per_node);
-    struct arrows arrows = {0};
+    struct messages messages = {0};
     double *sent = xcalloc((size_t)n, sizeof *sent), *received = xcalloc((size_t)n, sizeof *received);
     double total = 0, total_received = 0, most = 0, vector = collective->chunks(&task);
 
-    collective->draw(&arrows, &task);
-    for (size_t i = 0; i < arrows.count; i++) {
-        sent[arrows.items[i].src] += arrows.items[i].nchunks / vector;
-        received[arrows.items[i].dst] += arrows.items[i].nchunks / vector;
+    collective->draw(&messages, &task);
+    for (size_t i = 0; i < messages.count; i++) {
+        sent[messages.items[i].src] += messages.items[i].nchunks / vector;
+        received[messages.items[i].dst] += messages.items[i].nchunks / vector;
     }
     for (int rank = 0; rank < n; rank++) {
         total += sent[rank];
@@ -164,16 +164,16 @@ static void check_traffic(const struct collective *collective, int n, int per_no
         most = fmax(most, sent[rank]);
         assert_true(n == 1 || (everybody ? sent[rank] > 0 && received[rank] > 0 : sent[rank] + received[rank] > 0));
     }
-    assert_int_equal(arrows.count, (size_t)expected.messages);
-    if ((double)arrows.count > collective_messages(collective, &task))
-        fail_msg("%s of %d: %zu messages, at most %g", collective->name, n, arrows.count,
+    assert_int_equal(messages.count, (size_t)expected.messages);
+    if ((double)messages.count > collective_messages(collective, &task))
+        fail_msg("%s of %d: %zu messages, at most %g", collective->name, n, messages.count,
                  collective_messages(collective, &task));
     assert_true(fabs(total - expected.total) <= 1e-9 * expected.total);
     assert_true(fabs(most - expected.most) <= 1e-9 * expected.most);
     assert_true(fabs(total - total_received) <= 1e-9 * total);
     free(sent);
     free(received);
-    free(arrows.items);
+    free(messages.items);
 }
 
 static void traffic_is_what_the_books_say(void **state)
@@ -186,44 +186,44 @@ static void traffic_is_what_the_books_say(void **state)
                     check_traffic(collective_at(i), n, per_node);
 }
 
-static int print_cell(const struct arrow *arrow, int blanks, FILE *out)
+static int print_cell(const struct message *message, int blanks, FILE *out)
 {
     int width = fprintf(out, "%*s", blanks, "");
 
-    for (int c = 0; c < arrow->nchunks; c++)
-        width += fprintf(out, "%c", 'a' + arrow->chunk + c);
-    return width + fprintf(out, " %s %d", arrow->combine == REDUCE ? "+>" : "=>", arrow->dst);
+    for (int c = 0; c < message->nchunks; c++)
+        width += fprintf(out, "%c", 'a' + message->chunk + c);
+    return width + fprintf(out, " %s %d", message->combine == REDUCE ? "+>" : "=>", message->dst);
 }
 
-/* The drawing as the figures show it: a row a step, a column a rank, in a cell what the rank sends of 256 KiB. */
+/* The messages as the figures show them: a row a step, a column a rank, in a cell what the rank sends of 256 KiB. */
 static void print_figure(const struct collective *collective, const struct task *task, FILE *out)
 {
-    struct arrows arrows = {0};
+    struct messages messages = {0};
     int n = task->n;
     size_t i = 0;
 
     if (task->per_node > 1)
         fprintf(out, "%d ranks a node\n", task->per_node);
 
-    collective->draw(&arrows, task);
+    collective->draw(&messages, task);
     fputs("step", out);
     for (int rank = 0; rank < n; rank++)
         fprintf(out, "  rank %d%s", rank, rank < n - 1 ? " " : "\n");
-    for (int step = 0; i < arrows.count; step++) {
+    for (int step = 0; i < messages.count; step++) {
         int column = fprintf(out, "%2d", step);
 
         for (int rank = 0; rank < n; rank++)
-            for (size_t k = i; k < arrows.count && arrows.items[k].step == step; k++)
-                if (arrows.items[k].src == rank)
-                    column += print_cell(&arrows.items[k], 6 + 9 * rank - column, out);
+            for (size_t k = i; k < messages.count && messages.items[k].step == step; k++)
+                if (messages.items[k].src == rank)
+                    column += print_cell(&messages.items[k], 6 + 9 * rank - column, out);
         fputc('\n', out);
-        while (i < arrows.count && arrows.items[i].step == step)
+        while (i < messages.count && messages.items[i].step == step)
             i++;
     }
-    free(arrows.items);
+    free(messages.items);
 }
 
-static void figures_show_the_arrows(void **state)
+static void figures_show_the_messages(void **state)
 {
     (void)state;
     for (size_t i = 0; collective_at(i); i++) {
@@ -240,37 +240,6 @@ static void figures_show_the_arrows(void **state)
             print_figure(collective, &task, out);
         fclose(out);
         assert_string_equal(collective->figure, text);
-        free(text);
-    }
-}
-
-/* The header comment of the algorithm's file holds the same figure, line by line. */
-static void comments_show_the_figures(void **state)
-{
-    (void)state;
-    for (size_t i = 0; collective_at(i); i++) {
-        const char *line = collective_at(i)->figure;
-        const struct collective *collective = collective_at(i);
-        char path[500], name[80], *text = xcalloc(1, 100000), expected[200];
-        FILE *file;
-
-        snprintf(name, sizeof name, "%s%s%s", collective->op ? collective_op_names[collective->op] : "",
-                 collective->op ? "_" : "", collective->name);
-        for (char *c = name; *c; c++)
-            *c = *c == '-' ? '_' : *c;
-        snprintf(path, sizeof path, "%s/strategies/collectives/%s.c", DTSIM_SOURCE_DIR, name);
-        file = fopen(path, "r");
-        assert_non_null(file);
-        assert_true(fread(text, 1, 99999, file) > 0);
-        fclose(file);
-        *strstr(text, "*/") = 0;
-        for (const char *place = text; *line; line = strchr(line, '\n') + 1) {
-            snprintf(expected, sizeof expected, "\n * %.*s\n", (int)strcspn(line, "\n"), line);
-            place = strstr(place, expected);
-            if (!place)
-                fail_msg("%s: the header comment lacks '%s'", path, expected);
-            place++;
-        }
         free(text);
     }
 }
@@ -302,14 +271,56 @@ static void registry_finds_by_name(void **state)
     assert_null(collective_op_names[COLLECTIVE_OP_COUNT]);
 }
 
+/* Each operation has one that runs where nobody says; auto stands for the library's choice. */
+static void operations_have_a_usual_collective(void **state)
+{
+    (void)state;
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++) {
+        const struct collective *automatic = collective_find(op, "auto");
+        int usual = 0;
+
+        for (size_t i = 0; collective_of(op, i); i++)
+            usual += collective_of(op, i)->usual;
+        assert_int_equal(usual, 1);
+        assert_true(collective_usual(op, false)->usual && collective_usual(op, false)->draw);
+        assert_ptr_equal(collective_usual(op, true), automatic ? automatic : collective_usual(op, false));
+    }
+}
+
+/* An all-reduce is its reduce-scatter and then its all-gather: of powers of two, where nothing is folded, it takes as
+ * long as the two. One without halves gets the usual ones. */
+static void halves_make_up_the_all_reduce(void **state)
+{
+    const struct collective *all_reduce;
+
+    (void)state;
+    for (size_t i = 0; (all_reduce = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
+        const struct collective *scatter = collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER);
+        const struct collective *gather = collective_half(all_reduce, COLLECTIVE_ALL_GATHER);
+
+        assert_true(scatter->op == COLLECTIVE_REDUCE_SCATTER && gather->op == COLLECTIVE_ALL_GATHER);
+        assert_true(!all_reduce->reduce_scatter == !all_reduce->all_gather);
+        if (!all_reduce->reduce_scatter)
+            assert_true(scatter->usual && gather->usual);
+        for (int n = 2; all_reduce->reduce_scatter && all_reduce->ideal && n <= 64; n *= 2) {
+            struct task task = {.n = n, .per_node = 1, .bytes = 1e6};
+
+            double halves = scatter->ideal(&task, 2e-6, 1e10) + gather->ideal(&task, 2e-6, 1e10);
+
+            assert_true(fabs(all_reduce->ideal(&task, 2e-6, 1e10) - halves) < 1e-12 * halves);
+        }
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(moves_every_contribution_once),
         cmocka_unit_test(traffic_is_what_the_books_say),
-        cmocka_unit_test(figures_show_the_arrows),
-        cmocka_unit_test(comments_show_the_figures),
+        cmocka_unit_test(figures_show_the_messages),
         cmocka_unit_test(registry_finds_by_name),
+        cmocka_unit_test(operations_have_a_usual_collective),
+        cmocka_unit_test(halves_make_up_the_all_reduce),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,7 +233,7 @@ static void hierarchical_falls_back_to_the_ring(void **state)
 
     (void)state;
     for (size_t k = 0; k < COUNT(cases); k++) {
-        struct arrows flat = {0}, levels = {0};
+        struct messages flat = {0}, levels = {0};
         struct group group = {.n = cases[k].n, .gpus = cases[k].gpus};
         struct task task = {.n = group.n, .per_node = collective_per_node(&cluster, &group), .bytes = 1e6};
         bool same;
@@ -248,20 +248,20 @@ static void hierarchical_falls_back_to_the_ring(void **state)
     }
 }
 
-/* Parents in one of the trees, read from the drawing of a vector too small to be cut further: tree t sums chunk t. */
+/* Parents in one of the trees, read from the messages of a vector too small to be cut further: tree t sums chunk t. */
 static void tree_parents(int n, int per_node, int tree, int *parent)
 {
-    struct arrows arrows = {0};
+    struct messages messages = {0};
 
     for (int r = 0; r < n; r++)
         parent[r] = -1;
-    all_reduce("double-tree")->draw(&arrows, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
-    for (size_t i = 0; i < arrows.count; i++)
-        if (arrows.items[i].combine == REDUCE && arrows.items[i].chunk == tree) {
-            assert_int_equal(parent[arrows.items[i].src], -1);
-            parent[arrows.items[i].src] = arrows.items[i].dst;
+    all_reduce("double-tree")->draw(&messages, &(struct task){.n = n, .per_node = per_node, .bytes = 8});
+    for (size_t i = 0; i < messages.count; i++)
+        if (messages.items[i].combine == REDUCE && messages.items[i].chunk == tree) {
+            assert_int_equal(parent[messages.items[i].src], -1);
+            parent[messages.items[i].src] = messages.items[i].dst;
         }
-    free(arrows.items);
+    free(messages.items);
 }
 
 /* Who passes on one half is a leaf for the other, but for one rank of an odd count; no way is longer than log2 n. */

@@ -44,7 +44,7 @@ static void times_are_the_closed_form(void **state)
     }
 }
 
-/* Random arrows over a few ranks, several of one step often delivering the same chunk to the same rank. */
+/* Random messages over a few ranks, several of one step often delivering the same chunk to the same rank. */
 static uint64_t random_seed;
 
 enum { RANDOM_CHUNKS = 5 };
@@ -55,7 +55,7 @@ static int random_chunks(const struct task *task)
     return RANDOM_CHUNKS;
 }
 
-static void random_draw(struct arrows *arrows, const struct task *task)
+static void random_draw(struct messages *messages, const struct task *task)
 {
     uint64_t seed = random_seed;
     int count = random_below(&seed, 60), n = task->n;
@@ -63,24 +63,24 @@ static void random_draw(struct arrows *arrows, const struct task *task)
     for (int i = 0, step = 0; i < count; i++, step += random_below(&seed, 5) == 0) {
         int src = random_below(&seed, n), dst = (src + 1 + random_below(&seed, n - 1)) % n;
         int chunk = random_below(&seed, RANDOM_CHUNKS);
-        reduce(arrows, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS - chunk));
+        reduce(messages, step, src, dst, chunk, 1 + random_below(&seed, RANDOM_CHUNKS - chunk));
     }
 }
 
-/* When an arrow can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before
+/* When a message can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before
  * this step. (Its lane comes on top.) */
-static double rule_start(const struct arrows *arrows, size_t i, const double *delays, const double *ends)
+static double rule_start(const struct messages *messages, size_t i, const double *delays, const double *ends)
 {
-    const struct arrow *arrow = &arrows->items[i];
-    int rank[] = {arrow->src, arrow->dst};
-    double start = fmax(delays[arrow->src], delays[arrow->dst]);
+    const struct message *message = &messages->items[i];
+    int rank[] = {message->src, message->dst};
+    double start = fmax(delays[message->src], delays[message->dst]);
 
     for (int end = 0; end < 2; end++)
-        for (int chunk = arrow->chunk; chunk < arrow->chunk + arrow->nchunks; chunk++) {
+        for (int chunk = message->chunk; chunk < message->chunk + message->nchunks; chunk++) {
             int last = -1;
             for (size_t k = i; k-- > 0;) {
-                const struct arrow *other = &arrows->items[k];
-                if (other->step == arrow->step || other->dst != rank[end] || chunk < other->chunk ||
+                const struct message *other = &messages->items[k];
+                if (other->step == message->step || other->dst != rank[end] || chunk < other->chunk ||
                     chunk >= other->chunk + other->nchunks)
                     continue;
                 if (last >= 0 && other->step < last)
@@ -95,7 +95,7 @@ static double rule_start(const struct arrows *arrows, size_t i, const double *de
 static void check_rule(const struct collective *collective, int n, uint64_t *seed)
 {
     struct cluster cluster = make_cluster(4, 2, 2);
-    struct arrows arrows = {0};
+    struct messages messages = {0};
     double delays[8], lane[8] = {0}, finish[8] = {0}, *ends;
     bool takes_part[8] = {false};
     struct run run;
@@ -103,25 +103,25 @@ static void check_rule(const struct collective *collective, int n, uint64_t *see
     for (int m = 0; m < n; m++)
         delays[m] = 1e-5 * random_below(seed, 10);
     run_init(&run, collective, &cluster, n, identity(), 4e6, 1, delays);
-    collective->draw(&arrows, &run.task);
-    ends = xcalloc(arrows.count + 1, sizeof *ends);
-    for (size_t i = 0; i < arrows.count; i++) {
-        const struct arrow *arrow = &arrows.items[i];
-        struct route route = cluster_route(&cluster, arrow->src, arrow->dst);
-        double start = fmax(lane[arrow->src], rule_start(&arrows, i, delays, ends));
+    collective->draw(&messages, &run.task);
+    ends = xcalloc(messages.count + 1, sizeof *ends);
+    for (size_t i = 0; i < messages.count; i++) {
+        const struct message *message = &messages.items[i];
+        struct route route = cluster_route(&cluster, message->src, message->dst);
+        double start = fmax(lane[message->src], rule_start(&messages, i, delays, ends));
 
-        ends[i] = start + route.latency + 4e6 * arrow->nchunks / collective->chunks(&run.task) / route.bandwidth;
+        ends[i] = start + route.latency + 4e6 * message->nchunks / collective->chunks(&run.task) / route.bandwidth;
         assert_true(fabs(run.timeline.start[run.first + i] - start) < 1e-12);
         assert_true(fabs(run.timeline.end[run.first + i] - ends[i]) < 1e-12);
-        lane[arrow->src] = ends[i];
-        finish[arrow->src] = fmax(finish[arrow->src], ends[i]);
-        finish[arrow->dst] = fmax(finish[arrow->dst], ends[i]);
-        takes_part[arrow->src] = takes_part[arrow->dst] = true;
+        lane[message->src] = ends[i];
+        finish[message->src] = fmax(finish[message->src], ends[i]);
+        finish[message->dst] = fmax(finish[message->dst], ends[i]);
+        takes_part[message->src] = takes_part[message->dst] = true;
     }
     for (int m = 0; m < n; m++)
         assert_true(fabs(run.timeline.end[run.done[m]] - (takes_part[m] ? finish[m] : delays[m])) < 1e-12);
     free(ends);
-    free(arrows.items);
+    free(messages.items);
     run_release(&run);
 }
 
@@ -141,7 +141,7 @@ static void dependencies_follow_the_rule(void **state)
 }
 
 /* Leaving and arriving as they happened; arrivals first. */
-struct event { double time; bool leaves; uint32_t arrow; };
+struct event { double time; bool leaves; uint32_t message; };
 
 static int event_order(const void *left, const void *right)
 {
@@ -151,48 +151,49 @@ static int event_order(const void *left, const void *right)
         return a->time < b->time ? -1 : 1;
     if (a->leaves != b->leaves)
         return a->leaves ? 1 : -1;
-    return (a->arrow > b->arrow) - (a->arrow < b->arrow);
+    return (a->message > b->message) - (a->message < b->message);
 }
 
-/* One channel's data, moved when its transfers begin and end. Every rank of the drawing is the same GPU throughout. */
+/* One channel's data, moved when its transfers begin and end. Every rank of the collective is the same GPU
+ * throughout. */
 static void check_times_move_data(const struct run *run, const struct collective *collective, int n, int channel)
 {
     struct contributions table;
-    struct arrows arrows = {0};
+    struct messages messages = {0};
     uint64_t **payloads;
     struct event *events;
     int gpu[MAX_MEMBERS];
 
     memset(gpu, -1, sizeof gpu);
-    collective->draw(&arrows, &run->task);
-    payloads = xcalloc(arrows.count + 1, sizeof *payloads);
-    events = xcalloc(2 * arrows.count + 1, sizeof *events);
+    collective->draw(&messages, &run->task);
+    payloads = xcalloc(messages.count + 1, sizeof *payloads);
+    events = xcalloc(2 * messages.count + 1, sizeof *events);
     contributions_init(&table, collective->op, n, collective->chunks(&run->task));
-    for (uint32_t i = 0; i < arrows.count; i++) {
-        size_t id = run->first + (size_t)channel * arrows.count + i;
+    for (uint32_t i = 0; i < messages.count; i++) {
+        size_t id = run->first + (size_t)channel * messages.count + i;
         int src = (int)run->program.ops.items[id].src, dst = (int)run->program.ops.items[id].dst;
 
-        assert_true(gpu[arrows.items[i].src] == -1 || gpu[arrows.items[i].src] == src);
-        gpu[arrows.items[i].src] = src;
-        assert_true(gpu[arrows.items[i].dst] == -1 || gpu[arrows.items[i].dst] == dst);
-        gpu[arrows.items[i].dst] = dst;
+        assert_true(gpu[messages.items[i].src] == -1 || gpu[messages.items[i].src] == src);
+        gpu[messages.items[i].src] = src;
+        assert_true(gpu[messages.items[i].dst] == -1 || gpu[messages.items[i].dst] == dst);
+        gpu[messages.items[i].dst] = dst;
         events[2 * i] = (struct event){run->timeline.start[id], true, i};
         events[2 * i + 1] = (struct event){run->timeline.end[id], false, i};
     }
-    qsort(events, 2 * arrows.count, sizeof *events, event_order);
-    for (size_t e = 0; e < 2 * arrows.count; e++) {
-        uint32_t i = events[e].arrow;
+    qsort(events, 2 * messages.count, sizeof *events, event_order);
+    for (size_t e = 0; e < 2 * messages.count; e++) {
+        uint32_t i = events[e].message;
         if (events[e].leaves)
-            payloads[i] = contributions_leave(&table, &arrows.items[i]);
+            payloads[i] = contributions_leave(&table, &messages.items[i]);
         else
-            contributions_arrive(&table, &arrows.items[i], payloads[i]);
+            contributions_arrive(&table, &messages.items[i], payloads[i]);
     }
     contributions_finish(&table, collective->name);
     if (collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE)
         assert_true(n == 1 || gpu[0] == 0);
     free(payloads);
     free(events);
-    free(arrows.items);
+    free(messages.items);
 }
 
 /* A member is done when, on all channels, everything arrived at it and everything left it. */

@@ -1,4 +1,4 @@
-#include "collective/seating.h"
+#include "collective/group_topology.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,31 +11,31 @@ static bool share_switch(const struct cluster *cluster, int gpu, int other)
 }
 
 /* Members of a node: how many there are, and how many NICs they use. Quadratic in what a node holds. */
-static void seat_node(const struct cluster *cluster, const struct group *group, const int *seats, int count,
-                      struct seating *seating)
+static void add_node(const struct cluster *cluster, const struct group *group, const int *members, int count,
+                     struct group_topology *topology)
 {
     int nics = 0;
 
     for (int i = 0; i < count; i++) {
-        int gpu = group->gpus[seats[i]], nic = cluster_nic_of(cluster, gpu), seen = 0;
+        int gpu = group->gpus[members[i]], nic = cluster_nic_of(cluster, gpu), seen = 0;
 
-        while (seen < i && cluster_nic_of(cluster, group->gpus[seats[seen]]) != nic)
+        while (seen < i && cluster_nic_of(cluster, group->gpus[members[seen]]) != nic)
             seen++;
         nics += seen == i;
-        for (int k = 0; k < i && !seating->together; k++)
-            seating->together = share_switch(cluster, group->gpus[seats[k]], gpu);
-        seating->scattered |= seats[i] != seats[0] + i;
+        for (int k = 0; k < i && !topology->together; k++)
+            topology->together = share_switch(cluster, group->gpus[members[k]], gpu);
+        topology->scattered |= members[i] != members[0] + i;
     }
-    seating->most = count > seating->most ? count : seating->most;
-    if (!seating->fewest_nics || nics < seating->fewest_nics)
-        seating->fewest_nics = nics;
-    seating->share = fmin(seating->share, (double)nics / count);
+    topology->most = count > topology->most ? count : topology->most;
+    if (!topology->fewest_nics || nics < topology->fewest_nics)
+        topology->fewest_nics = nics;
+    topology->share = fmin(topology->share, (double)nics / count);
 }
 
-struct seating seating_of(const struct cluster *cluster, const struct group *group)
+struct group_topology group_topology_of(const struct cluster *cluster, const struct group *group)
 {
-    struct seating seating = {.share = 1};
-    int *next = xcalloc((size_t)group->n, sizeof *next), *seats = xcalloc((size_t)group->n, sizeof *seats);
+    struct group_topology topology = {.share = 1};
+    int *next = xcalloc((size_t)group->n, sizeof *next), *members = xcalloc((size_t)group->n, sizeof *members);
     int *last = xcalloc((size_t)cluster->nodes, sizeof *last), *first = xcalloc((size_t)cluster->nodes, sizeof *first);
     int home = cluster_node_of(cluster, group->gpus[0]);
 
@@ -45,37 +45,38 @@ struct seating seating_of(const struct cluster *cluster, const struct group *gro
 
         *(last[node] ? &next[last[node] - 1] : &first[node]) = i + 1;
         last[node] = i + 1;
-        seating.nodes |= node != home;
-        seating.leaves |= cluster_leaf_of(cluster, node) != cluster_leaf_of(cluster, home);
+        topology.nodes |= node != home;
+        topology.leaves |= cluster_leaf_of(cluster, node) != cluster_leaf_of(cluster, home);
     }
     for (int node = 0; node < cluster->nodes; node++) {
         int count = 0;
 
         for (int i = first[node]; i; i = next[i - 1])
-            seats[count++] = i - 1;
+            members[count++] = i - 1;
         if (count)
-            seat_node(cluster, group, seats, count, &seating);
+            add_node(cluster, group, members, count, &topology);
     }
     free(next);
-    free(seats);
+    free(members);
     free(last);
     free(first);
-    return seating;
+    return topology;
 }
 
 /* A group with two GPUs below a switch enters a node through one of them and leaves it through the other, by a NIC that
  * no other such group takes. Any other meets the groups of the GPUs beside its own: in the NIC where all take the
  * first, and on the way through the host to the NIC that it came by. */
-double seating_nic_bandwidth(const struct seating *seating, const struct cluster *cluster, double bandwidth)
+double group_topology_nic_bandwidth(const struct group_topology *topology, const struct cluster *cluster,
+                                    double bandwidth)
 {
     int choice = cluster->communication ? cluster->communication->nics : NICS_OWN;
     double nics = fmax(1, (double)cluster->gpus_per_switch * cluster->network.nics / cluster->gpus_per_node);
 
-    if (choice == NICS_OWN || seating->together)
+    if (choice == NICS_OWN || topology->together)
         return bandwidth;
     if (choice == NICS_FIRST)
         bandwidth /= nics;
-    if (seating->most > 1)
+    if (topology->most > 1)
         bandwidth = fmin(bandwidth, cluster->host.across / nics);        /* fmin ignores NaN */
     return bandwidth;
 }

@@ -1,76 +1,78 @@
-/* Rings wound up on two nodes take exactly as long as whole ones: drawn, lowered and replayed whole beside them. */
+/* Folded rings take exactly as long as whole ones, which are written, lowered and replayed too. */
 #include "cluster_files.h"
 #include "collective_run.h"
 #include "collective/measure.h"
 
-#include "collective/drawing.h"
+#include "collective/dag.h"
 
 enum { MOST_GPUS = 64 };
 
 static const enum collective_op ops[] = {COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER};
 
-static bool waits_for(const struct drawing *drawing, size_t list, uint32_t wait)
+static bool waits_for(const struct dag *dag, size_t list, uint32_t wait)
 {
-    for (size_t i = drawing->first[list]; i < drawing->first[list + 1]; i++)
-        if (drawing->waits.items[i] == wait)
+    for (size_t i = dag->first[list]; i < dag->first[list + 1]; i++)
+        if (dag->waits.items[i] == wait)
             return true;
     return false;
 }
 
-/* What `list` of the whole drawing waits for, its image in the wound one waits for as well, and for nothing else. */
-static void check_waits(const struct drawing *whole, size_t list, const struct drawing *wound, size_t image)
+/* List `image` of the folded ring waits for the images of what `list` of the whole ring waits for, and for nothing
+ * else. */
+static void check_waits(const struct dag *whole, size_t list, const struct dag *folded, size_t image)
 {
-    size_t n = (size_t)whole->n, drawn = (size_t)wound->n, narrows = whole->arrows.count;
+    size_t n = (size_t)whole->n, few = (size_t)folded->n, nmessages = whole->messages.count;
 
-    assert_int_equal(whole->first[list + 1] - whole->first[list], wound->first[image + 1] - wound->first[image]);
+    assert_int_equal(whole->first[list + 1] - whole->first[list], folded->first[image + 1] - folded->first[image]);
     for (size_t i = whole->first[list]; i < whole->first[list + 1]; i++) {
         size_t wait = whole->waits.items[i];
-        size_t like = wait < narrows ? wait / n * drawn + wait % n % drawn :
-                      wound->arrows.count + (wait - narrows) % drawn;
+        size_t like = wait < nmessages ? wait / n * few + wait % n % few :
+                      folded->messages.count + (wait - nmessages) % few;
 
-        assert_true(waits_for(wound, image, (uint32_t)like));
+        assert_true(waits_for(folded, image, (uint32_t)like));
     }
 }
 
-/* Rank r + drawn does in every step what rank r does, and waits for the same. So the whole drawing is the wound one,
- * repeated: where n is a multiple of `drawn`, arrow by arrow; and else too, as nothing but the place of the wrap, which
- * is at no rank's, tells them apart: so of ranks away from it. */
-static void check_drawing(const struct collective *collective, int n, int drawn)
+/* Rank r + few does in every step what rank r does, and waits for the same. Where n is a multiple of `few`, the whole
+ * ring is the folded one repeated, message by message. For any other n this holds of the ranks that are not at the
+ * wrap. */
+static void check_folded(const struct collective *collective, int n, int few)
 {
-    struct drawing whole, wound;
+    struct dag whole, folded;
 
-    drawing_init(&whole, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6});
-    drawing_init(&wound, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6, .drawn = drawn});
-    assert_int_equal(wound.n, drawn);
-    assert_int_equal(wound.chunks, whole.chunks);
-    assert_int_equal(whole.arrows.count % (size_t)n, 0);
-    assert_int_equal(wound.arrows.count / (size_t)drawn, whole.arrows.count / (size_t)n);
-    for (size_t i = 0; i < whole.arrows.count; i++) {
-        const struct arrow *arrow = &whole.arrows.items[i];
-        size_t image = i / (size_t)n * (size_t)drawn + (size_t)(arrow->src % drawn);
-        const struct arrow *like = &wound.arrows.items[image];
+    dag_init(&whole, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6});
+    dag_init(&folded, collective, &(struct task){.n = n, .per_node = 1, .bytes = 1e6, .folded = few});
+    assert_int_equal(folded.n, few);
+    assert_int_equal(folded.chunks, whole.chunks);
+    assert_int_equal(whole.messages.count % (size_t)n, 0);
+    assert_int_equal(folded.messages.count / (size_t)few, whole.messages.count / (size_t)n);
+    for (size_t i = 0; i < whole.messages.count; i++) {
+        const struct message *message = &whole.messages.items[i];
+        size_t image = i / (size_t)n * (size_t)few + (size_t)(message->src % few);
+        const struct message *like = &folded.messages.items[image];
 
-        assert_int_equal(arrow->src, i % (size_t)n);
-        assert_int_equal(arrow->dst, (arrow->src + 1) % n);
-        assert_int_equal(like->src, arrow->src % drawn);
-        assert_int_equal(like->dst, (like->src + 1) % drawn);
-        assert_true(like->step == arrow->step && like->nchunks == arrow->nchunks && like->combine == arrow->combine);
-        if (n % drawn == 0 || (arrow->src > 0 && arrow->src < n - 1))
-            check_waits(&whole, i, &wound, image);
+        assert_int_equal(message->src, i % (size_t)n);
+        assert_int_equal(message->dst, (message->src + 1) % n);
+        assert_int_equal(like->src, message->src % few);
+        assert_int_equal(like->dst, (like->src + 1) % few);
+        assert_true(like->step == message->step && like->nchunks == message->nchunks);
+        assert_true(like->combine == message->combine);
+        if (n % few == 0 || (message->src > 0 && message->src < n - 1))
+            check_waits(&whole, i, &folded, image);
     }
-    for (int r = n % drawn ? 1 : 0; r < n; r++)
-        check_waits(&whole, whole.arrows.count + (size_t)r, &wound, wound.arrows.count + (size_t)(r % drawn));
-    drawing_release(&whole);
-    drawing_release(&wound);
+    for (int r = n % few ? 1 : 0; r < n; r++)
+        check_waits(&whole, whole.messages.count + (size_t)r, &folded, folded.messages.count + (size_t)(r % few));
+    dag_release(&whole);
+    dag_release(&folded);
 }
 
-static void drawings_repeat_themselves(void **state)
+static void whole_rings_repeat_folded_ones(void **state)
 {
     (void)state;
     for (size_t k = 0; k < COUNT(ops); k++)
         for (int per_node = 1; per_node <= 8; per_node++)
             for (int nodes = 2; nodes <= 9; nodes++)
-                check_drawing(collective_find(ops[k], "ring"), nodes * per_node, 2 * per_node);
+                check_folded(collective_find(ops[k], "ring"), nodes * per_node, 2 * per_node);
 }
 
 /* What is measured. */
@@ -117,25 +119,25 @@ static void assert_same(const char *what, double actual, double expected, const 
 {
     if (fabs(actual - expected) <= 1e-9 * expected)
         return;
-    fail_msg("%s: %.15g wound up, %.15g whole: %s, %d groups of %d on %d GPUs and %d NICs a node, %d channels, %g B",
+    fail_msg("%s: %.15g folded up, %.15g whole: %s, %d groups of %d on %d GPUs and %d NICs a node, %d channels, %g B",
              what, actual, expected, collective_op_names[question->collective->op], question->ngroups, question->n,
              question->cluster.gpus_per_node, question->cluster.network.nics, question->channels, question->bytes);
 }
 
-/* Whether it is wound up at all. */
-static bool winds(const struct question *question, int *members, int *channels)
+/* Whether it is folded up at all. */
+static bool folds(const struct question *question, int *members, int *channels)
 {
     struct group group = {.n = question->n, .gpus = question->gpus};
     struct collective_choice choice = collective_choose(question->collective, &question->cluster, &group,
                                                         question->bytes, question->channels);
-    struct winding winding;
+    struct folded_ring folded;
 
-    if (!collective_wind(&winding, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
-                         choice.channels))
+    if (!collective_fold_ring(&folded, choice.used, &question->cluster, question->gpus, question->ngroups, question->n,
+                              choice.channels))
         return false;
-    *members = winding.n;
-    *channels = winding.channels;
-    free(winding.gpus);
+    *members = folded.n;
+    *channels = folded.channels;
+    free(folded.gpus);
     return true;
 }
 
@@ -174,7 +176,7 @@ static void whole_nodes_take_as_long(void **state)
     static const char *const platforms[] = {NULL, "dgx-a100", "dgx-h100"};
     static const int shapes[][2] = {{1, 1}, {2, 1}, {2, 2}, {4, 1}, {4, 2}, {4, 4}, {8, 2}, {8, 8}};
     bool used[PROTOCOL_COUNT] = {false};
-    int wound = 0, members, channels;
+    int folded = 0, members, channels;
 
     (void)state;
     for (int i = 0; i < (int)COUNT(shapes) * 7; i++) {
@@ -196,11 +198,11 @@ static void whole_nodes_take_as_long(void **state)
             int protocol = check_question(&question);
             if (protocol != PROTOCOL_NONE)
                 used[protocol] = true;
-            wound += winds(&question, &members, &channels);
+            folded += folds(&question, &members, &channels);
         }
     }
     assert_true(used[PROTOCOL_LL] && used[PROTOCOL_LL128] && used[PROTOCOL_SIMPLE]);
-    assert_true(wound > 70);
+    assert_true(folded > 70);
 }
 
 static void shuffle(int *items, int n, uint64_t *seed)
@@ -257,11 +259,11 @@ static void random_groups(struct question *question, uint64_t *seed)
         shuffle(question->gpus + (question->ngroups - 1) * question->n, question->n, seed);
 }
 
-/* Whatever is wound up takes as long as it would; what must not be is not. */
+/* Whatever is folded up takes as long as it would; what must not be is not. */
 static void random_groups_take_as_long(void **state)
 {
     uint64_t seed = 11;
-    int wound = 0, fewer_channels = 0, several = 0, whole = 0, members, channels;
+    int folded = 0, fewer_channels = 0, several = 0, whole = 0, members, channels;
 
     (void)state;
     for (int i = 0; i < 160; i++) {
@@ -273,15 +275,15 @@ static void random_groups_take_as_long(void **state)
         if (question.ngroups * question.n * question.n * question.channels > 4000)
             continue;
         check_question(&question);
-        if (winds(&question, &members, &channels)) {
-            wound++;
+        if (folds(&question, &members, &channels)) {
+            folded++;
             fewer_channels += channels < question.channels;
             several += question.ngroups > 1;
         } else {
             whole++;
         }
     }
-    assert_true(wound > 40 && fewer_channels > 3 && several > 8 && whole > 50);
+    assert_true(folded > 40 && fewer_channels > 3 && several > 8 && whole > 50);
 }
 
 static int members_of(struct cluster cluster, const char *name, int n, const int *gpus, int *channels)
@@ -292,11 +294,11 @@ static int members_of(struct cluster cluster, const char *name, int n, const int
 
     *channels = question.channels;
     memcpy(question.gpus, gpus, (size_t)n * sizeof *gpus);
-    winds(&question, &members, channels);
+    folds(&question, &members, channels);
     return members;
 }
 
-static void only_rings_of_alike_nodes_are_wound(void **state)
+static void only_rings_of_alike_nodes_are_folded(void **state)
 {
     struct cluster cluster = make_cluster(8, 4, 4), narrow = cluster;
     int channels;
@@ -331,10 +333,10 @@ static void only_rings_of_alike_nodes_are_wound(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drawings_repeat_themselves),
+        cmocka_unit_test(whole_rings_repeat_folded_ones),
         cmocka_unit_test(whole_nodes_take_as_long),
         cmocka_unit_test(random_groups_take_as_long),
-        cmocka_unit_test(only_rings_of_alike_nodes_are_wound),
+        cmocka_unit_test(only_rings_of_alike_nodes_are_folded),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

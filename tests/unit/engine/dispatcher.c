@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "engine/agenda.h"
+#include "engine/dispatcher.h"
 
 static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 4,
                                        .inside = {.bandwidth = 1, .efficiency = 1, .latency = 0.5}};
@@ -21,7 +21,7 @@ static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, d
 static void test_settles_ahead(void **state)
 {
     struct program program = {.ranks = 1};
-    struct agenda agenda = {0};
+    struct dispatcher dispatcher = {0};
     double start[6], end[6];
     uint32_t a, b, id;
 
@@ -34,21 +34,21 @@ static void test_settles_ahead(void **state)
     add(&program, OP_TRANSFER, b, 0, 1);        /* waits for its lane */
     add(&program, OP_COMPUTE, a, 1, 3);
     add(&program, OP_COMPUTE, a, 0, -1);
-    agenda_init(&agenda, &program, &cluster, start, end);
+    dispatcher_init(&dispatcher, &program, &cluster, start, end);
     assert_true(start[1] == 1 && end[1] == 3);
-    assert_int_equal(agenda_ready(&agenda), 1);
-    assert_int_equal(agenda.left, 4);
-    assert_true(agenda_take(&agenda, &id));
+    assert_int_equal(dispatcher_ready(&dispatcher), 1);
+    assert_int_equal(dispatcher.left, 4);
+    assert_true(dispatcher_take(&dispatcher, &id));
     assert_int_equal(id, 2);
     assert_true(start[2] == 1);
-    assert_false(agenda_take(&agenda, &id));
-    agenda_end(&agenda, 2, 10);
-    assert_int_equal(agenda.left, 0);
-    assert_int_equal(agenda_ready(&agenda), 0);
+    assert_false(dispatcher_take(&dispatcher, &id));
+    dispatcher_end(&dispatcher, 2, 10);
+    assert_int_equal(dispatcher.left, 0);
+    assert_int_equal(dispatcher_ready(&dispatcher), 0);
     assert_true(start[3] == 10 && end[3] == 10.5);
     assert_true(start[4] == 10.5 && end[4] == 11.5);
     assert_true(start[5] == 11.5 && end[5] == 11.5);
-    agenda_release(&agenda);
+    dispatcher_release(&dispatcher);
     program_release(&program);
 }
 
@@ -57,7 +57,7 @@ static void test_order_of_ready(void **state)
 {
     enum { LANES = 3, EACH = 4 };
     struct program program = {.ranks = 1};
-    struct agenda agenda = {0};
+    struct dispatcher dispatcher = {0};
     double start[LANES * EACH], end[LANES * EACH];
     uint32_t id;
 
@@ -66,15 +66,15 @@ static void test_order_of_ready(void **state)
         program_lane(&program, 0, LANE_COLLECTIVE, (int)l);
     for (uint32_t i = 0; i < LANES * EACH; i++)
         add(&program, OP_TRANSFER, i % LANES, 1, -1);
-    agenda_init(&agenda, &program, &cluster, start, end);
+    dispatcher_init(&dispatcher, &program, &cluster, start, end);
     for (uint32_t i = 0; i < LANES * EACH; i++) {
-        assert_int_equal(agenda_ready(&agenda), LANES < LANES * EACH - i ? LANES : LANES * EACH - i);
-        assert_true(agenda_take(&agenda, &id));
+        assert_int_equal(dispatcher_ready(&dispatcher), LANES < LANES * EACH - i ? LANES : LANES * EACH - i);
+        assert_true(dispatcher_take(&dispatcher, &id));
         assert_int_equal(id, i);
-        agenda_end(&agenda, id, i + 1);
+        dispatcher_end(&dispatcher, id, i + 1);
     }
-    assert_int_equal(agenda.left, 0);
-    agenda_release(&agenda);
+    assert_int_equal(dispatcher.left, 0);
+    dispatcher_release(&dispatcher);
     program_release(&program);
 }
 
@@ -85,5 +85,5 @@ int main(void)
         cmocka_unit_test(test_order_of_ready),
     };
 
-    return cmocka_run_group_tests_name("agenda", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dispatcher", tests, NULL, NULL);
 }

@@ -1,0 +1,118 @@
+/* Which rings can be folded to two nodes, and to how few channels. collective.h says why a folded ring is exact. */
+#include "collective/collective.h"
+
+#include "hardware/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The groups on the cluster. The nodes of the first group stand for those of all. */
+struct ring {
+    const struct cluster *cluster;
+    const int *gpus;
+    int ngroups, n;
+    int per_node;            /* members of a group that follow one another on a node */
+    int most;                /* more than any node's or leaf's number */
+};
+
+static int member_node(const struct ring *ring, int i)
+{
+    return cluster_node_of(ring->cluster, ring->gpus[i]);
+}
+
+/* Every group goes through the same nodes in the same order, each of them once, and sits on each in the same places. */
+static bool nodes_are_alike(const struct ring *ring)
+{
+    bool *seen = xcalloc((size_t)ring->most, sizeof *seen), alike = true;
+    int gpus_per_node = ring->cluster->gpus_per_node;
+
+    for (int i = 0; i < ring->ngroups * ring->n && alike; i++) {
+        int member = i % ring->n, place = member % ring->per_node;
+        int like = ring->gpus[i - member + place];       /* on the group's first node */
+
+        alike = member_node(ring, i) == member_node(ring, member - place) &&
+                ring->gpus[i] % gpus_per_node == like % gpus_per_node;
+    }
+    for (int i = 0; i < ring->n && alike; i += ring->per_node) {
+        alike = !seen[member_node(ring, i)];
+        seen[member_node(ring, i)] = true;
+    }
+    free(seen);
+    return alike;
+}
+
+/* Not all nodes of a leaf send to other leaves. That makes no difference where the leaf's uplinks carry all that the
+ * NICs of those that do can send. As many nodes are sent to from other leaves. */
+static bool uplinks_are_wide(const struct ring *ring)
+{
+    const struct cluster *cluster = ring->cluster;
+    double nics = cluster->network.nics * cluster_link_bandwidth(cluster, LINK_NIC_UP);
+    int *leaving = xcalloc((size_t)ring->most, sizeof *leaving);
+    bool wide = true;
+
+    for (int i = 0; i < ring->n; i += ring->per_node) {
+        int leaf = cluster_leaf_of(cluster, member_node(ring, i));
+        int next = cluster_leaf_of(cluster, member_node(ring, (i + ring->per_node) % ring->n));
+
+        if (leaf != next)
+            wide = wide && ++leaving[leaf] * nics <= cluster_link_bandwidth(cluster, LINK_LEAF_UP);
+    }
+    free(leaving);
+    return wide;
+}
+
+/* Whether member i of a node may stand for member i + `first`, and so on round the node: the first few have NICs that
+ * nobody else uses, and each few after them likewise. */
+static bool places_are_alike(const struct ring *ring, int first)
+{
+    for (int i = 0; i < ring->per_node; i++)
+        for (int k = 0; k < ring->per_node; k++) {
+            const int *gpus = ring->gpus;
+            bool same = cluster_nic_of(ring->cluster, gpus[i]) == cluster_nic_of(ring->cluster, gpus[k]);
+            bool like = cluster_nic_of(ring->cluster, gpus[i % first]) ==
+                        cluster_nic_of(ring->cluster, gpus[k % first]);
+
+            if (same != (like && i / first == k / first))
+                return false;
+        }
+    return true;
+}
+
+/* The fewest channels that load each link of their GPUs as all do: channel c is channel 0, c shares of a node further
+ * on. Only of a group by itself; and neighbours in the ring must be two GPUs. */
+static int fewest_channels(const struct ring *ring, int channels)
+{
+    int share = ring->per_node / channels;
+
+    if (ring->ngroups > 1 || ring->per_node % channels)
+        return channels;
+    for (int few = 1; few < channels; few++)
+        if (channels % few == 0 && few * share > 1 && places_are_alike(ring, few * share))
+            return few;
+    return channels;
+}
+
+bool collective_fold_ring(struct folded_ring *folded, const struct collective *used, const struct cluster *cluster,
+                          const int *gpus, int ngroups, int n, int channels)
+{
+    struct ring ring = {.cluster = cluster, .gpus = gpus, .ngroups = ngroups, .n = n};
+    int nodes;
+
+    ring.per_node = collective_per_node(cluster, &(struct group){.n = n, .gpus = gpus});
+    nodes = n / ring.per_node;
+    for (int i = 0; i < ngroups * n; i++)
+        ring.most = member_node(&ring, i) >= ring.most ? member_node(&ring, i) + 1 : ring.most;
+    if (!used->ring || nodes < 2 || !nodes_are_alike(&ring) || !uplinks_are_wide(&ring))
+        return false;
+    *folded = (struct folded_ring){.n = 2 * ring.per_node, .channels = fewest_channels(&ring, channels)};
+    if (folded->n == n && folded->channels == channels)
+        return false;
+    int places = folded->channels < channels ? folded->channels * (ring.per_node / channels) : ring.per_node;
+    folded->gpus = xcalloc((size_t)ngroups * (size_t)folded->n, sizeof *folded->gpus);
+    for (int i = 0; i < ngroups * folded->n; i++) {
+        int group = i / folded->n, member = i % folded->n, place = member % ring.per_node;
+
+        folded->gpus[i] = gpus[group * n + member - place + place % places];
+    }
+    return true;
+}
