@@ -18,7 +18,7 @@ void bug_(const char *file, int line, const char *format, ...)
     abort();
 }
 
-/* The one place where the program gives up for want of memory. */
+/* The only place where the program stops because memory ran out. */
 static _Noreturn void out_of_memory(void)
 {
     fputs("dtsim: out of memory\n", stderr);
@@ -43,7 +43,8 @@ void *xrealloc(void *old, size_t count, size_t size)
     return memory;
 }
 
-/* Under the address sanitizer every piece is a block of its own, so that a step over its end is seen. */
+/* Under the address sanitizer every allocation is a block of its own, so that the sanitizer sees an access past its
+ * end. */
 #if defined(__SANITIZE_ADDRESS__)
 enum { BLOCK_SIZE = 0 };
 #elif defined(__has_feature)
@@ -81,13 +82,13 @@ void *arena_alloc(struct arena *arena, size_t size)
 
     if (rounded > SIZE_MAX - align)
         out_of_memory();
-    /* The very size at a block's end: rounding it up would hide a step over its end from the sanitizer. */
+    /* A block of its own keeps its exact size: rounding it up would hide an access past its end from the sanitizer. */
     if (BLOCK_SIZE > 0)
         rounded = (rounded + align - 1) / align * align;
     if (!block || rounded > block->size - block->used) {
         block = block_new(rounded > (size_t)BLOCK_SIZE ? rounded : (size_t)BLOCK_SIZE);
         if (arena->last && rounded > (size_t)BLOCK_SIZE / 2) {
-            /* A large piece fills its block; go on with the one that still has room. */
+            /* A large allocation fills its block: the next ones go on in the older block, which still has room. */
             block->previous = arena->last->previous;
             arena->last->previous = block;
         } else {
@@ -163,7 +164,7 @@ char *text_clip(const char *text, char *buffer, size_t size)
     return buffer;
 }
 
-/* What a word costs nothing to get wrong: its case, and '-' for '_'. */
+/* Upper and lower case count as the same letter, '-' and '_' as the same character. */
 static int folded(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -214,7 +215,7 @@ const char *nearest(const char *word, const char *(*candidate)(size_t i, const v
 
     if (length == 0 || length > NEAREST_MAX)
         return NULL;
-    /* With every letter edited it would be another word, not this one misspelt. */
+    /* A word that differs in every letter is another word, not a misspelt one. */
     limit = smaller(limit, (int)length - 1);
     for (size_t i = 0; (name = candidate(i, context)); i++) {
         size_t n = strlen(name);
@@ -246,7 +247,7 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
     }
     if (fstat(fileno(file), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
         fclose(file);
-        error_add(err, EXIT_INPUT, loc, "the %s '%s' is no file", what, path);
+        error_add(err, EXIT_INPUT, loc, "the %s '%s' is not a file", what, path);
         return NULL;
     }
     do {
@@ -263,6 +264,6 @@ char *file_read(const char *path, const char *what, size_t most, struct loc loc,
         free(text);
         return NULL;
     }
-    text[*length] = '\0';        /* the last read found nothing to fill its room with */
+    text[*length] = '\0';        /* the last read returned no bytes, so there is room */
     return text;
 }

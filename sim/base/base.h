@@ -1,4 +1,4 @@
-/* base: the memory of one scenario, growable arrays, places in files, and errors for the person who made them. */
+/* base: memory arenas, growable arrays, places in files, and error messages for the user. */
 #ifndef DTSIM_BASE_H
 #define DTSIM_BASE_H
 
@@ -9,7 +9,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The program contradicts itself: prints file, line and message, and aborts. Never for a user's mistake. */
+/* A mistake in the program itself: prints file, line and message, and aborts. Never used for a user's mistake. */
 #define BUG(...) bug_(__FILE__, __LINE__, __VA_ARGS__)
 #define BUG_IF(condition) ((condition) ? BUG("%s", #condition) : (void)0)
 _Noreturn void bug_(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -17,7 +17,7 @@ _Noreturn void bug_(const char *file, int line, const char *format, ...) __attri
 /* Exit codes of the program (the contract of the command line). */
 enum exit_code {
     EXIT_OK = 0,
-    EXIT_UNEXPECTED = 1,   /* something that is not the user's fault */
+    EXIT_UNEXPECTED = 1,   /* a failure that is not the user's fault */
     EXIT_USAGE = 2,        /* the command line is wrong */
     EXIT_SOME_FAILED = 3,  /* some scenarios of a sweep failed */
     EXIT_INPUT = 4,        /* an input file is wrong */
@@ -31,32 +31,41 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
-/* Up to ERROR_MAX messages, so that a person sees every mistake at once. Zero-initialise; error_release when done.
- * Fallible functions take it last, return 0 or -1, and leave it untouched on success. */
+/* What an error is about, for code that can help with it. */
+enum error_kind {
+    ERROR_PLAIN,
+    ERROR_MEMORY,          /* a scenario needs more memory than there is */
+};
+
+/* Up to ERROR_MAX messages, so that the user sees every mistake at once. Zero-initialise; error_release when done.
+ * Fallible functions take it as their last parameter, return 0 or -1, and leave it untouched on success. */
 enum { ERROR_MAX = 20 };
 struct error {
     struct error_message {
         struct loc loc;
         enum exit_code code;
+        enum error_kind kind;
         char *text;
     } messages[ERROR_MAX];
     int count;             /* messages held */
-    int dropped;           /* further ones that did not fit */
+    int dropped;           /* further messages that did not fit */
 };
 
-/* Adds one message (a line without "file:line:column: error:"; newlines and control characters come out escaped) and
- * returns -1. The same text at the same place is added once. Text and file name are copied. */
+/* Adds one message (a line without "file:line:column: error:"; newlines and control characters are escaped) and
+ * returns -1. The same text at the same place is added only once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Prints "file:line:column: error: text" a line each, in the order of files (by name), lines and columns, then how many
- * more there were. "file: error: text" when the line is 0, "error: text" when there is no file. In colour on a terminal
- * unless NO_COLOR is set, elsewhere where CLICOLOR_FORCE is. */
+/* Adds a message of kind ERROR_MEMORY, with the code EXIT_INFEASIBLE, and returns -1. */
+int error_memory(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
+ * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour
+ * on a terminal unless NO_COLOR is set, and on any other file if CLICOLOR_FORCE is set. */
 void error_print(const struct error *err, FILE *out);
-/* EXIT_INPUT if any message says so, else the code of the first message; EXIT_OK if there is none. */
+/* EXIT_INPUT if any message has this code, else the code of the first message; EXIT_OK if there is no message. */
 enum exit_code error_exit_code(const struct error *err);
 void error_release(struct error *err);
 
-/* Memory that lives as long as a scenario. Zero-initialise; everything is freed by arena_release. */
+/* Memory that is freed all at once, by arena_release. Zero-initialise. */
 struct arena {
     struct arena_block *last;
 };
@@ -67,23 +76,23 @@ char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((
 void arena_release(struct arena *arena);
 #define ARENA_ARRAY(arena, type, n) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(n)))
 
-/* Text for a message, cut to what fits in the buffer (CLIP_SIZE) with "..." where it was longer; returns buffer. */
+/* Copies text into a buffer (of CLIP_SIZE) for a message; a longer text is cut and ends in "...". Returns buffer. */
 enum { CLIP_SIZE = 64 };
 char *text_clip(const char *text, char *buffer, size_t size);
 
-/* Bytes of the byte order mark that some editors put before UTF-8: 3, or 0 where there is none. */
+/* Length of the byte order mark with which some editors begin UTF-8 files: 3, or 0 if there is none. */
 size_t text_mark(const char *text, size_t length);
 
-/* All of a file of at most `most` bytes (whole MiB) and a zero byte behind them, to be freed; NULL after saying at
- * `loc` why not. `what` it is, for the message. */
+/* Reads a whole file of at most `most` bytes (a multiple of 1 MiB) and adds a zero byte. The caller frees the text.
+ * NULL after an error, whose message names `what` the file is and stands at `loc`. */
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err);
 
-/* malloc, calloc and realloc that abort in one place when memory is out. */
+/* calloc and realloc that abort, in one place, when memory runs out. */
 void *xcalloc(size_t count, size_t size);
 void *xrealloc(void *old, size_t count, size_t size);
 
 /* A growable array is a struct with three members: TYPE *items; size_t count, capacity. Zero-initialise.
- * GROW makes room for one more and gives its address: *GROW(&list) = item. */
+ * GROW adds one item and gives its address: *GROW(&list) = item. */
 #define GROW(list) \
     ((list)->count == (list)->capacity \
         ? (void)((list)->capacity = (list)->capacity ? 2 * (list)->capacity : 16, \
@@ -94,9 +103,9 @@ void *xrealloc(void *old, size_t count, size_t size);
 /* The greatest common divisor; of 0 and b: b. */
 int gcd(int a, int b);
 
-/* The candidate nearest to `word` in edits (insert, delete, replace, swap of neighbours), or NULL when none is near
- * enough to be what was meant; case does not count, nor '-' for '_'. candidate(i) gives the i-th name, NULL past the
- * last. */
+/* The candidate that the fewest edits (insert, delete, replace, swap of neighbours) turn `word` into, or NULL if every
+ * candidate needs too many edits to be the intended word. Case does not count, nor '-' instead of '_'. candidate(i)
+ * gives the i-th name, NULL past the last. */
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context);
 
 #endif

@@ -50,7 +50,8 @@ static _Noreturn void be_child(void (*body)(void *), void *context, int words)
     child_done();
 }
 
-/* What the child wrote, on one line: its beginning and its end, as causes come first in some and last in others. */
+/* The child's standard error on one line, only its beginning and its end: some programs print the cause of a failure
+ * first, others last. */
 static void last_words(int words, char *text, size_t size)
 {
     static const char gap[] = " ... ";
@@ -93,11 +94,11 @@ static int report(int status, int words, const char *what, struct error *err)
                      *said ? said : "without a word");
 }
 
-/* A child that runs; pid 0: none does. */
+/* A running child; pid 0: no child. */
 struct child {
     pid_t pid;
     int words;           /* the memory file that its standard error goes to */
-    size_t index;        /* child_each */
+    size_t index;        /* the index that it got from child_each */
 };
 
 static int child_start(struct child *child, void (*body)(void *context), void *context, const char *what,
@@ -118,7 +119,7 @@ static int child_start(struct child *child, void (*body)(void *context), void *c
     return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot fork: %s", what, strerror(errno));
 }
 
-/* Waits for this child, or (pid -1) for any. */
+/* Waits for the end of this child, or (pid -1) of any child. */
 static pid_t await(pid_t pid, int *status)
 {
     pid_t ended;
@@ -166,7 +167,7 @@ static void run_indexed(void *context)
     indexed->body(indexed->context, indexed->index);
 }
 
-/* The one of `jobs` children with this pid, 0 for a free place; NULL: there is none. */
+/* The child with this pid among `jobs` of them, or with pid 0 a free place; NULL if there is none. */
 static struct child *child_find(struct child *children, size_t jobs, pid_t pid)
 {
     for (size_t i = 0; i < jobs; i++)

@@ -1,23 +1,25 @@
-/* child: a function that runs in a process of its own, because what it calls can run once a process (SimGrid) or may
- * abort. */
+/* child: runs a function in a process of its own, because it calls a library that can run only once per process
+ * (SimGrid) or that may abort. */
 #ifndef DTSIM_CHILD_H
 #define DTSIM_CHILD_H
 
 #include "base/base.h"
 
-/* Forks, runs body(context) in the child and waits for it. What the child has to tell, it writes into shared memory
- * (child_share). Its output is swallowed; nothing that the parent has buffered is written twice. 0 when body returned
- * or called child_done; otherwise -1 and one EXIT_UNEXPECTED message: "WHAT", how it died, its last words. */
+/* Forks, runs body(context) in the child and waits for it. The child writes its results into shared memory
+ * (child_share). Its output is discarded; output that the parent has buffered is not written twice. Returns 0 if body
+ * returned or called child_done; else -1 and one EXIT_UNEXPECTED message: `what`, how the child ended, and its standard
+ * error. */
 int child_run(void (*body)(void *context), void *context, const char *what, struct error *err);
-/* The same for every index below `count`, each in a process of its own, at most `jobs` of them at once. `ended` hears,
- * in this process, how each did, in the order in which they end: err is empty, or holds the message. No other child of
- * this process may run meanwhile. */
+/* Runs body for every index below `count`, each in a process of its own, at most `jobs` of them at once. When a child
+ * ends, `ended` is called in this process, in the order in which the children end; err is empty or holds the message.
+ * No other child of this process may run meanwhile. */
 void child_each(void (*body)(void *context, size_t index),
                 void (*ended)(void *context, size_t index, const struct error *err), void *context, size_t count,
                 size_t jobs, const char *what);
-/* Ends the child at once, successfully, from wherever it is. Only inside body. */
+/* Ends the child at once and successfully. May be called only inside body, from any function. */
 _Noreturn void child_done(void);
-/* Zeroed memory that a later child writes and this process reads; NULL when there is none. child_unshare frees it. */
+/* Zeroed memory that children started later write and this process reads; NULL if none is left. child_unshare frees
+ * it. */
 void *child_share(size_t size);
 void child_unshare(void *memory, size_t size);
 

@@ -14,7 +14,7 @@ struct names {
     size_t count, capacity;
 };
 
-/* bin/dtsim of an installation finds its share/dtsim wherever both have been put. */
+/* share/dtsim of the installation whose bin/dtsim is this program, wherever it is installed. */
 static const char *beside_program(struct arena *arena)
 {
     char path[PATH_MAX];
@@ -26,8 +26,8 @@ static const char *beside_program(struct arena *arena)
     return length <= 0 ? NULL : arena_printf(arena, "%.*s/share/dtsim", (int)length, path);
 }
 
-/* A folder of one's own ($DTSIM_DATA) adds to what comes with dtsim and wins where both have a name. An installed
- * program reads what was installed with it; one that was built in the sources reads these. */
+/* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first, so its files replace those of the
+ * same name. Then the folder that was installed with the program, or the sources if it is not installed. */
 static size_t data_roots(struct arena *arena, const char *roots[ROOTS_MAX])
 {
     const char *own = getenv("DTSIM_DATA"), *installed = beside_program(arena);
@@ -107,7 +107,7 @@ const char **data_names(struct arena *arena, const char *folder)
 
 const char *data_beside(struct arena *arena, const char *file, const char *path)
 {
-    /* What was given on the command line ("--set cluster=mine.yaml") is seen from the working directory. */
+    /* A path on the command line ("--set cluster=mine.yaml") is relative to the working directory. */
     const char *slash = file && strncmp(file, "--", 2) != 0 ? strrchr(file, '/') : NULL;
 
     while (path[0] == '.' && path[1] == '/')
@@ -122,7 +122,7 @@ static const char *name_at(size_t i, const void *context)
     return ((const char *const *)context)[i];
 }
 
-/* 'ideal' is a platform without a file. */
+/* The names of the folder's files, and 'ideal', a platform without a file. */
 static const char **known_names(struct arena *arena, const char *folder)
 {
     const char **files = data_names(arena, folder);

@@ -13,7 +13,7 @@ static char *duplicate(const char *text)
     return strcpy(copy, text);
 }
 
-/* A message is one line and must not steer the terminal, whatever the user's file holds. */
+/* A message is one line and holds no control characters, whatever the user's file contains. */
 static char *one_line(const char *text)
 {
     char *line = xrealloc(NULL, strlen(text) + 1, 4), *at = line;
@@ -52,8 +52,8 @@ static int loc_compare(const struct loc *a, const struct loc *b)
     return (a->column > b->column) - (a->column < b->column);
 }
 
-/* The first mistakes of a file are shown, in whatever order they were found: the last message gives way to one that
- * stands before it. */
+/* When the list is full, a message at an earlier place replaces the message at the last place: the user then sees the
+ * first mistakes of a file, in whatever order they were found. False: the new message does not stand earlier. */
 static bool room_before(struct error *err, const struct loc *loc)
 {
     int last = 0;
@@ -71,34 +71,52 @@ static bool room_before(struct error *err, const struct loc *loc)
     return true;
 }
 
+/* The message is {loc, code, kind}; its text is written here. */
+static void add(struct error *err, struct error_message message, const char *format, va_list args)
+{
+    char *raw;
+
+    if (vasprintf(&raw, format, args) < 0)
+        BUG("cannot write the message '%s'", format);
+    message.text = one_line(raw);
+    free(raw);
+    for (int i = 0; i < err->count; i++)
+        if (loc_compare(&err->messages[i].loc, &message.loc) == 0 && strcmp(err->messages[i].text, message.text) == 0) {
+            free(message.text);
+            return;
+        }
+    if (err->count == ERROR_MAX && !room_before(err, &message.loc)) {
+        free(message.text);
+        return;
+    }
+    /* The file's name often lives in an arena that is gone before the messages are printed. */
+    /* The file's name is copied: it often lives in an arena that is released before the messages are printed. */
+    if (message.loc.file)
+        message.loc.file = duplicate(message.loc.file);
+    err->messages[err->count++] = message;
+}
+
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
 {
     va_list args;
-    char *raw, *text;
 
     va_start(args, format);
-    if (vasprintf(&raw, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+    add(err, (struct error_message){.loc = loc, .code = code}, format, args);
     va_end(args);
-    text = one_line(raw);
-    free(raw);
-    for (int i = 0; i < err->count; i++)
-        if (loc_compare(&err->messages[i].loc, &loc) == 0 && strcmp(err->messages[i].text, text) == 0) {
-            free(text);
-            return -1;
-        }
-    if (err->count == ERROR_MAX && !room_before(err, &loc)) {
-        free(text);
-        return -1;
-    }
-    /* The file's name often lives in an arena that is gone before the messages are printed. */
-    if (loc.file)
-        loc.file = duplicate(loc.file);
-    err->messages[err->count++] = (struct error_message){.loc = loc, .code = code, .text = text};
     return -1;
 }
 
-/* A variable that is set to something (no-color.org; bixense.com/clicolors). */
+int error_memory(struct error *err, struct loc loc, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = ERROR_MEMORY}, format, args);
+    va_end(args);
+    return -1;
+}
+
+/* Whether the variable is set and not empty (no-color.org; bixense.com/clicolors). */
 static bool asked(const char *variable)
 {
     const char *value = getenv(variable);
@@ -129,7 +147,7 @@ void error_print(const struct error *err, FILE *out)
     bool color = colored(out);
     int order[ERROR_MAX];
 
-    /* Insertion keeps messages of one place in the order in which they were found. */
+    /* Insertion sort is stable: messages at the same place stay in the order in which they were found. */
     for (int i = 0; i < err->count; i++) {
         int at = i;
 

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Ascending: later is larger. */
+/* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Tables are in ascending order. */
 struct prefix {
     const char *text;
     int exp10, exp2;
@@ -36,7 +36,7 @@ static const struct prefix count_prefixes[] = {
     {"B", 9, 0, false}, {"T", 12, 0, false}, {NULL, 0, 0, false},
 };
 
-/* What stands after the prefix, worth `scale` of the SI unit. */
+/* A unit's name, which follows the prefix. One such unit is `scale` of the SI unit. */
 struct name {
     const char *text;
     double scale;
@@ -51,7 +51,7 @@ struct name {
 
 static const struct rule {
     const char *expectation, *pattern;
-    struct name names[5];       /* up to the first without text */
+    struct name names[5];       /* up to the first whose text is NULL */
 } rules[] = {
     [UNIT_NUMBER] = {"a number such as '0.85'", "^[+-]?" DIGITS "$", {{"", 1, none, false}}},
     [UNIT_COUNT] = {"a count such as '1536' or '124.4 M'", "^[+-]?" DIGITS "( *[kKMGBT])?$",
@@ -82,7 +82,7 @@ const char *unit_pattern(enum unit unit)
     return rules[unit].pattern;
 }
 
-/* The name and prefix that make up the suffix; false when none do. */
+/* Finds the name and the prefix that the suffix consists of; false if there are none. */
 static bool suffix_find(const struct name *names, const char *suffix, const struct name **name,
                         const struct prefix **prefix)
 {
@@ -118,7 +118,7 @@ static const char *digits_skip(const char *at)
     return at;
 }
 
-/* Reads a decimal number at the start of text; its end, or NULL when there is none. */
+/* Reads a decimal number at the start of text. Returns its end, or NULL if there is no number. */
 static const char *number_scan(const char *text, struct number *number)
 {
     const char *start = text + (*text == '+' || *text == '-'), *point = digits_skip(start), *end = point;
@@ -138,13 +138,13 @@ static const char *number_scan(const char *text, struct number *number)
     if (digits_skip(exponent) == exponent)
         return end;
     number->exponent = strtol(end + 1, NULL, 10);
-    /* Far beyond what a double holds, and far from what a prefix could make overflow a long. */
+    /* Limited to a value that no double holds, and to which a prefix can add without overflow of a long. */
     if (number->exponent > 100000 || number->exponent < -100000)
         number->exponent = number->exponent > 0 ? 100000 : -100000;
     return digits_skip(exponent);
 }
 
-/* Decimal prefixes are read as part of the exponent, so that "1.5 us" is the double nearest to 1.5e-6. */
+/* A decimal prefix is added to the exponent before conversion, so that "1.5 us" is the double nearest to 1.5e-6. */
 static double number_value(const struct number *number, const struct name *name, const struct prefix *prefix)
 {
     char text[NUMBER_MAX + 32];
@@ -225,7 +225,7 @@ int unit_plausible(enum unit unit, double value, const char *text, char *why, si
     return -1;
 }
 
-/* The fewest decimal digits that read back as this positive double: digits d with value 0.d * 10^point. */
+/* The fewest decimal digits that read back as this positive double: the value is 0.digits * 10^point. */
 static void shortest(double value, char digits[20], int *point)
 {
     char text[40];
@@ -245,7 +245,7 @@ static void shortest(double value, char digits[20], int *point)
     *point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
 }
 
-/* Writes 0.digits * 10^point; whether it needed an exponent. */
+/* Writes 0.digits * 10^point. Returns whether it needed an exponent. */
 static bool digits_place(const char *digits, int point, char *out)
 {
     int count = (int)strlen(digits);
@@ -263,7 +263,8 @@ static bool digits_place(const char *digits, int point, char *out)
     return false;
 }
 
-/* Writes value with that name and prefix into out. The lower the score, the nicer; negative: cannot be written so. */
+/* Writes value with that name and prefix into out. Returns a score: the lower, the easier to read; negative: the value
+ * cannot be written exactly with that name and prefix. */
 static int candidate(double value, const struct name *name, const struct prefix *prefix, char out[48])
 {
     double quotient = ldexp(value / name->scale, -prefix->exp2);
@@ -312,7 +313,8 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size)
     return buffer;
 }
 
-/* People read bytes in binary prefixes, the rest in decimal ones; minutes and hours from two on, counts from 10 k. */
+/* Whether short output may use that name and prefix. Bytes have binary prefixes, other units decimal ones; minutes,
+ * hours and days are used from two on, prefixes of counts from 10 k on. */
 static bool short_fits(enum unit unit, double value, double quotient, const struct name *name,
                        const struct prefix *prefix)
 {

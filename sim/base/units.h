@@ -1,10 +1,10 @@
-/* units: quantities as people write them ("3 us", "80 GiB", "400 Gb/s"), SI inside. */
+/* units: reads and writes quantities with units ("3 us", "80 GiB", "400 Gb/s"). Inside the program all are SI. */
 #ifndef DTSIM_UNITS_H
 #define DTSIM_UNITS_H
 
 #include <stddef.h>
 
-/* What a number measures, and the unit it has inside the program. */
+/* The kind of a quantity, and its unit inside the program. */
 enum unit {
     UNIT_NUMBER,     /* a bare number, no unit allowed: 0.85, 2, 1e-3 */
     UNIT_COUNT,      /* a bare number, or with k M B(illion) T: "124.4 M", "38 k" */
@@ -16,27 +16,26 @@ enum unit {
     UNIT_POWER,      /* W: "400 W", "1.2 kW" */
 };
 
-/* Reads text as a quantity of that unit into *value (SI). 0, or -1 with what is wrong and what is expected in `why`
- * (at most size bytes), for example "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare "0" is
- * allowed for every unit. Refuses NaN, infinities, hexadecimal, underscores, trailing text. "inf" is not a number
- * here. */
+/* Reads text as a quantity of that unit into *value (SI). Returns 0, or -1 and in `why` (at most size bytes) a message
+ * that says what is wrong and what is expected: "'80' has no unit; expected bytes such as '80 GiB' or '25 MB'". A bare
+ * "0" is allowed for every unit. NaN, "inf", hexadecimal digits, underscores and trailing text are refused. */
 int unit_parse(enum unit unit, const char *text, double *value, char *why, size_t size);
 
-/* Whether something of that unit can be so large or small in a machine that people build; what lies far outside is a
- * mistake, and the engines' arithmetic is not made for it. Else -1 and why, as unit_parse. `text` is the value as it
- * was written. Negative values pass. */
+/* Checks that a quantity is of a size that real machines have: a value far outside is a mistake, and the arithmetic of
+ * the engines is not made for it. Returns 0, or -1 and `why`, as unit_parse. `text` is the value as it was written.
+ * Negative values pass. */
 int unit_plausible(enum unit unit, double value, const char *text, char *why, size_t size);
 
-/* Writes value so that unit_parse reads exactly the same double back, with the largest prefix that is exact when one
- * is ("80 GiB", "300 GB/s", "1.5 us"), into buffer (at least 48 bytes); returns buffer. */
+/* Writes value into buffer (at least 48 bytes) so that unit_parse reads exactly the same double back. Of the prefixes
+ * that allow this it takes the one with the shortest text ("80 GiB", "300 GB/s", "1.5 us"). Returns buffer. */
 char *unit_format(enum unit unit, double value, char *buffer, size_t size);
 
 /* For people: four significant digits and a fitting prefix ("1.234 ms", "79.3 GiB"). */
 char *unit_format_short(enum unit unit, double value, char *buffer, size_t size);
 
-/* What the unit measures and an example, for messages, help and the schema: "bytes such as '80 GiB' or '25 MB'". */
+/* The kind of the quantity and examples, for messages, help and the schema: "bytes such as '80 GiB' or '25 MB'". */
 const char *unit_expectation(enum unit unit);
-/* A regular expression (ECMA 262, anchored) that accepts what unit_parse accepts, for the JSON schema. */
+/* A regular expression (ECMA 262, anchored) that accepts the same text as unit_parse, for the JSON schema. */
 const char *unit_pattern(enum unit unit);
 
 #endif

@@ -10,24 +10,24 @@
 #include "config/conf_node.h"
 #include "config/conf_text.h"
 
-/* Something that an alias can stand for. */
+/* A value with an anchor (&name), which aliases (*name) repeat. */
 struct anchor {
     const char *name;
     struct node *node;
-    size_t nodes;                /* with aliases expanded */
+    size_t nodes;                /* number of nodes in it, with aliases expanded */
     int height;                  /* levels of mappings and lists in it */
-    bool open;                   /* we are still inside it */
+    bool open;                   /* its end has not been read yet */
 };
 
-/* A mapping or list whose end has not come yet. */
+/* A mapping or list whose end has not been read yet. */
 struct frame {
     struct node *node;
-    struct anchor *anchor;       /* it is this anchor's, or NULL */
-    size_t before;               /* nodes counted when it began */
+    struct anchor *anchor;       /* its anchor, or NULL */
+    size_t before;               /* number of nodes before it */
     int height;
-    const char *key;             /* mapping: the key that waits for its value, or NULL */
+    const char *key;             /* mapping: the key whose value has not been read yet, or NULL */
     struct loc key_loc;
-    bool merging;                /* that key is a plain << */
+    bool merging;                /* this key is << without quotes */
     struct node *merge;          /* the value of << */
     struct loc merge_loc;
 };
@@ -37,14 +37,14 @@ struct composer {
     struct arena *arena;
     const char *name, *text;
     size_t length;
-    bool placeless;              /* locs name no line */
+    bool placeless;              /* places have no line: the text comes from the command line */
     struct error *err;
     struct frame frames[CONF_MAX_DEPTH];
     int depth;                   /* frames in use */
-    size_t nodes;                /* so far, aliases expanded */
+    size_t nodes;                /* number of nodes so far, with aliases expanded */
     struct node *root;
     void *anchors;               /* tsearch tree of struct anchor by name */
-    bool failed, done;           /* failed: a mistake after which reading could go on */
+    bool failed, done;           /* failed: there was a mistake after which reading goes on */
 };
 
 static struct loc loc_of(const struct composer *composer, yaml_mark_t mark)
@@ -58,7 +58,7 @@ static int count_nodes(struct composer *composer, size_t nodes, struct loc loc)
 {
     if (nodes > CONF_MAX_NODES - composer->nodes)
         return error_add(composer->err, EXIT_INPUT, loc,
-                         "more than %d values, each alias counted as what it stands for", CONF_MAX_NODES);
+                         "more than %d values, with the values of aliases counted every time", CONF_MAX_NODES);
     composer->nodes += nodes;
     return 0;
 }
@@ -68,7 +68,7 @@ static int anchor_compare(const void *a, const void *b)
     return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
 }
 
-/* A later anchor of the same name hides the earlier one, as YAML has it. */
+/* A later anchor replaces an earlier one of the same name, as YAML demands. */
 static struct anchor *anchor_put(struct composer *composer, const yaml_char_t *name, struct node *node, bool open)
 {
     struct anchor *anchor;
@@ -84,7 +84,7 @@ static struct anchor *anchor_put(struct composer *composer, const yaml_char_t *n
     return anchor;
 }
 
-/* Puts a finished value of that height where it belongs. */
+/* Adds a finished value of that height to the innermost open mapping or list; without one it is the root. */
 static void value_attach(struct composer *composer, struct node *node, int height)
 {
     struct frame *frame;
@@ -106,7 +106,7 @@ static void value_attach(struct composer *composer, struct node *node, int heigh
     frame->merging = false;
 }
 
-/* Whether what comes next is a mapping's key. */
+/* Whether the next node is a mapping's key. */
 static bool key_expected(const struct composer *composer)
 {
     const struct frame *frame;
@@ -222,7 +222,8 @@ static int alias_read(struct composer *composer, const yaml_event_t *event)
         return error_add(composer->err, EXIT_INPUT, loc, "unknown alias '*%s'; no '&%s' stands before it", shown,
                          shown);
     if (anchor->open)
-        return error_add(composer->err, EXIT_INPUT, loc, "the alias '*%s' stands inside what it stands for", shown);
+        return error_add(composer->err, EXIT_INPUT, loc, "the alias '*%s' stands inside the value of '&%s'", shown,
+                         shown);
     if (key_expected(composer))
         return error_add(composer->err, EXIT_INPUT, loc, "a key must be text, found the alias '*%s'", shown);
     if (composer->depth + anchor->height > CONF_MAX_DEPTH)

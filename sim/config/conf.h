@@ -1,6 +1,6 @@
-/* conf: one YAML (or JSON) document as a tree of nodes that know their place. conf.c is the only file that includes
- * <yaml.h>. Tags, several documents, duplicate keys, cyclic aliases and non-UTF-8 are refused; size, depth and node
- * count are limited, aliases counted as expanded; `<<` merges as in YAML 1.1. */
+/* conf: reads one YAML (or JSON) document into a tree of nodes, each with its place in the file. conf.c is the only
+ * file that includes <yaml.h>. Tags, several documents, duplicate keys, cyclic aliases and text that is not UTF-8 are
+ * refused. Size, depth and the number of nodes (with aliases expanded) are limited. `<<` merges as in YAML 1.1. */
 #ifndef DTSIM_CONF_H
 #define DTSIM_CONF_H
 
@@ -15,8 +15,8 @@ struct node {
     bool quoted;                 /* scalar in quotes or a block: never a number, a boolean or null */
     struct node **items;         /* sequence: its items; mapping: its values */
     const char **keys;           /* mapping: its keys */
-    struct loc *key_locs;        /* mapping: where each key stands */
-    size_t count, capacity;      /* items */
+    struct loc *key_locs;        /* mapping: the place of each key */
+    size_t count, capacity;      /* of items */
 };
 
 enum {
@@ -25,44 +25,46 @@ enum {
     CONF_MAX_NODES = 1000000,    /* with every alias expanded */
 };
 
-/* The document in a file or in memory; NULL root only with -1. The tree lives in the arena. Messages give `name`. The
- * path "-" is standard input. */
+/* Reads the document in a file or in memory. The tree lives in the arena; *root is NULL only if the result is -1.
+ * `name` stands for the file in messages. The path "-" is standard input. */
 int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err);
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);
 
-/* The value of a mapping's key, or NULL (also when `mapping` is NULL or no mapping). */
+/* The value of a mapping's key; NULL if there is none, or if `mapping` is NULL or not a mapping. */
 struct node *node_get(const struct node *mapping, const char *key);
-/* The same along a dotted path: "strategy.tensor". */
+/* The value at a dotted path, "strategy.tensor"; a list's items are named by number. NULL if there is none. */
 struct node *node_at(const struct node *root, const char *path);
-/* Whether the value is null, ~ or nothing. */
+/* Whether the value is null, ~ or empty. */
 bool node_is_null(const struct node *node);
-/* Where the key's value stands, or, when it was left out, where the mapping begins. */
+/* The place of the key's value or, if the key was left out, of the mapping. */
 struct loc node_loc(const struct node *mapping, const char *key);
 
-/* New nodes (for resolved output). A scalar that YAML could take for something else is `quoted`. */
+/* New nodes, for resolved output. Text that YAML could read as a number, a boolean or null must be `quoted`. */
 struct node *node_scalar(struct arena *arena, const char *text, bool quoted);
 struct node *node_sequence(struct arena *arena);
 struct node *node_mapping(struct arena *arena);
 void node_append(struct arena *arena, struct node *sequence, struct node *item);
 /* Sets or replaces a key's value. */
 void node_put(struct arena *arena, struct node *mapping, const char *key, struct node *value);
-/* The base with the other mapping's keys over it, each at the place where it was written; mappings are merged key by
- * key, everything else is replaced. */
+/* A new mapping with the keys of both: where both have a key, two mappings are merged key by key, and any other value
+ * of `over` replaces the value of `base`. Each key keeps the place where it was written. */
 struct node *node_merge(struct arena *arena, const struct node *base, const struct node *over);
 
-/* --set PATH=VALUE: VALUE is read as YAML and put at the dotted path; missing mappings on the way are made, a scalar on
- * the way is an error; list items are named by number ("model.layers.0.forward"). Aliased parts are changed for this
- * path alone. Messages name the place "--set PATH=VALUE". Error code: EXIT_USAGE when there is no '=' or path. */
+/* --set PATH=VALUE: reads VALUE as YAML and puts it at the dotted path. Missing mappings along the path are created; a
+ * scalar along the path is an error. A list's items are named by number ("model.layers.0.forward"). If a value on the
+ * path is shared by aliases, only this path's copy changes. Messages name the place "--set PATH=VALUE". Error code:
+ * EXIT_USAGE if there is no '=' or no path. */
 int conf_set(struct arena *arena, struct node *root, const char *assignment, struct error *err);
 
-/* The same with a value that is a node: `path` stands at `loc`, which messages name. Its parts must not be empty. */
+/* As conf_set, but the value is a node. Messages name `loc`, the place of `path`, whose parts must not be empty. */
 int conf_put(struct arena *arena, struct node *root, const char *path, struct node *value, struct loc loc,
              struct error *err);
 
-/* The tree as YAML, block style; short mappings and sequences of scalars in flow style. Reads back to the same tree. */
+/* Prints the tree as YAML in block style, with short mappings and sequences of scalars in flow style. Reading it back
+ * gives the same tree. */
 void node_print(const struct node *root, FILE *out);
-/* The tree as JSON. A scalar that is not quoted and reads as a JSON number, true, false or null is printed bare. */
+/* Prints the tree as JSON. A scalar that is not `quoted` and is a JSON number, true, false or null gets no quotes. */
 void node_print_json(const struct node *root, FILE *out);
 
 #endif

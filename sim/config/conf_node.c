@@ -37,7 +37,8 @@ bool node_is_null(const struct node *node)
     return node->kind == NODE_SCALAR && !node->quoted && text_is_null(node->text);
 }
 
-/* Arrays of its own with room for `capacity`, so that a copy of a node can change without the original. */
+/* Gives the node new arrays of that capacity. Always new ones: a copy of a node can then change without the
+ * original. */
 static void node_reserve(struct arena *arena, struct node *node, size_t capacity)
 {
     struct node **items = ARENA_ARRAY(arena, struct node *, capacity);
@@ -77,7 +78,7 @@ void node_push(struct arena *arena, struct node *mapping, const char *key, struc
     mapping->items[mapping->count++] = value;
 }
 
-/* Where the key stands among a mapping's, or its count. */
+/* The index of a key in a mapping, or the mapping's count if it lacks the key. */
 static size_t key_index(const struct node *mapping, const char *key)
 {
     size_t i = 0;
@@ -132,7 +133,7 @@ struct node *node_get(const struct node *mapping, const char *key)
     return i < mapping->count ? mapping->items[i] : NULL;
 }
 
-/* The index that a part of a path names in a list, or its count when there is no such item. */
+/* The index in a list that a part of a path names, or the list's count if there is no such item. */
 static size_t item_index(const struct node *sequence, const char *part)
 {
     char *end;
@@ -178,7 +179,7 @@ struct loc node_loc(const struct node *mapping, const char *key)
     return mapping ? mapping->loc : (struct loc){NULL, 0, 0};
 }
 
-/* A mapping's keys while it is settled: its own first, then those that are merged in, by rank. */
+/* A key of a mapping in node_settle. Ranks number the mapping's own keys first, then the keys that `<<` merges in. */
 struct entry {
     const char *key;
     struct loc key_loc;
@@ -252,7 +253,7 @@ static int duplicate_refuse(const struct entry *first, const struct entry *secon
                      first->key_loc.line);
 }
 
-/* Sorted by key, keeps of equal keys the first; of the first `own` ranks a second one is a mistake. */
+/* Of sorted entries with equal keys keeps the first. Two equal keys among the first `own` ranks are a mistake. */
 static int entries_unique(struct entries *entries, size_t own, struct error *err)
 {
     size_t kept = 0;

@@ -1,15 +1,15 @@
-/* conf_node: how the reader builds its tree; for conf*.c only. */
+/* conf_node: functions with which the reader builds its tree; for conf*.c only. */
 #ifndef DTSIM_CONF_NODE_H
 #define DTSIM_CONF_NODE_H
 
 #include "config/conf.h"
 
-/* conf_parse, and with placeless every loc names no line (for a value of the command line). */
+/* As conf_parse. With `placeless` no place has a line: the text is a value on the command line. */
 int conf_read(struct arena *arena, const char *name, const char *text, size_t length, bool placeless,
               struct node **root, struct error *err);
-/* Adds a key without asking whether it is there. */
+/* Adds a key without a check whether the mapping already has it. */
 void node_push(struct arena *arena, struct node *mapping, const char *key, struct loc key_loc, struct node *value);
-/* Ends a mapping: refuses duplicate keys, and adds what `merge` (the value of <<, or NULL) has and it has not. */
+/* Ends a mapping: refuses duplicate keys, and adds the keys of `merge` (the value of <<, or NULL) that it lacks. */
 int node_settle(struct arena *arena, struct node *mapping, const struct node *merge, struct error *err);
 
 #endif

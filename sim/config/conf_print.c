@@ -6,7 +6,7 @@
 
 enum { PRINT_WIDTH = 100 };
 
-/* Where text goes; without a file it is only measured. */
+/* The output and its width so far; without a file the width is only measured. */
 struct sink {
     FILE *out;
     size_t width;
@@ -30,7 +30,7 @@ static void indent_put(struct sink *sink, int indent)
         put(sink, " ", 1);
 }
 
-/* Whether the text can stand without quotes, in flow style too: fewer than YAML allows, but none that it does not. */
+/* Whether the text can stand without quotes, in flow style too. True for fewer texts than YAML allows. */
 static bool plain_safe(const char *text)
 {
     static const char inside[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-() *<>|^=%@~$;";
@@ -40,7 +40,7 @@ static bool plain_safe(const char *text)
     if (!length || text[length - 1] == ' ' || strncmp(text, "---", 3) == 0 || strncmp(text, "...", 3) == 0)
         return false;
     if (*text == '-')
-        at = 1;     /* '-' begins a list unless something follows it */
+        at = 1;     /* a '-' alone begins a list item */
     if (!text[at] || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+", text[at]))
         return false;
     while (text < end) {
@@ -53,7 +53,7 @@ static bool plain_safe(const char *text)
     return true;
 }
 
-/* In double quotes, for YAML or JSON. */
+/* Writes the text in double quotes, for YAML or JSON. */
 static void quoted_put(struct sink *sink, const char *text, bool json)
 {
     const char *end = text + strlen(text);
@@ -91,13 +91,13 @@ static void scalar_put(struct sink *sink, const char *text, bool quoted)
         quoted_put(sink, text, false);
 }
 
-/* A key in quotes that plain text could not be mistaken for stays plain. */
+/* Keys are text in any case, so only "<<" and the empty key need quotes. */
 static void key_put(struct sink *sink, const char *key)
 {
     scalar_put(sink, key, strcmp(key, "<<") == 0 || !*key);
 }
 
-/* Whether it stands on one line: a scalar, something empty, or a short list or mapping of nothing but scalars. */
+/* Whether all items are scalars. */
 static bool flat(const struct node *node)
 {
     for (size_t i = 0; i < node->count; i++)
@@ -125,6 +125,7 @@ static void flow_put(struct sink *sink, const struct node *node)
     puts_to(sink, node->kind == NODE_SEQUENCE ? "]" : "}");
 }
 
+/* Whether the node is printed on one line: a scalar, an empty node, or a short list or mapping of scalars. */
 static bool one_line(const struct node *node, int indent, size_t before)
 {
     struct sink measure = {NULL, 0};
@@ -137,7 +138,7 @@ static bool one_line(const struct node *node, int indent, size_t before)
     return measure.width + before + (size_t)indent <= PRINT_WIDTH;
 }
 
-/* The first line begins where the caller left the cursor, already indented. */
+/* The caller has already indented the first line. */
 static void block_put(struct sink *sink, const struct node *node, int indent)
 {
     for (size_t i = 0; i < node->count; i++) {

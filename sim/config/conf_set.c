@@ -10,7 +10,8 @@ static struct node *node_copy(struct arena *arena, const struct node *node)
     struct node *copy = arena_alloc(arena, sizeof *copy);
 
     *copy = *node;
-    /* No room left: the first change makes arrays of its own, and what is changed in place is copied here. */
+    /* The capacity is used up, so that adding a key gives the copy new arrays. Arrays whose entries are changed in
+     * place are copied here. */
     copy->capacity = copy->count;
     copy->items = ARENA_ARRAY(arena, struct node *, copy->count);
     if (copy->count)
@@ -34,7 +35,7 @@ static int height(const struct node *node)
     return node->kind == NODE_SCALAR ? 0 : highest + 1;
 }
 
-/* A path in parts. */
+/* The parts of a dotted path. */
 struct path {
     const char *parts[CONF_MAX_DEPTH];
     int count;
@@ -61,7 +62,7 @@ static int path_split(struct arena *arena, const char *text, size_t length, stru
     return 0;
 }
 
-/* "model.layers.0": the first `count` parts, for messages. */
+/* The first `count` parts with dots, for messages: "model.layers.0". */
 static char *path_text(struct arena *arena, const struct path *path, int count)
 {
     char *text = arena_strdup(arena, path->parts[0]);
@@ -71,8 +72,8 @@ static char *path_text(struct arena *arena, const struct path *path, int count)
     return text;
 }
 
-/* The place of the value that the parts up to `part` name, in `parent`, which no other path shares; NULL is an error.
- * A mapping that lacks the key gets it, with no value yet. */
+/* The pointer to the value in `parent` that part number `part` of the path names; NULL after an error. No other path
+ * may share `parent`. If it is a mapping without the key, the key is added, with a NULL value. */
 static struct node **slot(struct arena *arena, struct node *parent, const struct path *path, int part, struct loc loc,
                           struct error *err)
 {
@@ -126,7 +127,7 @@ static int value_put(struct arena *arena, struct node *root, const struct path *
     }
 }
 
-/* Changes a copy of what is on the way, so that a failure changes nothing. */
+/* Changes copies of the nodes along the path, so that a failure changes nothing. */
 static int change(struct arena *arena, struct node *root, const struct path *path, struct node *value, struct loc loc,
                   struct error *err)
 {

@@ -38,7 +38,7 @@ static bool line_break(int32_t c)
     return c == '\n' || c == '\r' || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-/* UTF-16 begins with a mark, or has a zero in the first character or two of any text that people write. */
+/* UTF-16 begins with a byte order mark, or one of the first two bytes is zero, as an ASCII character follows. */
 static bool utf16(const char *text, size_t length)
 {
     const unsigned char *byte = (const unsigned char *)text;
@@ -99,7 +99,8 @@ bool text_is_special(const char *text)
     };
     const char *digits = text + (*text == '+' || *text == '-');
 
-    /* Whatever begins like a number and holds no space might be one to some reader: 1_000, 0x1F, 1:30, 2024-01-01. */
+    /* Some YAML readers take text that begins with a digit and has no space for a number or a date: 1_000, 0x1F, 1:30,
+     * 2024-01-01. */
     if (*digits == '.')
         digits++;
     if (*digits >= '0' && *digits <= '9' && !strchr(text, ' '))
@@ -108,7 +109,7 @@ bool text_is_special(const char *text)
            strncasecmp(digits, "nan", 4) == 0;
 }
 
-/* What libyaml says, and what that means to the one who wrote the file. */
+/* Messages of libyaml, and the message for the author of the file. */
 static const struct {
     const char *problem, *text;
 } problems[] = {
@@ -140,7 +141,7 @@ static const struct {
 char *conf_syntax_message(struct arena *arena, const char *problem, const char *context, int begun, int line, int c)
 {
     const char *text = problem ? problem : "not YAML";
-    char *since = begun > 0 && begun != line ? arena_printf(arena, " (what is not closed begins at line %d)", begun)
+    char *since = begun > 0 && begun != line ? arena_printf(arena, " (in the value that begins at line %d)", begun)
                                              : arena_strdup(arena, "");
 
     if (strcmp(text, "found character that cannot start any token") == 0) {

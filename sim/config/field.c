@@ -35,7 +35,7 @@ static const struct field *field_find(const struct table *table, const char *key
 static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
                         void *object);
 
-/* The key that a beginner needs first stands for the others. */
+/* What a message expects instead: a mapping with its first key as an example. */
 static char *mapping_expected(struct arena *arena, const struct table *table)
 {
     const char *key = table->shorthand ? table->shorthand : table->fields[0].key;
@@ -65,7 +65,7 @@ bool list_has(const struct list *list, int value)
     return false;
 }
 
-/* A list of nothing: what it should name, and what is meant where the key is left out. */
+/* Refuses an empty list. The message says which values it may hold, and what the default is without the key. */
 static int list_empty(const struct reading *reading, const struct field *field, const struct node *node)
 {
     struct arena *arena = reading->arena;
@@ -134,7 +134,7 @@ static int field_value(const struct reading *reading, const struct field *field,
     }
 }
 
-/* The default as the user would have written it. */
+/* The default as a node, as if the user had written it. */
 static struct node *fallback_node(const struct reading *reading, const struct field *field)
 {
     struct node *node;
@@ -153,7 +153,7 @@ static const char *table_key(size_t i, const void *context)
     return i < table->count ? table->fields[i].key : NULL;
 }
 
-/* Whether the key is there misspelt: then that is the one mistake to report. */
+/* Whether the mapping has the key misspelt: only the unknown key is then reported, not the missing one. */
 static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
 {
     for (size_t i = 0; i < node->count; i++) {
@@ -208,7 +208,7 @@ static int fields_parse(const struct reading *reading, const struct table *table
     return result;
 }
 
-/* Two tables whose keys stand in one mapping. */
+/* Two tables whose keys stand in the same mapping; the second may be NULL. */
 struct key_tables {
     const struct table *tables[2];
 };
@@ -235,7 +235,7 @@ static char *keys_text(struct arena *arena, const struct key_tables *keys)
     return text;
 }
 
-/* With only_near, a key is refused only where it must be another one misspelt. */
+/* Refuses keys that no table has. With only_near only those that are a known key misspelt. */
 static int unknown_keys(const struct reading *reading, const struct key_tables *keys, const struct node *node,
                         const void *object, bool only_near)
 {
@@ -297,7 +297,7 @@ static int exactly_one_check(const struct reading *reading, const struct table *
                         words_list(reading->arena, table->exactly_one));
 }
 
-/* A scalar where a mapping is expected stands for its shorthand key. */
+/* The mapping that a scalar stands for: its shorthand key with this value. */
 static const struct node *shorthand_expand(struct arena *arena, const struct table *table, const struct node *node)
 {
     struct node *mapping = node_mapping(arena);
@@ -326,7 +326,7 @@ static int object_parse(const struct reading *outer, const struct table *table, 
     result = fields_parse(reading, table, node, object);
     if (node && table->exactly_one && exactly_one_check(reading, table, node))
         result = -1;
-    /* Which further keys there are is known only when what chooses them was understood. */
+    /* The extension's keys depend on this table's values, so they are known only if these could be read. */
     known = !table->extension || !result;
     if (table->extension && known)
         keys.tables[1] = table->extension(reading->arena, object, &extra);

@@ -1,5 +1,5 @@
-/* field: tables that say, once, what a mapping may hold: they parse it, give its defaults, print it resolved, write the
- * help and the JSON schema. */
+/* field: a table describes the keys of a mapping. Parsing, defaults, resolved output, help and the JSON schema all use
+ * the same table. */
 #ifndef DTSIM_FIELD_H
 #define DTSIM_FIELD_H
 
@@ -11,7 +11,7 @@ enum field_kind {
     FIELD_BOOL,         /* bool; true and false only */
     FIELD_QUANTITY,     /* double, of `unit` */
     FIELD_STRING,       /* const char * */
-    FIELD_CHOICE,       /* int: index into `choices`, or what choice_value says */
+    FIELD_CHOICE,       /* int: index into `choices`, or of `choice` */
     FIELD_RECORD,       /* a struct described by `table`, in place */
     FIELD_OPTIONAL,     /* a pointer to a struct described by `table`; NULL when left out */
     FIELD_LIST,         /* struct list of structs described by `table`; with `single`, one mapping stands for [it] */
@@ -19,90 +19,95 @@ enum field_kind {
     FIELD_INTS,         /* struct list of int */
 };
 
-/* A parsed sequence; items are structs of the element's type, one after another. */
+/* A parsed sequence; items is an array of structs of the field's table, or of int. */
 struct list {
     void *items;
     size_t count;
-    const struct node *node;    /* where it came from; NULL when left out */
+    const struct node *node;    /* the value that was read; NULL if it was left out */
 };
 
-bool list_has(const struct list *list, int value);       /* CHOICES, INTS */
+bool list_has(const struct list *list, int value);       /* of CHOICES or INTS */
 
-/* The names a CHOICE accepts: a NULL-terminated array, or a function for names that are collected elsewhere. */
-typedef const char *choice_name(size_t index);      /* NULL past the last */
+/* A function that gives the names that a CHOICE accepts, where they do not stand in one array. NULL past the last. */
+typedef const char *choice_name(size_t index);
 
 struct table;
 struct field {
     const char *key;
     enum field_kind kind;
     size_t offset;              /* of the member in the struct */
-    const char *brief;          /* one line of help: what it is, in which unit */
+    const char *brief;          /* one line of help: the meaning of the value */
     const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
-    bool required;              /* with no default: leaving it out is an error */
-    bool (*dispensable)(const struct node *mapping);     /* ... unless this says so of the mapping; or NULL */
+    bool required;              /* without a default, it is an error to leave the key out, */
+    bool (*dispensable)(const struct node *mapping);     /* unless this function is true of the mapping; or NULL */
     enum unit unit;             /* QUANTITY */
-    double min, max;            /* INT, INTS and QUANTITY: inclusive bounds; both 0: no bound but QUANTITY >= 0; a max
-                                   below min or infinite (or INT_MAX) is none, so that {.min = 1} is "1 or more" */
+    double min, max;            /* INT, INTS and QUANTITY: inclusive bounds; both 0: none, but a QUANTITY is >= 0; a max
+                                   below min, infinite or INT_MAX is no bound, so that {.min = 1} is "1 or more" */
     bool positive;              /* QUANTITY: 0 is refused */
     const char *const *choices; /* CHOICE, CHOICES */
     choice_name *choice;        /* or this */
+    const char *const *choice_briefs;   /* a line of help for each of `choices`, in their order, NULL-terminated; NULL:
+                                   the brief alone says it */
     const struct table *table;  /* RECORD, OPTIONAL, LIST */
-    bool single;                /* LIST, CHOICES: a lone mapping or name stands for a sequence of one */
-    bool may_be_empty;          /* LIST, CHOICES, INTS: [] is an answer; else it is an error, as it says nothing */
-    /* RECORD: reads the value (never null) instead of field_parse(table), which then serves help, schema and dump
-     * alone. Not called for what is left out and has no default: that stays zero. */
+    bool single;                /* LIST, CHOICES: a mapping or a name alone stands for a sequence of one */
+    bool may_be_empty;          /* LIST, CHOICES, INTS: [] is allowed; else it is an error */
+    /* RECORD: reads the value (never null) instead of field_parse(table); the table then serves only help, schema and
+     * dump. It is not called if the key is left out and has no default: the record then stays zero. */
     int (*load)(struct arena *arena, const struct node *value, void *object, struct error *err);
 };
 
 struct table {
-    const char *name;           /* stands before messages: "strategy: unknown key ..."; "" or NULL: nothing does */
+    const char *name;           /* before messages: "strategy: unknown key ..."; "" or NULL: no name */
     const char *brief;          /* one line of help */
     const struct field *fields;
     size_t count;
     size_t size;                /* of the struct */
-    size_t node_offset;         /* of its member `const struct node *node`, which remembers the mapping it came from */
-    const char *shorthand;      /* a scalar S where the mapping is expected stands for {shorthand: S}; or NULL */
-    bool bare;                  /* the shorthand is the usual way to write it: so it is printed, and messages about the
-                                   scalar do not name the key that was not written */
-    bool partial;               /* keys of another table, whichever are wanted: none is missing, none has a default */
+    size_t node_offset;         /* of its member `const struct node *node`: the mapping that it was read from */
+    const char *shorthand;      /* instead of the mapping a scalar S is allowed and means {shorthand: S}; or NULL */
+    bool bare;                  /* the scalar is the usual form: it is printed so, and messages about it do not name the
+                                   key, which the user did not write */
+    bool partial;               /* any keys of another table: no key is required and none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
-    /* More fields that depend on what was read (the options of the chosen schedule): gives the table and where its
-     * struct stands (allocated from the arena); the second table's keys stand in the same mapping. Called when the
-     * first table's fields were understood, and again to dump: it allocates once, keeps the address in the object, and
-     * gives that the next time. NULL, or a NULL table: none. */
+    /* A second table, which depends on the values of this one (the options of the chosen schedule). Its keys stand in
+     * the same mapping. The function returns the table and sets *extra to the address of its struct, which it allocates
+     * from the arena. It is called once all fields of this table could be read, and again for a dump: it must allocate
+     * only once and keep the address in the object. NULL, or a NULL result: there is no second table. */
     const struct table *(*extension)(struct arena *arena, void *object, void **extra);
-    /* What to say of a key that stands in neither table but would elsewhere ("'x' is an option of a, not of b"), or
-     * NULL. Not required. */
+    /* The message for a key that neither table has but another one does ("'x' is an option of a, not of b"), or NULL.
+     * The function may be NULL too. */
     const char *(*misplaced)(struct arena *arena, const void *object, const char *key);
 };
 
-/* Fills *object (zeroed first) from the mapping. Reports every mistake it finds, then returns -1. `node` NULL: all
- * defaults. What is left out and has no default is 0, NULL or an empty list, a QUANTITY NaN; a RECORD left out has the
- * defaults of its table, and keys are missing (required, exactly_one) only from a mapping that was written. Unknown
- * keys, missing keys, wrong kinds, empty lists, bad units and ranges are errors at their place. Integers are decimal
- * only; null, a list or a mapping where a scalar is expected are named as what they are. */
+/* Fills *object, which it zeroes first, from the mapping; with `node` NULL all values are defaults. Reports every
+ * mistake, each at its place, then returns -1: unknown or missing keys, wrong kinds, empty lists, wrong units, values
+ * out of range. Integers must be decimal.
+ * A value that is left out and has no default is 0, NULL, an empty list or, if a QUANTITY, NaN. A RECORD that is left
+ * out has the defaults of its table; required keys and exactly_one apply only to a mapping that was written. */
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
-/* Where the key's value stands, else where its mapping begins. */
+/* The place of the key's value or, if the key was left out, of its mapping. */
 struct loc field_loc(const struct table *table, const void *object, const char *key);
 
-/* The object as a tree, every default filled in; reading it back gives the same object. Left out are quantities that
- * are NaN or infinite, NULL strings, NULL optionals and empty lists (unless given or with a default), and what was
- * neither given nor has a default and is still 0, or is one of exactly_one and was not given. */
+/* The object as a tree with every default filled in; reading it back gives the same object. These are left out:
+ * - quantities that are NaN or infinite,
+ * - NULL strings, NULL optionals, and empty lists that were not given and have no default,
+ * - integers, choices and booleans that are 0, were not given and have no default,
+ * - records and integers among exactly_one that were not given. */
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
-/* The same of one key, "cluster.network"; false, and nothing is printed, where the table has none. */
+/* The help of one key at a dotted path, "cluster.network". Prints nothing and returns false if there is no such key. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);
-/* And wherever the table and those below it have the key, "zero", each under its path. */
+/* The help of a key, "zero", wherever the table or a table below it has it, each after a line with its path. Returns
+ * false if there is none. */
 bool field_help_everywhere(const struct table *table, const char *key, FILE *out);
 
-/* The table as a JSON schema (draft 2020-12), as a tree for node_print_json. A table with an extension allows further
- * keys. */
+/* The table as a JSON schema (draft 2020-12), a tree for node_print_json. A table with an extension allows keys that it
+ * does not list. */
 struct node *field_schema(struct arena *arena, const struct table *table);
 
 #endif

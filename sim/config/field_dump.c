@@ -17,7 +17,7 @@ static struct node *choice_dump(struct arena *arena, const struct field *field, 
     BUG("'%s' has no choice %d", field->key, index);
 }
 
-/* Whether reading the mapping back would not miss a key. */
+/* Whether the mapping has all keys that reading it back would demand. */
 static bool complete(const struct table *table, const struct node *mapping)
 {
     size_t exclusive = 0;
@@ -33,13 +33,13 @@ static bool complete(const struct table *table, const struct node *mapping)
     return !table->exactly_one || exclusive == 1;
 }
 
-/* A record that was not written is shown with its defaults, unless a written one must have a key without. */
+/* A record that was not written is printed with its defaults, unless it lacks a key that a written one must have. */
 static struct node *record_dump(struct arena *arena, const struct field *field, const void *record, bool given)
 {
     struct node *mapping;
 
     if (!given && field->load && !*object_node(field->table, record))
-        return NULL;    /* its reader never saw it: zeros, not defaults */
+        return NULL;    /* `load` was not called: the record holds zeros, not defaults */
     mapping = object_dump(arena, field->table, record);
     if (field->table->bare && mapping->count == 1 && !strcmp(mapping->keys[0], field->table->shorthand))
         return mapping->items[0];
@@ -74,7 +74,7 @@ static struct node *quantity_dump(struct arena *arena, const struct field *field
     return isfinite(value) ? node_scalar(arena, unit_format(field->unit, value, text, sizeof text), false) : NULL;
 }
 
-/* NULL: left out. */
+/* The value as a node; NULL if it is left out. */
 static struct node *field_value_dump(struct arena *arena, const struct field *field, const void *member, bool given)
 {
     bool zero_counts = given || field->fallback || field->required;
@@ -118,7 +118,8 @@ static void fields_dump(struct arena *arena, const struct table *table, const vo
         bool given = node_get(source, field->key) != NULL;
         struct node *value;
 
-        /* A preset may have filled an alternative that was not given; what is a pointer tells by itself. */
+        /* A preset may have filled an alternative that was not given. Pointers are NULL then, so only records and
+         * integers need this check. */
         if (source && !given && (field->kind == FIELD_RECORD || field->kind == FIELD_INT) &&
             word_in(table->exactly_one, field->key))
             continue;
@@ -135,7 +136,7 @@ static struct node *object_dump(struct arena *arena, const struct table *table, 
     fields_dump(arena, table, object, mapping);
     if (table->extension) {
         void *extra = NULL;
-        /* It only gives the address that it kept in the object when the object was read. */
+        /* The object is not changed: the function returns the address that it kept when the object was read. */
         const struct table *more = table->extension(arena, (void *)(uintptr_t)object, &extra);
 
         if (more)

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* A table may hold itself; so deep, help and schema stop. */
+/* A table may contain itself: help stops at this depth. */
 enum { HELP_DEPTH = 8 };
 
-/* "integer, 1 or more", "one of ring, tree": what the value may be. */
+/* The values that a field accepts: "integer, 1 or more", "one of ring, tree". */
 static const char *kind_text(struct arena *arena, const struct field *field)
 {
     char *bounds = NULL;
@@ -17,7 +17,7 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     case FIELD_BOOL:
         return "true or false";
     case FIELD_QUANTITY:
-        /* That it is not negative goes without saying. */
+        /* Help does not say "0 or more" of every quantity. */
         if (field->min != 0 || field->max != 0 || field->positive)
             bounds = bounds_text(arena, field);
         return bounds ? arena_printf(arena, "%s, %s", unit_expectation(field->unit), bounds)
@@ -41,6 +41,13 @@ static const char *kind_text(struct arena *arena, const struct field *field)
     BUG("'%s' is of no kind", field->key);
 }
 
+/* One line for each value of a choice that has a text of its own. */
+static void choices_help(const struct field *field, int depth, FILE *out)
+{
+    for (size_t i = 0; field->choice_briefs && field->choice_briefs[i]; i++)
+        fprintf(out, "%*s%-19s %s\n", 2 * depth + 25, "", field->choices[i], field->choice_briefs[i]);
+}
+
 void field_help(const struct table *table, int depth, FILE *out)
 {
     struct arena arena = {0};
@@ -58,7 +65,8 @@ void field_help(const struct table *table, int depth, FILE *out)
         else if (word_in(table->exactly_one, field->key))
             fprintf(out, "; exactly one of these");
         fprintf(out, ")\n");
-        if (field->table && !field->table->partial && depth < HELP_DEPTH)      /* another table's keys stand there */
+        choices_help(field, depth, out);
+        if (field->table && !field->table->partial && depth < HELP_DEPTH)     /* partial: another table prints it */
             field_help(field->table, depth + 1, out);
     }
     arena_release(&arena);
@@ -90,7 +98,7 @@ bool field_help_at(const struct table *table, const char *path, FILE *out)
     return false;
 }
 
-/* `where`: the keys on the way down. */
+/* `where`: the path down to this table, with a dot at its end. */
 static bool help_everywhere(struct arena *arena, const struct table *table, const char *where, const char *key,
                             int depth, FILE *out)
 {

@@ -4,7 +4,7 @@
 
 #include "config/conf_text.h"
 
-enum { SCHEMA_DEPTH = 16 };     /* of tables that hold themselves */
+enum { SCHEMA_DEPTH = 16 };     /* a table may contain itself: the schema stops at this depth */
 
 static struct node *object_schema(struct arena *arena, const struct table *table, int depth);
 
@@ -54,7 +54,8 @@ static struct node *number_schema(struct arena *arena, const struct field *field
     return schema;
 }
 
-/* Text with a unit; besides it, a count may be a number, and everything else a bare 0 where that is in bounds. */
+/* Text with a unit is always allowed. A count may also be a number, any other quantity a bare 0 if that is in
+ * bounds. */
 static struct node *quantity_schema(struct arena *arena, const struct field *field)
 {
     struct node *text, *zero;
@@ -73,7 +74,7 @@ static struct node *quantity_schema(struct arena *arena, const struct field *fie
     return combine(arena, "anyOf", text, zero);
 }
 
-/* The names; one that YAML takes for a number or a boolean stands there as that as well. */
+/* The names of a choice. A name that YAML reads as a number or a boolean is listed as text and as that value. */
 static struct node *choice_schema(struct arena *arena, const struct field *field)
 {
     struct node *schema = node_mapping(arena), *names = node_sequence(arena);
@@ -130,7 +131,7 @@ static struct node *value_schema(struct arena *arena, const struct field *field,
 
 static struct node *default_node(struct arena *arena, const struct field *field)
 {
-    struct error err = {0};    /* stays empty: the default was checked whenever the table was read */
+    struct error err = {0};    /* stays empty: reading any object checks the default */
     struct node *node;
 
     if (field->kind == FIELD_STRING)
@@ -140,11 +141,21 @@ static struct node *default_node(struct arena *arena, const struct field *field)
     return node;
 }
 
+/* The brief, then a line for each value of a choice that has a text of its own: editors show it. */
+static const char *description(struct arena *arena, const struct field *field)
+{
+    const char *text = field->brief;
+
+    for (size_t i = 0; field->choice_briefs && field->choice_briefs[i]; i++)
+        text = arena_printf(arena, "%s\n%s: %s", text ? text : "", field->choices[i], field->choice_briefs[i]);
+    return text;
+}
+
 static struct node *field_schema_of(struct arena *arena, const struct field *field, int depth)
 {
     struct node *schema = value_schema(arena, field, depth);
 
-    text_put(arena, schema, "description", field->brief);
+    text_put(arena, schema, "description", description(arena, field));
     if (field->fallback)
         node_put(arena, schema, "default", default_node(arena, field));
     return schema;

@@ -39,7 +39,7 @@ int reading_unexpected(const struct reading *reading, const struct node *node, c
                         text_clip(node->text, shown, sizeof shown), node->quoted ? " in quotes" : "");
 }
 
-/* One integer, or each of several. */
+/* Whether the field holds one integer or a list of integers. */
 static bool integral(const struct field *field)
 {
     return field->kind == FIELD_INT || field->kind == FIELD_INTS;
@@ -60,7 +60,7 @@ bool field_max(const struct field *field, double *max)
     *max = field->max;
     if (integral(field) && field->max >= INT_MAX)
         return false;
-    /* A maximum below the minimum is one that was left out: {.min = 1}. */
+    /* A maximum below the minimum was left out: {.min = 1}. */
     return (field->min != 0 || field->max != 0) && field->max >= field->min && isfinite(field->max);
 }
 
@@ -95,7 +95,7 @@ static int int_parse(const struct reading *reading, const struct field *field, c
     number = strtod(node->text, NULL);
     text_clip(node->text, shown, sizeof shown);
     if (number < INT_MIN || number > INT_MAX) {
-        /* Beyond int: name both ends, so that "1 or more" does not answer a number that is too large. */
+        /* The number does not fit in an int. The message gives both bounds: "expected 1 or more" would not help. */
         int low = field_min(field, &min) ? (int)min : INT_MIN, high = field_max(field, &max) ? (int)max : INT_MAX;
 
         return reading_fail(reading, node->loc, field->key, "%s is out of range; expected %d to %d", shown, low, high);
@@ -121,7 +121,7 @@ static int quantity_parse(const struct reading *reading, const struct field *fie
     char why[256], shown[CLIP_SIZE];
     double min, max, number;
 
-    /* Text in quotes may be a quantity, as JSON has to write it, but no number. */
+    /* Text in quotes may be a quantity with a unit, since JSON must quote it, but not a bare number. */
     if (node->quoted && unit_parse(UNIT_NUMBER, node->text, &number, why, sizeof why) == 0)
         return reading_unexpected(reading, node, field->key, unit_expectation(field->unit));
     if (unit_parse(field->unit, node->text, &number, why, sizeof why) ||

@@ -35,8 +35,23 @@ enum memory_class {
 };
 extern const char *const memory_class_names[];   /* as in files of samples: "layernorm-forward"; NULL-terminated */
 
+/* The products of a transformer. NONE: a product of another model, or no product. */
+enum product_id {
+    PRODUCT_NONE,
+    PRODUCT_QKV, PRODUCT_Q, PRODUCT_K, PRODUCT_V,
+    PRODUCT_Q_DOWN, PRODUCT_Q_UP, PRODUCT_KV_DOWN, PRODUCT_KV_UP,    /* latent attention */
+    PRODUCT_SCORES, PRODUCT_VALUES,                                  /* of two activations, a head each */
+    PRODUCT_PROJECTION, PRODUCT_MLP_UP, PRODUCT_MLP_DOWN,
+    PRODUCT_ROUTER, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN,
+    PRODUCT_LORA,                                                    /* of an adapter */
+    PRODUCT_TRANSFORM, PRODUCT_LOGITS,
+    PRODUCT_COUNT
+};
+extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
+
 struct kernel {
-    const char *name;            /* "qkv", "scores", "softmax", ... */
+    const char *name;            /* for people: the product's, or "softmax", ... */
+    enum product_id product;        /* MATMUL */
     enum kernel_kind kind;
     enum phase phase;
     enum dtype dtype;            /* of the product's operands */

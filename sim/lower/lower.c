@@ -5,23 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct row *rows_build(const struct scenario *scenario)
-{
-    return rows_of(scenario_strategy(scenario), &scenario->plan);
-}
-
-void rows_strip_updates(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++) {
-        size_t kept = 0;
-
-        for (size_t i = 0; i < rows[rank].count; i++)
-            if (rows[rank].items[i].kind != UPDATE)
-                rows[rank].items[kept++] = rows[rank].items[i];
-        rows[rank].count = kept;
-    }
-}
-
 /* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
  * are their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
@@ -254,7 +237,7 @@ static void allocate(struct lowering *lowering)
         lowering->cells[i] = (struct cell){
             .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
         };
-    lowering->rows = rows_build(lowering->scenario);
+    lowering->rows = rows_copy(lowering->workload->rows, lowering->plan->stages);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
@@ -287,12 +270,14 @@ static void lowering_release(struct lowering *lowering)
     arena_release(&lowering->arena);
 }
 
-int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
-          struct lowered *lowered, struct error *err)
+int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
+          struct error *err)
 {
+    const struct scenario *scenario = workload->scenario;
+    const struct stage *stages = workload->stages;
     struct lowering lowering = {
-        .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
-        .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
+        .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
+        .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
         .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
     };
     double messages;

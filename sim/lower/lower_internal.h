@@ -61,15 +61,16 @@ struct rank_host {
 struct meeting { size_t cell; uint32_t id; };
 
 struct lowering {
-    const struct scenario *scenario;
-    const struct plan *plan;
-    const struct stage *stages;      /* global stages */
+    const struct workload *workload;
+    const struct scenario *scenario; /* the workload's, */
+    const struct plan *plan;         /* with its plan */
+    const struct stage *stages;      /* and its global stages */
     struct measure *measure;
     struct lowered *out;
     struct program *program;
     struct error *err;
     struct arena arena;              /* everything below */
-    struct row *rows;                /* a pipeline rank */
+    struct row *rows;                /* a pipeline rank: the workload's, with local steps, updates and gathers */
     bool **completes;                /* a pipeline rank and cell of its row: it completes its chunk's gradients */
     struct buckets *buckets;         /* a global stage; empty without data parallelism */
     int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */

@@ -190,11 +190,11 @@ struct layer {
     double boundary;             /* B of its output, handed to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
-    /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product's name (of
-     * several that share it, one); NULL: no such. They may run beside the product's gradient of its weights. */
-    const char *columns[COLUMN_COUNT];
-    const char *behind[COLUMN_COUNT];    /* the product by rows that follows, whose result the forward's all-reduce
-                                          * sums; NULL: none, or several (experts, latent attention) */
+    /* Of the all-reduces in the backward, those that sum the gradient of a product's input: the product (of several
+     * that share it, one); NONE: no such. They may run beside the product's gradient of its weights. */
+    enum product_id columns[COLUMN_COUNT];
+    enum product_id behind[COLUMN_COUNT];   /* the product by rows that follows, whose result the forward's all-reduce
+                                          * sums; NONE: none, or several (experts, latent attention) */
     int input_gathers;           /* under sequence parallelism: of column-parallel products whose weights are trained */
     double all_reduce_bytes;     /* of each */
     /* Tokens sent to their experts, and back: all-to-alls of the expert group. Under sequence parallelism the tensor

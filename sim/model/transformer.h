@@ -70,16 +70,23 @@ void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
-void loss_kernels(struct kernels *list, const struct cut *cut);          /* part of output_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
-/* One kernel more: a product, whose FLOPs and, unless given, bytes follow from its sizes; or one bound by memory. */
+/* One kernel more: a product, whose name, FLOPs and, unless given, bytes follow from the rest; or one bound by
+ * memory. */
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, double bytes);
 /* Operations of plain PyTorch, each a kernel of about as many bytes as the next one; `bytes` are those of all. */
 void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, int operations, double bytes);
+
+/* Y = X W^T, with X of rows x in, and its gradients; what adds its bias, unless the next kernel does (`fuses`); a norm
+ * of the hidden states. */
+void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
+                    double in);
+void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
+void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);
 
 /* The products that LoRA may adapt: their width on this GPU. */
 struct adapted { double in, out; };

@@ -6,11 +6,11 @@
 
 /* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
  * and values are counted as if every head read its own copy. */
-static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
-                         double n, double k)
+static void head_product(struct kernels *list, const struct cut *cut, enum product_id product,
+                         enum matmul_layout layout, double n, double k)
 {
-    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
-                            .n = n, .k = k, .layout = layout};
+    struct kernel kernel = {.product = product, .attention_core = true, .batch = cut->batch * cut->heads,
+                            .m = cut->queries, .n = n, .k = k, .layout = layout};
 
     product_kernel(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
@@ -72,7 +72,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     double read = cut->shape->causal && fuses ? written / 2 : written;
     double output = 2 * cut->tokens * cut->attended * cut->value;
 
-    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
+    head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (plain)
         unfused_scores(list, cut);
     else if (!fuses)
@@ -85,7 +85,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * values + cut->scores);
     }
-    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
+    head_product(list, cut, PRODUCT_VALUES, LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
     /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous);

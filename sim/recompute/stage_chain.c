@@ -61,9 +61,10 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     estimates->replicas = spec->zero == 3 ? spec->shard : 1;
 }
 
-struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank)
+struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
+                                int rank)
 {
-    struct chain_layer *layers = ARENA_ARRAY(&scenario->arena, struct chain_layer, stage->nslices);
+    struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     size_t most = (size_t)fmax(scenario->strategy.tensor, scenario_replicas(scenario));

@@ -138,11 +138,20 @@ extern const struct table scenario_table, costs_table;
  * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
                   struct error *err);
-/* The same from a tree in the arena, which the scenario takes over; without a name of its own it is called after
- * `name`. */
-int scenario_read(struct arena *arena, struct node *root, const char *name, struct scenario *scenario,
+/* The same from a tree in the arena, which the scenario takes over in either case; without a name of its own it is
+ * called `name`. */
+int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,
+                  struct scenario *scenario, struct error *err);
+/* "What if": the scenario as it was written, changed by `sets` and read anew. It shares the tree of the first one,
+ * which must outlive it. Release in either case. */
+int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
 void scenario_release(struct scenario *scenario);
+
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
 /* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1

@@ -8,30 +8,37 @@
 #define MEMBER(member) .offset = offsetof(struct costs_spec, member)
 static const struct field costs_spec_fields[] = {
     {.key = "gpu", .kind = FIELD_CHOICE, MEMBER(gpu), .choices = cost_source_names, .fallback = "auto",
-     .brief = "where kernel times come from, for models whose times are not given: a profile fitted to measured "
-              "kernels, or the data sheet and achievable shares; auto: a profile where the GPU has one"},
+     .choice_briefs = (const char *const[]){
+         "calibrated if the GPU has a profile, else roofline", "a profile that is fitted to measured kernels",
+         "the GPU's data sheet and the achievable shares of its rates", NULL},
+     .brief = "source of kernel times, for models whose times are not given"},
     {.key = "profile", .kind = FIELD_STRING, MEMBER(profile),
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
     {.key = "attention", .kind = FIELD_CHOICE, MEMBER(attention), .choices = attention_generation_names,
-     .fallback = "newest", .brief = "fused kernels of a profile: flash-1 (in Triton), flash-2, flash-3 (or cuDNN on "
-                                    "Hopper); one it lacks: the next older; newest: of those it has"},
+     .fallback = "newest",
+     .choice_briefs = (const char *const[]){"the newest generation that the profile has",
+                                            "FlashAttention, in Triton", "FlashAttention-2",
+                                            "FlashAttention-3, or cuDNN on Hopper", NULL},
+     .brief = "which generation of a profile's fused attention kernels is used; if the profile lacks it, the next "
+              "older one"},
     {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
-     .brief = "what the host takes for each kernel, the small ones beside it included: a layer's phase is no faster "
-              "than that of its kernels; eager PyTorch, 0 where launches are recorded (CUDA graphs)"},
+     .brief = "the host's time for each kernel, small kernels around it included; each phase of a layer takes at least "
+              "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
     {.key = "launch_blocking", .kind = FIELD_BOOL, MEMBER(launch_blocking), .fallback = "false",
-     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1): what both take "
-              "adds up; what overlaps is still for `strategy` to say"},
+     .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1), so the times of "
+              "host and GPU add up; which communication overlaps is set under `strategy`"},
     {.key = "host_send", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us", MEMBER(host_send),
-     .brief = "what a boundary between stages takes beside its bytes where the stages wait for it (overlap_p2p: "
-              "false): the host waits as well, and launches anew; not for models whose times are given"},
+     .brief = "with overlap_p2p: false, the time that each transfer between stages takes in addition to the time of "
+              "its bytes, because the host waits for it too and then launches again; not for models whose times are "
+              "given"},
     {.key = "unaligned_batches", .kind = FIELD_CHOICE, MEMBER(unaligned_batches),
      .choices = unaligned_batches_names, .fallback = "tensor-cores",
-     .brief = "what computes batched half products (unfused attention's) whose rows are no multiples of 16 bytes; "
-              "cuda-cores: cuBLAS before CUDA 11.7"},
+     .brief = "which cores compute batched half-precision products (as in attention that is not fused) whose rows are "
+              "not multiples of 16 bytes; cuda-cores: as cuBLAS before CUDA 11.7"},
 };
 #undef MEMBER
 const struct table costs_table = {
-    .name = "costs", .brief = "where times come from", .fields = costs_spec_fields, .count = COUNT(costs_spec_fields),
+    .name = "costs", .brief = "how kernels are timed", .fields = costs_spec_fields, .count = COUNT(costs_spec_fields),
     .size = sizeof(struct costs_spec), .node_offset = offsetof(struct costs_spec, node),
 };
 

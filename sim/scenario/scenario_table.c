@@ -1,4 +1,4 @@
-/* What a scenario may hold, once: parsing, defaults, resolved output, help and schema all come from these tables. */
+/* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
 #include "scenario/scenario.h"
 
 #include <string.h>
@@ -21,13 +21,13 @@ const char *const recompute_names[] = {"none", "selective", "full", "optimal", N
 #define MEMBER(member) .offset = offsetof(struct batch, member)
 static const struct field batch_fields[] = {
     {.key = "global", .kind = FIELD_INT, MEMBER(global), .min = 1, .max = 1e9,
-     .brief = "samples an iteration, over all replicas"},
+     .brief = "samples in an iteration, over all replicas"},
     {.key = "micro", .kind = FIELD_INT, MEMBER(micro), .min = 1, .max = 1e6, .fallback = "1",
-     .brief = "samples a micro-batch"},
+     .brief = "samples in a micro-batch"},
     {.key = "micro_batches", .kind = FIELD_INT, MEMBER(micro_batches), .min = 1, .max = 1e6,
-     .brief = "micro-batches per replica; instead of global"},
+     .brief = "micro-batches per replica; give this or global"},
     {.key = "count", .kind = FIELD_INT, MEMBER(count), .min = 1, .max = 1e6,
-     .brief = "batches in a row, for schedules without a flush between them (pipedream-2bw)"},
+     .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
 };
 #undef MEMBER
 static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};
@@ -35,16 +35,18 @@ static const struct table batch_table = {TABLE("batch", "how many samples an ite
 #define MEMBER(member) .offset = offsetof(struct schedule_spec, member)
 static const struct field schedule_spec_fields[] = {
     {.key = "name", .kind = FIELD_CHOICE, MEMBER(name), .choice = strategy_name,
-     .brief = "one that dtsim knows (dtsim list strategies)"},
+     .brief = "a schedule that dtsim knows (dtsim list strategies)"},
     {.key = "csv", .kind = FIELD_STRING, MEMBER(csv),
-     .brief = "a file with an order of one's own, as 'show --orders' and PyTorch write it: a line a rank, cells such "
-              "as 0F0"},
+     .brief = "a file with your own order of the work, in the format of 'show --orders' and PyTorch: one line per "
+              "rank, with cells such as 0F0"},
     {.key = "recomputation",
      .kind = FIELD_CHOICE,
      MEMBER(recomputation),
      .choices = recompute_rule_names,
-     .brief = "with csv: when a recomputation may begin, once the gradient is there, at once, or to end with the next "
-              "stage's backward; left out: with-gradient"},
+     .choice_briefs = NAMES("when the gradient that its backward needs has arrived",
+                            "as soon as the rank comes to it",
+                            "so late that it ends together with the backward of the next stage"),
+     .brief = "with csv: when a recomputation may begin; left out: with-gradient"},
 };
 #undef MEMBER
 static const struct table schedule_table = {
@@ -56,19 +58,21 @@ static const struct table schedule_table = {
 static const struct field compression_spec_fields[] = {
     {.key = "method", .kind = FIELD_CHOICE, MEMBER(method), .required = true,
      .choices = NAMES("none", "powersgd", "top-k", "quantized"),
-     .brief = "low-rank factors of every matrix, the largest values, or fewer bits a value"},
+     .choice_briefs = NAMES("gradients are sent as they are", "sends low-rank factors of every matrix",
+                            "sends only the values that are largest in magnitude", "sends fewer bits per value"),
+     .brief = "how gradients are compressed"},
     {.key = "rank", .kind = FIELD_INT, MEMBER(rank), .min = 1, .max = 128,
      .brief = "powersgd: columns of the factors; left out: 1"},
     {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .brief = "top-k: of the values, those that are sent; left out: 0.01"},
+     .brief = "top-k: share of the values that is sent; left out: 0.01"},
     {.key = "bits", .kind = FIELD_INT, MEMBER(bits), .min = 1, .max = 16,
-     .brief = "quantized: bits a value, a scale beside each bucket; left out: 8"},
+     .brief = "quantized: bits per value; each bucket also sends a scale; left out: 8"},
     {.key = "error_feedback", .kind = FIELD_BOOL, MEMBER(error_feedback),
-     .brief = "what was not sent is kept and added to the next gradients; left out: true"},
+     .brief = "the part of the gradients that was not sent is kept and added to the next gradients; left out: true"},
 };
 #undef MEMBER
 static const struct table compression_table = {
-    TABLE("strategy: compression", "what is sent instead of gradients", compression_spec),
+    TABLE("strategy: compression", "how gradients are compressed before replicas exchange them", compression_spec),
     .shorthand = "method", .bare = true,
 };
 
@@ -94,9 +98,9 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(data),
      .min = 1,
      .max = 1048576,
-     .brief = "data-parallel degree: replicas; left out: what remains of the cluster"},
+     .brief = "data-parallel degree: number of replicas; left out: as many as the cluster's GPUs allow"},
     {.key = "chunks", .kind = FIELD_INT, MEMBER(chunks), .min = 1, .max = 1024,
-     .brief = "model chunks per rank; left out: the fewest that the schedule works with"},
+     .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with"},
     {.key = "context",
      .kind = FIELD_INT,
      MEMBER(context),
@@ -109,14 +113,16 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(context_attention),
      .choices = NAMES("ring", "all-gather"),
      .fallback = "ring",
-     .brief = "they pass keys and values around while they compute; or gather them all before"},
+     .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
+                            "the GPUs gather all keys and values before they compute"),
+     .brief = "how the GPUs of a context-parallel group exchange keys and values"},
     {.key = "expert",
      .kind = FIELD_INT,
      MEMBER(expert),
      .min = 1,
      .max = 65536,
      .fallback = "1",
-     .brief = "expert-parallel degree: replicas (data x context) that divide the experts"},
+     .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them"},
     {.key = "capacity_factor",
      .kind = FIELD_QUANTITY,
      MEMBER(capacity_factor),
@@ -124,73 +130,82 @@ static const struct field strategy_spec_fields[] = {
      .min = 0,
      .max = 1000,
      .fallback = "0",
-     .brief = "rows that an expert computes, padded, over those of balanced routing, 1 or more; 0: no padding"},
+     .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
+              "0: no padding"},
     {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
-     .brief = "activations outside the tensor-parallel products divided along the sequence"},
+     .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
     {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
-     .brief = "a tensor group sends each boundary once, in shares that the receivers gather, instead of once a GPU; "
-              "under sequence_parallel always"},
+     .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
+              "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
     {.key = "partitioned_outputs", .kind = FIELD_BOOL, MEMBER(partitioned_outputs), .fallback = "false",
-     .brief = "a GPU keeps but its share of the boundary that it sent, which the group gathers again before its "
-              "backward; every gather of a boundary also clears, copies and clones it (DeepSpeed's pipeline engine)"},
-    {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
-     .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have it, as "
-              "Megatron-LM before --overlap-p2p-communication and DeepSpeed's pipeline engine"},
-    {.key = "one_communicator", .kind = FIELD_BOOL, MEMBER(one_communicator), .fallback = "false",
-     .brief = "over sockets: a stage's sends and receives belong to one NCCL communicator, so that a receive waits "
-              "until the sockets have taken what was sent before it, and the next work with it"},
-    {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
-     .brief = "neighbouring stages send to each other at once (Megatron-LM's batched calls); false: in turn "
+     .brief = "each GPU of a tensor-parallel group keeps only its share of the stage's output; the group gathers the "
+              "shares again before the backward, and each such gather also clears, copies and clones the tensor "
               "(DeepSpeed's pipeline engine)"},
+    {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
+     .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have received it "
+              "(Megatron-LM before --overlap-p2p-communication, DeepSpeed's pipeline engine)"},
+    {.key = "one_communicator", .kind = FIELD_BOOL, MEMBER(one_communicator), .fallback = "false",
+     .brief = "over sockets: one NCCL communicator carries all sends and receives of a stage, so a receive, and the "
+              "work that needs it, waits until the sockets have taken all data that was sent before"},
+    {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
+     .brief = "neighbouring stages send to each other at the same time (Megatron-LM's batched calls); false: one "
+              "after the other (DeepSpeed's pipeline engine)"},
     {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
-     .brief = "the tensor group sums the gradient of a product's input while that of its weights is computed, as "
-              "Megatron-LM since 2022, but not DeepSpeed's forks of it; left out: with sequence_parallel"},
+     .brief = "the tensor-parallel group sums the gradient of a product's input while it computes the gradient of the "
+              "product's weights (Megatron-LM since 2022, but not DeepSpeed's forks of it); left out: as "
+              "sequence_parallel"},
     {.key = "overlap_products", .kind = FIELD_BOOL, MEMBER(overlap_products), .fallback = "false",
-     .brief = "what the tensor group gathers for a product, or sums behind one, travels beside pieces of it "
-              "(Transformer Engine's user buffers, ub_tp_comm_overlap); with sequence_parallel"},
+     .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
+              "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
+              "sequence_parallel"},
     {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
-     .brief = "ZeRO stage: replicas share 1 optimizer states, 2 also gradients, 3 also parameters (FSDP)"},
+     .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
+              "parameters (FSDP); 0: no ZeRO"},
     {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
-     .brief = "replicas among which ZeRO divides, such as those of a node (FSDP's hybrid sharding, MiCS); left out: "
-              "all"},
+     .brief = "number of replicas among which ZeRO divides, for example the replicas of a node (FSDP's hybrid "
+              "sharding, MiCS); left out: all replicas"},
     {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
-     .brief = "under ZeRO each replica gets the sums of its share; false, with ZeRO 1: all get all by an all-reduce "
-              "(DeepSpeed's reduce_scatter: false, its bf16 optimizer, and its ZeRO 1 of 2022)"},
+     .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
+              "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
+              "optimizer, and its ZeRO 1 of 2022)"},
     {.key = "data_parallel",
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
      .fallback = "ddp",
      .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
-     .brief = "gradient all-reduce in buckets during the last backward; at once after it, and with ZeRO 3 nothing is "
-              "gathered or scattered beside computation; a server (replica 0), which gathers all gradients, "
-              "updates, and sends all weights; or PyTorch's DataParallel, which replicates the model from GPU 0 at "
-              "every forward"},
+     .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
+                            "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
+                            "overlaps computation",
+                            "replica 0 gathers all gradients, updates all weights and sends them to all replicas",
+                            "PyTorch's DataParallel: GPU 0 sends the model to all replicas at every forward"),
+     .brief = "how replicas exchange gradients"},
     {.key = "compression",
      .kind = FIELD_RECORD,
      MEMBER(compression),
      .table = &compression_table,
      .fallback = "none",
-     .brief = "of gradients, for their sum over the replicas"},
+     .brief = "compression of the gradients that replicas exchange"},
     {.key = "local_steps",
      .kind = FIELD_INT,
      MEMBER(local_steps),
      .min = 1,
      .max = 1000,
      .fallback = "1",
-     .brief = "iterations that a replica makes alone before all average their weights (local SGD); the result is their "
-              "mean"},
+     .brief = "iterations that each replica makes alone before all replicas average their weights (local SGD); the "
+              "result is the mean over these iterations"},
     {.key = "first_bucket", .kind = FIELD_QUANTITY, MEMBER(first_bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "1 MiB",
-     .brief = "size of DDP's first gradient bucket; ZeRO 3 has none"},
+     .brief = "size of DDP's first gradient bucket; ZeRO 3 has no buckets"},
     {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
      .fallback = "25 MiB",
-     .brief = "size of DDP's further gradient buckets"},
+     .brief = "size of DDP's other gradient buckets"},
     {.key = "flatten", .kind = FIELD_BOOL, MEMBER(flatten), .fallback = "true",
-     .brief = "synchronous: one all-reduce for all gradients of a stage; false: one a tensor, one after another, as a "
-              "loop over the parameters does"},
+     .brief = "synchronous: one all-reduce for all gradients of a stage; false: one all-reduce per tensor, one after "
+              "another, as a loop over the parameters does"},
     {.key = "server", .kind = FIELD_CHOICE, MEMBER(server), .choices = server_names, .fallback = "star",
-     .brief = "how a server gathers and sends: to and from each replica; along a ring or a tree, as NCCL's reduce and "
-              "broadcast"},
+     .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
+                            "along a tree"),
+     .brief = "how the parameter server gathers gradients and sends weights"},
     {.key = "all_reduce",
      .kind = FIELD_CHOICE,
      MEMBER(all_reduce),
@@ -204,19 +219,21 @@ static const struct field strategy_spec_fields[] = {
      .min = 0,
      .max = 64,
      .fallback = "0",
-     .brief = "rings of an all-reduce at once; 0: as many as a node has NICs where the group has several GPUs a node"},
+     .brief = "rings that an all-reduce uses at the same time; 0: one per NIC of a node if the group has several GPUs "
+              "per node, else 1"},
     {.key = "placement",
      .kind = FIELD_CHOICES,
      MEMBER(placement),
      .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
-     .brief = "which degree varies fastest over the GPUs, numbered node by node; context, if left out, after tensor"},
+     .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
+              "node; if context is left out, it follows tensor"},
     {.key = "split",
      .kind = FIELD_INTS,
      MEMBER(split),
      .max = 1000000,
-     .brief = "layers of every stage (of every chunk, in model order); left out: as even as they divide, the last "
-              "stage and then the first ones one less where they do not"},
+     .brief = "number of layers of each stage (of each chunk, in model order); left out: as even as possible; if the "
+              "layers do not divide evenly, the last stage and then the first stages get one layer less"},
 };
 #undef MEMBER
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
@@ -229,7 +246,7 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
     *extra = spec->options;
     return spec->options_table;
 }
-/* An option of another schedule: the user changed the schedule, or took its neighbour for it. */
+/* The key is an option of another schedule: the user changed the schedule, or confused it with a similar one. */
 static const char *option_misplaced(struct arena *arena, const void *object, const char *key)
 {
     const struct strategy_spec *spec = object;
@@ -250,23 +267,26 @@ static const struct table strategy_table = {
 #define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
 static const struct field recompute_spec_fields[] = {
     {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
-     .brief = "none; the attention core (selective); everything but the inputs of blocks (full); or of each block "
-              "what makes the stage fit for the least time (optimal)"},
+     .choice_briefs = NAMES("all activations are kept", "the attention core is recomputed",
+                            "everything is recomputed from the inputs of blocks, which are kept",
+                            "each block recomputes the part that makes the stage fit in the least time"),
+     .brief = "which activations are recomputed"},
     {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
-     .brief = "under full: all are computed again, from the input of every so many-th; left out: of each"},
+     .brief = "under full: only the input of every N-th block is kept, and all blocks are recomputed from these; left "
+              "out: of every block"},
     {.key = "blocks", .kind = FIELD_INT, MEMBER(blocks), .max = 100000,
-     .brief = "under full: of the first so many blocks of each chunk, the others keep all (Megatron-LM's "
-              "recompute-method block); left out: of all"},
+     .brief = "under full: only the first N blocks of each chunk are recomputed, the others keep all activations "
+              "(Megatron-LM's recompute-method block); left out: all blocks"},
     {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .max = 1,
-     .brief = "under full: of this share of each chunk's blocks, evenly spread, the others keep all (every second "
-              "one: 0.5); left out: of all"},
+     .brief = "under full: only this share of each chunk's blocks, evenly spread, is recomputed, the others keep all "
+              "activations (every second block: 0.5); left out: all blocks"},
     {.key = "early_stop", .kind = FIELD_BOOL, MEMBER(early_stop),
-     .brief = "under full: of a dense block without dropout, its last product and all behind it are not (PyTorch's "
+     .brief = "under full: the recomputation of a dense block without dropout stops before its last product (PyTorch's "
               "checkpoint with use_reentrant=False, since 2.1); left out: false"},
 };
 #undef MEMBER
 static const struct table recompute_table = {
-    TABLE("memory: recompute", "which activations are computed again in the backward", recompute_spec),
+    TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec),
     .shorthand = "mode", .bare = true,
 };
 
@@ -274,86 +294,116 @@ static const struct table recompute_table = {
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
      .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
-     .brief = "mixed: half-precision weights and products, fp32 master weights; fp8: bf16 but for the blocks' "
-              "products"},
+     .choice_briefs = NAMES("everything in fp32", "data in fp32, products on tensor cores in tf32",
+                            "weights and products in fp16, master weights in fp32",
+                            "weights and products in bf16, master weights in fp32",
+                            "as mixed-bf16, but the blocks' products of weights are in fp8"),
+     .brief = "number formats of weights and products"},
     {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
      .choices = NAMES("cast", "kept", "primary"),
-     .brief = "under mixed-fp8: cast in every forward; once an iteration, with the update, and kept beside those in "
-              "bf16 (Megatron-LM's is_first_microbatch); or kept alone (NeMo's fp8_params)"},
+     .choice_briefs = NAMES("in every forward",
+                            "once per iteration, with the update; they are kept in addition to the bf16 weights "
+                            "(Megatron-LM's is_first_microbatch)",
+                            "once per iteration, with the update; there are no bf16 weights (NeMo's fp8_params)"),
+     .brief = "under mixed-fp8: when weights are cast to fp8"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
      .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb", "adam-half"),
-     .brief = "its states: two moments, the same in 8 bits, one, none, a factored second one, that and a first; lamb "
-              "keeps Adam's and takes norms of every tensor (Apex's FusedLAMB); two in half precision"},
+     .choice_briefs = NAMES("keeps two moments", "keeps two moments in 8 bits", "keeps one moment", "keeps no moment",
+                            "keeps a factored second moment", "keeps a first moment and a factored second moment",
+                            "keeps two moments, and computes norms of every tensor (Apex's FusedLAMB)",
+                            "keeps two moments in half precision"),
+     .brief = "the optimizer, which says what states each parameter has"},
     {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
      .choices = NAMES("fp32", "remainders", "half", "none"),
-     .brief = "weights that the update adds to, under mixed precision: whole; the 16 bits that weights in bf16 lack "
-              "(Apex's store_param_remainders); in half precision; or those that compute themselves"},
+     .choice_briefs = NAMES("a copy of the weights in fp32",
+                            "the 16 bits by which fp32 weights exceed bf16 weights (Apex's store_param_remainders)",
+                            "a copy of the weights in half precision", "no copy: the weights themselves are updated"),
+     .brief = "under mixed precision: the master weights, which the update changes"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
      .choices = NAMES("half", "fp32", "converted", "widened"),
-     .brief = "their format under mixed precision: as the weights; added up and sent in fp32 (Megatron-LM's bf16); "
-              "that, from a copy beside them (DeepSpeed's); as the weights, sent in fp32 (FSDP's reduce_dtype); left "
-              "out under mixed-bf16 or mixed-fp8 with master weights, up to ZeRO 1: fp32"},
+     .choice_briefs = NAMES("kept and sent in the format of the weights",
+                            "accumulated and sent in fp32 (Megatron-LM with bf16)",
+                            "accumulated and sent in fp32, with a further copy in the format of the weights "
+                            "(DeepSpeed)",
+                            "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype)"),
+     .brief = "under mixed precision: the format of gradients; left out under mixed-bf16 or mixed-fp8 with master "
+              "weights, up to ZeRO 1: fp32"},
     {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
-     .brief = "before an update the norm of all gradients is taken, and they are scaled by it (max_grad_norm)"},
+     .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
+              "(max_grad_norm)"},
     {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
-     .brief = "weight products add to the gradients themselves (Megatron-LM since 2022); else a pass after each "
-              "backward"},
+     .brief = "the products that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
+              "since 2022); false: a separate kernel adds them after each backward"},
     {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
-     .brief = "activations computed again in the backward: a mode, or {mode: full, blocks: 4}"},
+     .brief = "which activations the backward recomputes: a mode, or a mapping such as {mode: full, blocks: 4}"},
     {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",
      .choices = NAMES("none", "activations", "weights", "optimizer"),
-     .brief = "what waits in host memory: activations that do not fit, half-precision weights, optimizer states with "
-              "the update"},
+     .choice_briefs = NAMES("nothing is offloaded", "activations that do not fit in GPU memory",
+                            "half-precision weights", "optimizer states; the host's CPUs also do the update"),
+     .brief = "what is kept in host memory until it is needed"},
     {.key = "lora", .kind = FIELD_OPTIONAL, MEMBER(lora), .table = &lora_table,
-     .brief = "low-rank adapters are trained, the model's own weights are frozen"},
+     .brief = "low-rank adapters are trained and the model's own weights are frozen (LoRA)"},
     {.key = "activations", .kind = FIELD_CHOICE, MEMBER(activations), .fallback = "korthikanti",
      .choices = NAMES("korthikanti", "rajbhandari"),
-     .brief = "formula of what a block keeps: all that a backward reads; or ZeRO's estimate, 12 hidden values a token"},
+     .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
+     .brief = "the formula for the activations that a block keeps"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
      .choices = NAMES("fp32", "plain", "fused", "compiled"),
-     .brief = "logits converted and kept in fp32 for the loss; PyTorch's log_softmax of logits as they are; one kernel "
-              "that reads them as they are; or fp32 compiled (Megatron-LM's cross_entropy_loss_fusion)"},
+     .choice_briefs = NAMES("logits are converted to fp32 and kept in fp32",
+                            "PyTorch's log_softmax of the logits in their own format",
+                            "one kernel that reads the logits in their own format",
+                            "as fp32, compiled into fewer kernels (Megatron-LM's cross_entropy_loss_fusion)"),
+     .brief = "how the loss is computed from the logits"},
     {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
-     .brief = "after the output layer's backward; held: until all of the backward is over, by a training loop that "
-              "computes two metrics from them afterwards (Composer)"},
+     .choice_briefs = NAMES("after the backward of the output layer",
+                            "after the whole backward, by a training loop that then computes two metrics from them "
+                            "(Composer)"),
+     .brief = "when the memory of the logits is freed"},
     {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
-     .brief = "one fp32 buffer for all gradients (of this GPU's share under ZeRO): 4 bytes a parameter"},
+     .brief = "a GPU has an fp32 buffer for all its gradients (under ZeRO: for its share): 4 bytes per parameter"},
     {.key = "flat_gradients", .kind = FIELD_BOOL, MEMBER(flat_gradients), .fallback = "false",
-     .brief = "gradients are copied into a bucket to be reduced, and those that this GPU updates by stand once more in "
-              "one piece (DeepSpeed's ZeRO 1 and 2)"},
+     .brief = "gradients are copied into a bucket before they are reduced, and the gradients of this GPU's share are "
+              "copied into one more buffer before the update (DeepSpeed's ZeRO 1 and 2)"},
     {.key = "bucket_copies", .kind = FIELD_BOOL, MEMBER(bucket_copies), .fallback = "false",
      .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
     {.key = "context", .kind = FIELD_QUANTITY, MEMBER(context), .unit = UNIT_BYTES,
-     .brief = "of driver, CUDA and NCCL; left out: 1 GiB, and 544 or 688 MiB a communicator of 2 or more GPUs"},
+     .brief = "memory of the driver, CUDA and NCCL; left out: 1 GiB, and 544 MiB for each communicator of 2 GPUs or "
+              "688 MiB for each larger one"},
     {.key = "fragmentation", .kind = FIELD_QUANTITY, MEMBER(fragmentation), .unit = UNIT_NUMBER, .max = 0.9,
-     .brief = "share of the allocator's memory that cannot be used; left out: 0.055"},
+     .brief = "share of the allocator's memory that fragmentation makes unusable; left out: 0.055, or 0 for a model "
+              "whose times are given"},
     {.key = "limit", .kind = FIELD_QUANTITY, MEMBER(limit), .unit = UNIT_BYTES, .positive = true,
-     .brief = "memory of a GPU that may be used; left out: all of it"},
+     .brief = "memory of a GPU that the training may use; left out: all of it"},
     {.key = "enforce", .kind = FIELD_BOOL, MEMBER(enforce), .fallback = "true",
-     .brief = "a scenario that needs more is infeasible"},
+     .brief = "a scenario that needs more memory than the limit is an error"},
 };
 #undef MEMBER
-static const struct table memory_table = {TABLE("memory", "what is stored, and in which format", memory_spec)};
+static const struct table memory_table = {TABLE("memory", "which data is stored, where and in which format",
+                                                memory_spec)};
 
 #define MEMBER(member) .offset = offsetof(struct simulation_spec, member)
 static const struct field simulation_spec_fields[] = {
     {.key = "engine", .kind = FIELD_CHOICE, MEMBER(engine), .choices = engine_names, .fallback = "simgrid",
-     .brief = "simgrid: flows share links; ideal: nothing contends"},
+     .brief = "simgrid: transfers share the bandwidth of links; ideal: every transfer has its links to itself"},
     {.key = "collectives",
      .kind = FIELD_CHOICE,
      MEMBER(collectives),
      .fallback = "auto",
      .choices = NAMES("auto", "messages", "measured"),
-     .brief =
-         "every message a flow, or each distinct collective replayed alone once (blind to other traffic on its links); "
-          "auto: messages while they are few, or where collectives meet others on their links; ZeRO 3's are always "
-          "measured"},
+     .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
+                            "measured",
+                            "every message is a flow of its own",
+                            "each distinct collective is simulated once, alone, and its duration is used wherever it "
+                            "runs; this ignores other traffic on its links"),
+     .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
     {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
-     .brief = "simulate one replica where all are identical and collectives are measured"},
+     .brief = "auto: if all replicas are identical and collectives are measured, only one replica is simulated; off: "
+              "all are simulated"},
     {.key = "jitter", .kind = FIELD_QUANTITY, MEMBER(jitter), .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
-     .brief = "standard deviation of the time of each work, as a share of it (log-normal, mean 1); no folding then"},
+     .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
+              "folding off"},
     {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",
-     .brief = "of everything random"},
+     .brief = "seed of all random numbers"},
 };
 #undef MEMBER
 static const struct table simulation_table = {TABLE("simulation", "how the program is replayed", simulation_spec)};
@@ -375,18 +425,22 @@ static int load_cluster(struct arena *arena, const struct node *node, void *obje
 
 #define MEMBER(member) .offset = offsetof(struct scenario, member)
 static const struct field scenario_fields[] = {
-    {.key = "name", .kind = FIELD_STRING, MEMBER(name), .brief = "of the results; left out: the file's name"},
+    {.key = "name", .kind = FIELD_STRING, MEMBER(name),
+     .brief = "name of the scenario in results; left out: the file's name"},
     {.key = "model", .kind = FIELD_RECORD, MEMBER(model), .table = &model_table, .load = load_model, .required = true,
      .brief = "the network that is trained"},
     {.key = "cluster", .kind = FIELD_RECORD, MEMBER(cluster), .table = &cluster_table, .load = load_cluster,
-     .required = true, .brief = "the machines: a name (dtsim list platforms), a file, or a mapping"},
+     .required = true, .brief = "the cluster: a name (dtsim list platforms), a file, or a mapping"},
     {.key = "batch", .kind = FIELD_RECORD, MEMBER(batch), .table = &batch_table, .required = true,
-     .dispensable = batch_dispensable, .brief = "samples and micro-batches; an order from a file has its own"},
+     .dispensable = batch_dispensable,
+     .brief = "samples and micro-batches; not needed with an order from a file, which has its own"},
     {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table,
-     .brief = "parallelism; what is said of the GPUs of a degree changes nothing where that is 1"},
-    {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table, .brief = "formats and policies"},
-    {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "compute costs"},
-    {.key = "simulation", .kind = FIELD_RECORD, MEMBER(simulation), .table = &simulation_table, .brief = "the engine"},
+     .brief = "parallelism; a key about the group of a degree has no effect if that degree is 1"},
+    {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table,
+     .brief = "number formats, optimizer, recomputation and offloading"},
+    {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "how kernels are timed"},
+    {.key = "simulation", .kind = FIELD_RECORD, MEMBER(simulation), .table = &simulation_table,
+     .brief = "how the iteration is simulated"},
 };
 #undef MEMBER
 const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario)};

@@ -30,7 +30,7 @@ static void check(size_t a, int zero, int n, int k)
     double gather = seconds_of(COLLECTIVE_ALL_GATHER, algorithms[a].gather, n, bytes);
     struct simulated simulated;
 
-    simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
+    run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
              "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 3 GB/s, latency: 20 us}}\n"
              "batch: {micro_batches: 1}\nmemory: {gradients: half}\n"
              "strategy: {data: %d, zero: %d, all_reduce: %s, data_parallel: synchronous}\n"

@@ -244,37 +244,6 @@ static void figures_show_the_messages(void **state)
     }
 }
 
-/* The header comment of the algorithm's file holds the same figure, line by line. */
-static void comments_show_the_figures(void **state)
-{
-    (void)state;
-    for (size_t i = 0; collective_at(i); i++) {
-        const char *line = collective_at(i)->figure;
-        const struct collective *collective = collective_at(i);
-        char path[500], name[80], *text = xcalloc(1, 100000), expected[200];
-        FILE *file;
-
-        snprintf(name, sizeof name, "%s%s%s", collective->op ? collective_op_names[collective->op] : "",
-                 collective->op ? "_" : "", collective->name);
-        for (char *c = name; *c; c++)
-            *c = *c == '-' ? '_' : *c;
-        snprintf(path, sizeof path, "%s/strategies/collectives/%s.c", DTSIM_SOURCE_DIR, name);
-        file = fopen(path, "r");
-        assert_non_null(file);
-        assert_true(fread(text, 1, 99999, file) > 0);
-        fclose(file);
-        *strstr(text, "*/") = 0;
-        for (const char *place = text; *line; line = strchr(line, '\n') + 1) {
-            snprintf(expected, sizeof expected, "\n * %.*s\n", (int)strcspn(line, "\n"), line);
-            place = strstr(place, expected);
-            if (!place)
-                fail_msg("%s: the header comment lacks '%s'", path, expected);
-            place++;
-        }
-        free(text);
-    }
-}
-
 static void registry_finds_by_name(void **state)
 {
     static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree",
@@ -349,7 +318,6 @@ int main(void)
         cmocka_unit_test(moves_every_contribution_once),
         cmocka_unit_test(traffic_is_what_the_books_say),
         cmocka_unit_test(figures_show_the_messages),
-        cmocka_unit_test(comments_show_the_figures),
         cmocka_unit_test(registry_finds_by_name),
         cmocka_unit_test(operations_have_a_usual_collective),
         cmocka_unit_test(halves_make_up_the_all_reduce),

@@ -82,7 +82,7 @@ static void test_aliases_and_merges(void **state)
     refuses("a: {<<: [{}, []]}\n", "f:1:14: error: '<<' merges mappings; expected a mapping, found a list\n");
     refuses("a:\n  <<: {b: 1}\n  <<: {c: 1}\n", "f:3:3: error: duplicate key '<<'; first given at line 2\n");
     refuses("a: *x\n", "f:1:4: error: unknown alias '*x'; no '&x' stands before it\n");
-    refuses("a: &x {b: [*x]}\n", "f:1:12: error: the alias '*x' stands inside what it stands for\n");
+    refuses("a: &x {b: [*x]}\n", "f:1:12: error: the alias '*x' stands inside the value of '&x'\n");
     refuses("a: &x b\n*x : c\n", "f:2:1: error: a key must be text, found the alias '*x'\n");
 }
 
@@ -126,13 +126,13 @@ static void test_syntax_errors_are_said_in_our_words(void **state)
 {
     (void)state;
     refuses("a: 1\nb:\n\tc: 3\n", "f:3:1: error: a tab cannot indent; use spaces\n");
-    refuses("a: [1\nb: 2\n", "f:2:2: error: expected ',' or ']' (what is not closed begins at line 1)\n");
-    refuses("a: {b: 1\n", "f:2:1: error: expected ',' or '}' (what is not closed begins at line 1)\n");
-    refuses("a: \"b\nc: d\n", "f:3:1: error: the file ends inside quotes (what is not closed begins at line 1)\n");
+    refuses("a: [1\nb: 2\n", "f:2:2: error: expected ',' or ']' (in the value that begins at line 1)\n");
+    refuses("a: {b: 1\n", "f:2:1: error: expected ',' or '}' (in the value that begins at line 1)\n");
+    refuses("a: \"b\nc: d\n", "f:3:1: error: the file ends inside quotes (in the value that begins at line 1)\n");
     refuses("a: b: c\n",
             "f:1:5: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
-    refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (what is not "
-                                     "closed begins at line 1)\n");
+    refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (in the value "
+                                     "that begins at line 1)\n");
     refuses("a: @b\n", "f:1:4: error: '@' cannot begin a value; put the text in quotes\n");
     refuses("a\nb: c\n",
             "f:2:2: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
@@ -228,10 +228,10 @@ static void test_alias_bombs(void **state)
             "[*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"
             "g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\nh: &h [*g,*g,*g,*g,*g,*g,*g,*g,*g]\ni: &i "
             "[*h,*h,*h,*h,*h,*h,*h,*h,*h]\n",
-            "f:7:8: error: more than 1000000 values, each alias counted as what it stands for\n");
+            "f:7:8: error: more than 1000000 values, with the values of aliases counted every time\n");
     /* the list and 999,999 items fit */
     refuses_soon(repeated("[", "1,", 1000000, "]"),
-                 "f:1:2000000: error: more than 1000000 values, each alias counted as what it stands for\n");
+                 "f:1:2000000: error: more than 1000000 values, with the values of aliases counted every time\n");
 }
 
 static void test_many_keys_and_anchors_are_no_trouble(void **state)

@@ -179,6 +179,32 @@ static void test_help_of_a_key(void **state)
     free(text);
 }
 
+static const struct field test_choice_fields[] = {
+    {.key = "server", .kind = FIELD_CHOICE, .offset = offsetof(struct sample_gpipe, backward), .brief = "how it sends",
+     .choices = NAMES("star", "ring"), .choice_briefs = NAMES("to each", "from one to the next"), .fallback = "star"},
+};
+static const struct table test_choice_table = {.name = "choice", .fields = test_choice_fields, .count = 1};
+
+/* A choice whose values have texts of their own: help prints a line for each, the schema's description too. */
+static void test_values_of_a_choice(void **state)
+{
+    struct arena arena = {0};
+    char *text = NULL, *schema = printed(field_schema(&arena, &test_choice_table), node_print_json);
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    (void)state;
+    field_help(&test_choice_table, 0, out);
+    fclose(out);
+    assert_string_equal(text, "  server               how it sends (one of star, ring; default star)\n"
+                              "                         star                to each\n"
+                              "                         ring                from one to the next\n");
+    assert_non_null(strstr(schema, "\"how it sends\\nstar: to each\\nring: from one to the next\""));
+    free(text);
+    free(schema);
+    arena_release(&arena);
+}
+
 static void test_schema(void **state)
 {
     static const char *const expected[] = {
@@ -214,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_dumps_read_back),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_help_of_a_key),
+        cmocka_unit_test(test_values_of_a_choice),
         cmocka_unit_test(test_schema),
     };
 
