@@ -146,6 +146,11 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
                   struct error *err);
 void scenario_release(struct scenario *scenario);
 
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
+
 const struct strategy *scenario_strategy(const struct scenario *scenario);
 /* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
  * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
