@@ -46,7 +46,6 @@ struct profile {
     const char *gpu;                     /* the GPU that was measured, as its driver calls it */
     const char *source;                  /* who measured what, and when */
     int sms;                             /* streaming multiprocessors */
-    double launch_overhead;              /* s per kernel on the device: start, ramp and tail */
     struct list matmul, attention, memory;     /* of struct matmul_record, attention_record, memory_record */
 };
 extern const struct table profile_table;
