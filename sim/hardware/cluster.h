@@ -10,7 +10,8 @@
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
 
-enum topology { TOPOLOGY_NONBLOCKING, TOPOLOGY_LEAF_SPINE };
+#define TOPOLOGIES(X) X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine")
+enum topology { TOPOLOGIES(ENUM_VALUE) };
 
 /* Rings of so many GPUs of a node find that share of the bandwidth, laid along the links that join these GPUs. */
 struct mesh {

@@ -68,16 +68,21 @@ struct kernel {
     bool tail;                   /* FORWARD: neither its result nor what comes behind it is needed by the backward */
 };
 
-enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO: until it is resolved */
+#define COST_SOURCES(X) X(COST_AUTO, "auto") X(COST_CALIBRATED, "calibrated") X(COST_ROOFLINE, "roofline")
+enum cost_source { COST_SOURCES(ENUM_VALUE) };    /* AUTO: until it is resolved */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Generations of fused attention: FlashAttention (Dao et al. 2022) as its Triton kernels compute it, FlashAttention-2
  * (Dao 2023), FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
-enum attention_generation { ATTENTION_NEWEST, ATTENTION_FLASH_1, ATTENTION_FLASH_2, ATTENTION_FLASH_3 };
+#define ATTENTION_GENERATIONS(X) \
+    X(ATTENTION_NEWEST, "newest") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
+    X(ATTENTION_FLASH_3, "flash-3")
+enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 
 /* What computes batched products of half formats whose rows are no multiples of 16 bytes. */
-enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
+#define UNALIGNED_BATCHES(X) X(UNALIGNED_TENSOR_CORES, "tensor-cores") X(UNALIGNED_CUDA_CORES, "cuda-cores")
+enum unaligned_batches { UNALIGNED_BATCHES(ENUM_VALUE) };
 extern const char *const unaligned_batches_names[];          /* NULL-terminated; a choice of costs.unaligned_batches */
 
 /* What kernels are timed by. */

@@ -2,9 +2,7 @@
 
 #include <math.h>
 
-const char *const attention_direction_names[] = {
-    "attention-forward", "attention-backward", "attention-forward-causal", "attention-backward-causal", NULL,
-};
+const char *const attention_direction_names[] = ENUM_NAMES(ATTENTION_DIRECTIONS);
 
 /* Waves of one tile an SM: w in whole ones, in part where the others gain by an idle SM, but at least one. */
 static double waves(double tiles, int sms, double quantization)
