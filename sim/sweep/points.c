@@ -110,7 +110,7 @@ static struct value resolved_value(struct moment *moment, const char *path)
     if (!moment->asked) {
         moment->asked = true;
         if (!settings_make(moment, &moment->arena, &point, &err)) {
-            if (!scenario_read(&moment->arena, point.root, moment->points->name, &scenario, &err))
+            if (!scenario_read(&moment->arena, point.root, NULL, 0, moment->points->name, &scenario, &err))
                 moment->resolved = field_dump(&scenario.arena, &scenario_table, &scenario);
             moment->arena = scenario.arena;
         }
