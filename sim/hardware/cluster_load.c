@@ -7,7 +7,7 @@
 
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
-static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
+static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 
 static const struct field topology_fields[] = {
     {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),

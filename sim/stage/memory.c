@@ -9,6 +9,7 @@ const char *const memory_kind_names[] = {
     [MEMORY_WORKSPACE] = "workspace",     [MEMORY_BUFFERS] = "buffers",   [MEMORY_CONTEXT] = "context",
     [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
 };
+_Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
 /* The optimizer's states of one tensor. */
 static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
