@@ -10,129 +10,103 @@ enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 
 static const struct field topology_fields[] = {
-    {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
-     .fallback = "nonblocking", .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
-    {.key = "leaf_nodes", .kind = FIELD_INT, .offset = offsetof(struct topology_spec, leaf_nodes), .fallback = "0",
-     .max = NODES_MAX, .brief = "nodes below one leaf switch"},
-    {.key = "oversubscription", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
-     .offset = offsetof(struct topology_spec, oversubscription), .fallback = "1",
-     .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
+    {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
+     .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
+    {KEY(topology_spec, leaf_nodes), .kind = FIELD_INT, .fallback = "0", .max = NODES_MAX,
+     .brief = "nodes below one leaf switch"},
+    {KEY(topology_spec, oversubscription), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
+     .fallback = "1", .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
 };
 
 static const struct table topology_table = {
-    .name = "topology", .brief = "the switches between nodes",
-    .fields = topology_fields, .count = COUNT(topology_fields),
-    .size = sizeof(struct topology_spec),
-    .node_offset = offsetof(struct topology_spec, node),
+    TABLE("topology", "the switches between nodes", topology_spec, topology_fields),
     .shorthand = "kind",
 };
 
 static const struct field mesh_fields[] = {
-    {.key = "gpus", .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct mesh, gpus),
-     .required = true, .brief = "so many GPUs of a node"},
-    {.key = "share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct mesh, share), .required = true, .brief = "find that share of the bandwidth"},
+    {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
+     .brief = "so many GPUs of a node"},
+    {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
+     .brief = "find that share of the bandwidth"},
 };
 
 static const struct table mesh_table = {
-    .name = "mesh", .brief = "what rings find on links that join pairs of GPUs",
-    .fields = mesh_fields, .count = COUNT(mesh_fields),
-    .size = sizeof(struct mesh),
-    .node_offset = offsetof(struct mesh, node),
+    TABLE("mesh", "what rings find on links that join pairs of GPUs", mesh, mesh_fields),
 };
 
 static const struct field inside_fields[] = {
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct inside, bandwidth), .brief = "per GPU and direction"},
-    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
-     .brief = "one way, GPU to GPU"},
-    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct inside, efficiency), .fallback = "1",
+    {KEY(inside, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "per GPU and direction"},
+    {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "one way, GPU to GPU"},
+    {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
-    {.key = "mesh", .kind = FIELD_LIST, .table = &mesh_table, .offset = offsetof(struct inside, meshes),
+    {.key = "mesh", AT(inside, meshes), .kind = FIELD_LIST, .table = &mesh_table,
      .brief = "shares of it that rings of so many GPUs find, where links join pairs; used with a profile alone"},
 };
 
 static const struct table inside_table = {
-    .name = "inside", .brief = "the links between the GPUs of a node (NVLink, PCIe)",
-    .fields = inside_fields, .count = COUNT(inside_fields),
-    .size = sizeof(struct inside),
-    .node_offset = offsetof(struct inside, node),
+    TABLE("inside", "the links between the GPUs of a node (NVLink, PCIe)", inside, inside_fields),
 };
 
 static const struct field network_fields[] = {
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, bandwidth), .brief = "per NIC and direction"},
-    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct network, latency),
-     .brief = "one way, GPU to GPU"},
-    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct network, efficiency), .fallback = "1",
+    {KEY(network, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "per NIC and direction"},
+    {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "one way, GPU to GPU"},
+    {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers get"},
-    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, rate), .brief = "what a NIC is held to, as by netem; libraries do not know it"},
-    {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
-     .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
-    {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
+    {KEY(network, rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "what a NIC is held to, as by netem; libraries do not know it"},
+    {KEY(network, nics), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .brief = "NICs of a node; its GPUs share them evenly"},
+    {KEY(network, topology), .kind = FIELD_RECORD, .table = &topology_table,
      .brief = "nonblocking, or {leaf_nodes: 16, oversubscription: 2}"},
 };
 
-static const struct table network_table = {
-    .name = "network", .brief = "the network between nodes",
-    .fields = network_fields, .count = COUNT(network_fields),
-    .size = sizeof(struct network),
-    .node_offset = offsetof(struct network, node),
-};
+static const struct table network_table = {TABLE("network", "the network between nodes", network, network_fields)};
 
-#define MEMBER(member) .kind = FIELD_QUANTITY, .offset = offsetof(struct host, member)
 static const struct field host_fields[] = {
-    {.key = "bandwidth", MEMBER(bandwidth), .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "per GPU and direction while all GPUs of a node move data"},
-    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "of a copy"},
-    {.key = "efficiency", MEMBER(efficiency), .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+    {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "of a copy"},
+    {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that copies get"},
-    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true, .brief = "of a node; left out: enough"},
-    {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
+    {KEY(host, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "of a node; left out: enough"},
+    {KEY(host, update), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
      .brief = "parameters a second that the CPUs of a node update with Adam"},
-    {.key = "across", MEMBER(across), .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(host, across), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "through the host's memory from one PCIe switch to another; for communication.nics alone"},
 };
-#undef MEMBER
 
 static const struct table host_table = {
-    .name = "host", .brief = "what offloading uses: the links to the host, its memory and its CPUs",
-    .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
-    .node_offset = offsetof(struct host, node),
+    TABLE("host", "what offloading uses: the links to the host, its memory and its CPUs", host, host_fields),
 };
 
 static const struct field cluster_fields[] = {
-    {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
+    {KEY(cluster, platform), .kind = FIELD_STRING,
      .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
-    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "the full name"},
-    {.key = "nodes", .kind = FIELD_INT, .max = NODES_MAX, .offset = offsetof(struct cluster, nodes), .fallback = "0",
+    {KEY(cluster, title), .kind = FIELD_STRING, .brief = "the full name"},
+    {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
      .brief = "how many nodes; 0: as many as are needed"},
-    {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .offset = offsetof(struct cluster, gpus_per_node), .brief = "GPUs of a node"},
-    {.key = "gpus_per_switch", .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
-     .offset = offsetof(struct cluster, gpus_per_switch),
+    {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .brief = "GPUs of a node"},
+    {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "of them below one PCIe switch with their NICs; 0: none share one; for communication.nics alone"},
-    {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
+    {.key = "gpu", AT(cluster, gpu_name), .kind = FIELD_STRING,
      .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
-    {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
+    {KEY(cluster, inside), .kind = FIELD_RECORD, .table = &inside_table,
      .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
-    {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
+    {KEY(cluster, network), .kind = FIELD_RECORD, .table = &network_table,
      .brief = "between nodes; not needed for nodes: 1"},
-    {.key = "host", .kind = FIELD_RECORD, .table = &host_table, .offset = offsetof(struct cluster, host),
+    {KEY(cluster, host), .kind = FIELD_RECORD, .table = &host_table,
      .brief = "host memory and the links to it; not needed where nothing is offloaded"},
-    {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
-     .offset = offsetof(struct cluster, communication_spec),
+    {.key = "communication", AT(cluster, communication_spec), .kind = FIELD_OPTIONAL,
+     .table = &communication_spec_table,
      .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
 };
 
 const struct table cluster_table = {
-    .name = "cluster", .brief = "the machine: a name of platforms/, a path, or these keys",
-    .fields = cluster_fields, .count = COUNT(cluster_fields),
-    .size = sizeof(struct cluster),
-    .node_offset = offsetof(struct cluster, node),
+    TABLE("cluster", "the machine: a name of platforms/, a path, or these keys", cluster, cluster_fields),
     .shorthand = "platform",
 };
 
