@@ -89,7 +89,6 @@ static void add(struct error *err, struct error_message message, const char *for
         free(message.text);
         return;
     }
-    /* The file's name often lives in an arena that is gone before the messages are printed. */
     /* The file's name is copied: it often lives in an arena that is released before the messages are printed. */
     if (message.loc.file)
         message.loc.file = duplicate(message.loc.file);

@@ -1,4 +1,4 @@
-/* cluster_load: what stands under `cluster:`, parsed and checked. */
+/* cluster_load: parses and checks the value of `cluster:`. */
 #include "hardware/cluster_platform.h"
 
 #include "base/data.h"
@@ -11,11 +11,11 @@ static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 
 static const struct field topology_fields[] = {
     {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
-     .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
+     .brief = "the kind of network; if leaf_nodes or oversubscription is given, leaf-spine is the default"},
     {KEY(topology_spec, leaf_nodes), .kind = FIELD_INT, .fallback = "0", .max = NODES_MAX,
-     .brief = "nodes below one leaf switch"},
+     .brief = "number of nodes per leaf switch"},
     {KEY(topology_spec, oversubscription), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
-     .fallback = "1", .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
+     .fallback = "1", .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
 };
 
 static const struct table topology_table = {
@@ -25,23 +25,25 @@ static const struct table topology_table = {
 
 static const struct field mesh_fields[] = {
     {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
-     .brief = "so many GPUs of a node"},
+     .brief = "number of GPUs of a node in a ring"},
     {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
-     .brief = "find that share of the bandwidth"},
+     .brief = "share of the bandwidth that such a ring gets"},
 };
 
 static const struct table mesh_table = {
-    TABLE("mesh", "what rings find on links that join pairs of GPUs", mesh, mesh_fields),
+    TABLE("mesh", "bandwidth of rings on links that connect pairs of GPUs", mesh, mesh_fields),
 };
 
 static const struct field inside_fields[] = {
     {KEY(inside, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "per GPU and direction"},
-    {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "one way, GPU to GPU"},
+     .brief = "bandwidth per GPU and direction, from the data sheet"},
+    {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "latency of a message from GPU to GPU, one way"},
     {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that transfers get"},
+     .brief = "share of the bandwidth that transfers achieve"},
     {.key = "mesh", AT(inside, meshes), .kind = FIELD_LIST, .table = &mesh_table,
-     .brief = "shares of it that rings of so many GPUs find, where links join pairs; used with a profile alone"},
+     .brief = "if links connect pairs of GPUs: share of the bandwidth that rings of some size get; used only with a "
+              "communication profile"},
 };
 
 static const struct table inside_table = {
@@ -50,68 +52,72 @@ static const struct table inside_table = {
 
 static const struct field network_fields[] = {
     {KEY(network, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "per NIC and direction"},
-    {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "one way, GPU to GPU"},
+     .brief = "bandwidth per NIC and direction, from the data sheet"},
+    {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
+     .brief = "latency of a message from GPU to GPU, one way"},
     {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that transfers get"},
+     .brief = "share of the bandwidth that transfers achieve"},
     {KEY(network, rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "what a NIC is held to, as by netem; libraries do not know it"},
+     .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
     {KEY(network, nics), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .brief = "NICs of a node; its GPUs share them evenly"},
+     .brief = "number of NICs per node; the node's GPUs share them evenly"},
     {KEY(network, topology), .kind = FIELD_RECORD, .table = &topology_table,
-     .brief = "nonblocking, or {leaf_nodes: 16, oversubscription: 2}"},
+     .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
 
 static const struct table network_table = {TABLE("network", "the network between nodes", network, network_fields)};
 
 static const struct field host_fields[] = {
     {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "per GPU and direction while all GPUs of a node move data"},
-    {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "of a copy"},
+     .brief = "bandwidth per GPU and direction while all GPUs of a node move data"},
+    {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "latency of a copy"},
     {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that copies get"},
+     .brief = "share of the bandwidth that copies achieve"},
     {KEY(host, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "of a node; left out: enough"},
+     .brief = "memory of a node; left out: enough"},
     {KEY(host, update), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
-     .brief = "parameters a second that the CPUs of a node update with Adam"},
+     .brief = "parameters per second that the CPUs of a node update with Adam"},
     {KEY(host, across), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "through the host's memory from one PCIe switch to another; for communication.nics alone"},
+     .brief = "bandwidth through host memory from one PCIe switch to another; used only with communication.nics"},
 };
 
 static const struct table host_table = {
-    TABLE("host", "what offloading uses: the links to the host, its memory and its CPUs", host, host_fields),
+    TABLE("host", "for offloading: the links to the host, its memory and its CPUs", host, host_fields),
 };
 
 static const struct field cluster_fields[] = {
     {KEY(cluster, platform), .kind = FIELD_STRING,
-     .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
-    {KEY(cluster, title), .kind = FIELD_STRING, .brief = "the full name"},
+     .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
+              "takes no time"},
+    {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
-     .brief = "how many nodes; 0: as many as are needed"},
+     .brief = "number of nodes; 0: as many as the scenario needs"},
     {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .brief = "GPUs of a node"},
+     .brief = "number of GPUs per node"},
     {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
-     .brief = "of them below one PCIe switch with their NICs; 0: none share one; for communication.nics alone"},
+     .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
+              "communication.nics"},
     {.key = "gpu", AT(cluster, gpu_name), .kind = FIELD_STRING,
-     .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
+     .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
     {KEY(cluster, inside), .kind = FIELD_RECORD, .table = &inside_table,
-     .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
+     .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
     {KEY(cluster, network), .kind = FIELD_RECORD, .table = &network_table,
-     .brief = "between nodes; not needed for nodes: 1"},
+     .brief = "network between nodes; not needed for nodes: 1"},
     {KEY(cluster, host), .kind = FIELD_RECORD, .table = &host_table,
-     .brief = "host memory and the links to it; not needed where nothing is offloaded"},
+     .brief = "host memory and the links to it; not needed unless something is offloaded"},
     {.key = "communication", AT(cluster, communication_spec), .kind = FIELD_OPTIONAL,
      .table = &communication_spec_table,
-     .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
+     .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
 };
 
 const struct table cluster_table = {
-    TABLE("cluster", "the machine: a name of platforms/, a path, or these keys", cluster, cluster_fields),
+    TABLE("cluster", "the cluster: a name of platforms/, a path, or these keys", cluster, cluster_fields),
     .shorthand = "platform",
 };
 
-/* A link's bandwidth and latency: both or, where nothing needs them, neither (NaN). No default stands for what was
- * forgotten: a latency of zero is a wrong number. `why` says who needs the link, NULL: nobody. */
+/* Checks that bandwidth and latency of a link are both given or, if nothing needs the link, neither; a value that is
+ * not given is set to NaN. There is no default: a forgotten latency taken as zero would give wrong results. `why` says
+ * what needs the link; NULL: nothing. */
 static int check_link(const struct cluster *cluster, const struct table *table, const void *link, const char *why,
                       double *bandwidth, double *latency, struct error *err)
 {
@@ -154,7 +160,8 @@ static int check_topology(struct topology_spec *topology, struct error *err)
     return 0;
 }
 
-/* A node that is alone uses none: a platform's number need not fit those of its GPUs that are asked for. */
+/* The NICs of a node must serve equal numbers of GPUs. A single node uses no NIC, so the platform's number of NICs need
+ * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, struct error *err)
 {
     struct loc loc = field_loc(&network_table, &cluster->network, "nics");
@@ -190,12 +197,12 @@ static int check_rate(const struct cluster *cluster, struct error *err)
     if (!(network->rate > network->bandwidth))       /* either may be NaN */
         return 0;
     return error_add(err, EXIT_INPUT, field_loc(&network_table, network, "rate"),
-                     "network: rate: %s holds no NIC of %s to anything; expected at most its bandwidth, or leave it "
+                     "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
                      "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
                      unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
 }
 
-/* On a free network a bandwidth would say nothing: better refused than ignored. */
+/* The ideal cluster's network takes no time: a bandwidth or a latency is refused, as it would have no effect. */
 static int check_ideal(struct cluster *cluster, struct error *err)
 {
     static const char *const silent[] = {"bandwidth", "latency"};
@@ -233,7 +240,7 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
     if (cluster->nodes > 1)
         nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
     else if (cluster->nodes == 0)
-        nodes = "without 'nodes' there may be several; only 'nodes: 1' needs no network";
+        nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
     struct inside *inside = &cluster->inside;
     struct network *network = &cluster->network;
     if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
@@ -268,8 +275,8 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
         return -1;
     if (spec->nics != NICS_OWN && cluster->gpus_per_switch == 0)
         return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "nics"),
-                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch, and "
-                         "with it NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
+                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch and "
+                         "its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
     if (data_is_path(spec->profile))
         spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
                                                                           "profile").file, spec->profile));
@@ -283,7 +290,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
 
     if (!whole) {
-        /* Without its platform a cluster cannot be checked, but its keys can be read. */
+        /* Without its platform a cluster cannot be checked, but mistakes in its keys can be reported. */
         if (map)
             field_parse(arena, &cluster_table, map, cluster, err);
         return -1;

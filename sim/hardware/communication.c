@@ -11,85 +11,92 @@ _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every pr
 
 static const struct field chunk_fields[] = {
     {KEY(chunk, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
-     .brief = "of a channel, for each GPU of a node"},
+     .brief = "size of a piece, for one channel and one GPU of a node"},
     {KEY(chunk, rounds), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
-     .brief = "of all channels and GPUs that the vector must hold; else the next piece is taken"},
+     .brief = "this size is used if the vector has at least so many pieces for every channel and GPU; else the next "
+              "size is tried"},
 };
 
-static const struct table chunk_table = {TABLE("chunk", "a piece of a pipeline through switches", chunk, chunk_fields)};
+static const struct table chunk_table = {
+    TABLE("chunk", "a size of the pieces in a pipeline through switches", chunk, chunk_fields),
+};
 
 static const struct field pace_fields[] = {
     {KEY(pace, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
-     .brief = "of a collective, whatever its size"},
+     .brief = "time to start a collective, whatever its size"},
     {KEY(pace, inside), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "latency of a message between two GPUs of a node; in the switch: there and back"},
+     .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
     {KEY(pace, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
-     .brief = "likewise at least, where the group spans nodes"},
+     .brief = "minimum of the latency inside a node if the group spans nodes"},
     {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "latency of a message to another node, over all channels"},
+     .brief = "latency of a message to another node if all channels are used"},
     {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
-     .brief = "likewise over one channel; left out: the same"},
+     .brief = "latency of a message to another node if one channel is used; left out: as network"},
     {KEY(pace, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
-     .brief = "that a large collective runs over"},
+     .brief = "number of channels of a large collective"},
     {KEY(pace, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "so much of a smaller one's vector has a channel of its own; left out: all are used"},
+     .brief = "a smaller collective uses one channel for each so many bytes of its vector; left out: all channels"},
     {KEY(pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
-     .brief = "of the data sheet's bandwidth inside a node, for payload"},
+     .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
     {KEY(pace, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .required = true, .brief = "of the data sheet's bandwidth of a NIC, for payload"},
+     .required = true, .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
     {KEY(pace, inside_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "of a GPU, all channels together, in one node"},
+     .brief = "upper bound on a GPU's bandwidth, all channels together, if the group is in one node"},
     {KEY(pace, network_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "likewise, where the group spans nodes"},
+     .brief = "upper bound on a GPU's bandwidth, all channels together, if the group spans nodes"},
     {KEY(pace, nic_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "likewise, for each NIC that is used: of a channel"},
+     .brief = "upper bound on the bandwidth of each channel, and so of each NIC, if the group spans nodes"},
     {KEY(pace, plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
      .brief = "factor on the latencies of large all-reduces in one node"},
     {KEY(pace, spanning_plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
-     .brief = "likewise, where the group spans nodes"},
-    {KEY(pace, plateau_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .brief = "how large these are"},
+     .brief = "factor on the latencies of large all-reduces whose group spans nodes"},
+    {KEY(pace, plateau_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
+     .brief = "size from which an all-reduce counts as large; left out: none does"},
     {KEY(pace, round), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "that a rank of a ring sends to another node before it waits for as much, all channels together; left "
-              "out: all at once"},
+     .brief = "bytes that a rank of a ring sends to another node, all channels together, before it waits until it "
+              "has received as many; left out: it sends all at once"},
     {KEY(pace, slice), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .brief = "of a round, what is passed on as it comes; left out: all of it"},
+     .brief = "bytes of a round that a rank passes on as soon as they arrive; left out: the whole round"},
     {KEY(pace, copy), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "of messages to other nodes: between the GPU and the buffers of sockets; left out: they are not copied"},
+     .brief = "bandwidth of the copies between the GPU and the buffers of sockets, for messages to other nodes; left "
+              "out: there are no copies"},
     {KEY(pace, chunks), .kind = FIELD_LIST, .table = &chunk_table,
-     .brief = "pieces of the pipeline through a node's switches, the largest first"},
+     .brief = "piece sizes of the pipeline through the switches of a node, the largest first"},
     {KEY(pace, spanning_chunks), .kind = FIELD_LIST, .table = &chunk_table,
-     .brief = "likewise, where the group spans nodes"},
+     .brief = "piece sizes of the pipeline through switches if the group spans nodes, the largest first"},
 };
 
-static const struct table pace_table = {TABLE("pace", "an algorithm with a protocol", pace, pace_fields)};
+static const struct table pace_table = {
+    TABLE("pace", "latencies and bandwidths of an algorithm with one protocol", pace, pace_fields),
+};
 
 static const struct field library_fields[] = {
-    {KEY(library_paces, ll), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with LL"},
-    {KEY(library_paces, ll128), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with LL128"},
-    {KEY(library_paces, simple), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with Simple"},
+    {KEY(library_paces, ll), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL"},
+    {KEY(library_paces, ll128), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL128"},
+    {KEY(library_paces, simple), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol Simple"},
 };
 
 static const struct table library_table = {
-    TABLE("algorithm", "an algorithm with each protocol that it runs with", library_paces, library_fields),
+    TABLE("algorithm", "an algorithm, with each of its protocols", library_paces, library_fields),
 };
 
 static const struct field communication_fields[] = {
-    {KEY(communication, title), .kind = FIELD_STRING, .brief = "the full name"},
+    {KEY(communication, title), .kind = FIELD_STRING, .brief = "full name"},
     {KEY(communication, ring), .kind = FIELD_RECORD, .table = &library_table, .required = true,
-     .brief = "rings, and all that NCCL does not have"},
+     .brief = "rings, and all algorithms that NCCL does not have"},
     {KEY(communication, tree), .kind = FIELD_RECORD, .table = &library_table, .brief = "trees"},
     {KEY(communication, nvls), .kind = FIELD_RECORD, .table = &library_table,
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
     {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &pace_table, .required = true,
-     .brief = "between two GPUs; all_to_all"},
+     .brief = "sends between two GPUs, and all-to-all"},
     {KEY(communication, channels_inside), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
-     .brief = "multiprocessors that a large collective in one node keeps from kernels beside it"},
+     .brief = "multiprocessors that a large collective in one node occupies while kernels run"},
     {KEY(communication, channels_spanning), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
-     .brief = "likewise, where the group spans nodes"},
+     .brief = "multiprocessors that a large collective over several nodes occupies while kernels run"},
 };
 
 const struct table communication_table = {
-    TABLE("communication", "what a communication library makes of links (a file of platforms/communication/)",
+    TABLE("communication", "how a communication library uses the links (a file of platforms/communication/)",
           communication, communication_fields),
 };
 
@@ -99,14 +106,18 @@ static const struct field spec_fields[] = {
     {KEY(communication_spec, profile), .kind = FIELD_STRING, .required = true,
      .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
     {KEY(communication_spec, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
-     .brief = "what every collective costs beside the profile's launch"},
+     .brief = "time of every collective in addition to the profile's launch"},
     {KEY(communication_spec, nics), .kind = FIELD_CHOICE, .choices = nic_choices, .fallback = "own",
-     .brief = "of a GPU's equally near NICs: its own; same: what enters a node by a NIC leaves by it, through the host "
-              "if need be (NCCL 2.9.6 to 2.11); first: likewise, and all GPUs below a switch take its first (before)"},
+     .choice_briefs = NAMES("each GPU its own (NCCL since 2.12)",
+                            "each GPU its own, but data leaves a node through the NIC by which it came, through host "
+                            "memory if necessary (NCCL 2.9.6 to 2.11)",
+                            "all GPUs of a PCIe switch its first one, and data leaves a node through the NIC by which "
+                            "it came (NCCL before 2.9.6)"),
+     .brief = "which NIC a GPU uses if several are equally near to it"},
 };
 
 const struct table communication_spec_table = {
-    TABLE("communication", "what the communication library makes of the links", communication_spec, spec_fields),
+    TABLE("communication", "how the communication library uses the links", communication_spec, spec_fields),
     .shorthand = "profile", .bare = true,
 };
 
@@ -130,8 +141,8 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
         const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" : NULL;
 
         return !idle ? 0 : error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, idle),
-                                     "communication: %s: has no effect here: it goes with a profile, and there is "
-                                     "none; expected one (platforms/communication/), or leave it out", idle);
+                                     "communication: %s: has no effect without a profile; expected a profile "
+                                     "(platforms/communication/), or leave it out", idle);
     }
     path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))

@@ -10,45 +10,45 @@ _Static_assert(COUNT(dtype_names) == DTYPE_COUNT + 1, "a name for every format")
 
 double dtype_bytes(enum dtype dtype)
 {
-    /* tf32 is a way to multiply: in memory it is fp32. */
+    /* tf32 is a format of products only: in memory the data is fp32. */
     static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2, 1};
     return bytes[dtype];
 }
 
 static const struct field rates_fields[] = {
     {KEY(gpu_rates, fp32), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .required = true, .positive = true,
-     .brief = "single precision; also what formats without a rate of their own use"},
+     .brief = "single precision; also the rate of formats that have no rate of their own"},
     {KEY(gpu_rates, tf32), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
-     .brief = "tensor cores on fp32 data; 0: none"},
+     .brief = "tensor cores on fp32 data; 0: no rate of its own"},
     {KEY(gpu_rates, fp16), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
-     .brief = "half precision, accumulated in fp32; 0: none"},
+     .brief = "half precision, accumulated in fp32; 0: no rate of its own"},
     {KEY(gpu_rates, bf16), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
-     .brief = "bfloat16, accumulated in fp32; 0: none"},
+     .brief = "bfloat16, accumulated in fp32; 0: no rate of its own"},
     {KEY(gpu_rates, fp8), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
-     .brief = "eight bits, accumulated in fp32; 0: none"},
+     .brief = "8-bit floating point, accumulated in fp32; 0: no rate of its own"},
 };
 
 static const struct table rates_table = {
-    TABLE("peak", "rates of dense matrix products by number format", gpu_rates, rates_fields),
+    TABLE("peak", "peak rates of dense matrix products, by number format", gpu_rates, rates_fields),
 };
 
 static const struct field gpu_fields[] = {
     {KEY(gpu, title), .kind = FIELD_STRING, .brief = "the product's full name"},
     {KEY(gpu, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .required = true, .positive = true,
-     .brief = "device memory"},
+     .brief = "size of the device memory"},
     {KEY(gpu, memory_bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .required = true, .positive = true,
-     .brief = "of the device memory, data sheet"},
+     .brief = "bandwidth of the device memory, from the data sheet"},
     {KEY(gpu, memory_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .positive = true,
-     .max = 1,
-     .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured ones: 0.70 to 0.87"},
+     .max = 1, .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured: 0.70 to 0.87"},
     {KEY(gpu, peak), .kind = FIELD_RECORD, .table = &rates_table, .required = true,
-     .brief = "rates of dense matrix products"},
+     .brief = "peak rates of dense matrix products, from the data sheet"},
     {KEY(gpu, matmul_efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .positive = true,
-     .max = 1, .brief = "share of the peak that large matrix products achieve; measured ones: 0.72 to 0.81"},
+     .max = 1, .brief = "share of the peak that large matrix products achieve; measured: 0.72 to 0.81"},
     {KEY(gpu, launch_overhead), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "what every kernel costs beside its work: start, ramp and tail; some 3 us"},
+     .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
     {KEY(gpu, multiprocessors), .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
-     .brief = "data sheet; 0: not known, and collectives beside kernels do not slow them"},
+     .brief = "number of streaming multiprocessors, from the data sheet; 0: not known, and collectives then do not "
+              "slow kernels down"},
 };
 
 const struct table gpu_table = {TABLE("gpu", "one type of GPU (a file of platforms/gpus/)", gpu, gpu_fields)};

@@ -8,6 +8,7 @@
 #include "schedule/order.h"
 #include "kernels/profile.h"
 #include "engine/replay.h"
+#include "scenario/process_group.h"
 
 #define PRECISIONS(X) \
     X(PRECISION_FP32, "fp32") X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") \
@@ -153,6 +154,7 @@ struct scenario {
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */
+    struct process_groups groups;
 };
 extern const struct table scenario_table, costs_table;
 
