@@ -8,7 +8,8 @@ static const char figure[] =
     "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
     "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n";
 
-enum { DESCENDING, ASCENDING };
+#define BACKWARDS(X) X(DESCENDING, "descending") X(ASCENDING, "ascending")
+enum { BACKWARDS(ENUM_VALUE) };
 
 struct gpipe_options {
     const struct node *node;
@@ -19,7 +20,7 @@ struct gpipe_options {
 
 static const struct field fields[] = {
     {.key = "backward", .kind = FIELD_CHOICE, .offset = offsetof(struct gpipe_options, backward),
-     .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
+     .fallback = "descending", .choices = CHOICES(BACKWARDS),
      .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
     {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
      .fallback = "false",

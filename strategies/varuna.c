@@ -16,7 +16,8 @@ static const char figure[] =
     "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
     "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n";
 
-enum { STATIC, OPPORTUNISTIC };
+#define RUNTIMES(X) X(STATIC, "static") X(OPPORTUNISTIC, "opportunistic")
+enum { RUNTIMES(ENUM_VALUE) };
 
 struct varuna_options {
     const struct node *node;
@@ -25,7 +26,7 @@ struct varuna_options {
 
 static const struct field fields[] = {
     {.key = "runtime", .kind = FIELD_CHOICE, .offset = offsetof(struct varuna_options, runtime),
-     .fallback = "static", .choices = (const char *const[]){"static", "opportunistic", NULL},
+     .fallback = "static", .choices = CHOICES(RUNTIMES),
      .brief = "static: every rank keeps to the order that was computed beforehand; opportunistic: as Varuna runs it, a "
               "rank whose next gradient is late does its next forward first"},
     {.key = "in_flight", .kind = FIELD_INT, .offset = offsetof(struct varuna_options, in_flight), .min = 1,

@@ -331,6 +331,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
                          scenario->plan.micro_batches, strategy->name);
+    process_groups_make(scenario);
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 
