@@ -109,6 +109,18 @@ static int load(struct scenario *scenario, struct error *err)
     return check_rates(scenario, profile, err);
 }
 
+static struct cost_model model_of(struct scenario *scenario)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    struct gpu *gpu = ARENA_ARRAY(&scenario->arena, struct gpu, 1);
+
+    *gpu = scenario->cluster.gpu;
+    return (struct cost_model){
+        .source = (enum cost_source)costs->gpu, .attention = (enum attention_generation)costs->attention, .gpu = gpu,
+        .profile = costs->loaded, .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,
+    };
+}
+
 int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 {
     struct costs_spec *costs = &scenario->costs;
@@ -119,6 +131,7 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
                          "'gpu: calibrated'", costs->profile);
     if (model_is_timed(&scenario->model)) {
         costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
+        costs->given = true;
         return 0;
     }
     if (costs->gpu != COST_ROOFLINE && !costs->profile)
@@ -126,24 +139,21 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
     if (costs->gpu == COST_CALIBRATED && !costs->profile)
         return report_missing(scenario, err);
     costs->gpu = costs->profile ? COST_CALIBRATED : COST_ROOFLINE;
-    return costs->profile ? load(scenario, err) : 0;
+    if (costs->profile && load(scenario, err))
+        return -1;
+    costs->model = model_of(scenario);
+    return 0;
 }
 
-struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
+struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel)
 {
-    struct cost_model model = {
-        .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
-        .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
-        .unaligned_batches = (enum unaligned_batches)scenario->costs.unaligned_batches,
-    };
-
-    return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
+    return costs->given ? (struct cost){0} : cost_kernel(&costs->model, kernel);
 }
 
-struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes)
 {
     struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
                             .bytes = bytes};
 
-    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+    return bytes == 0 ? (struct cost){0} : costs_kernel(costs, &kernel);
 }
