@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/data.h"
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #define MEMBER(member) .offset = offsetof(struct costs_spec, member)
 static const struct field costs_spec_fields[] = {
