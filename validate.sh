@@ -1,7 +1,11 @@
 #!/bin/sh
 # Holds dtsim against published measurements: builds a release, simulates every row of scenarios/paper and prints what was
-# measured, what is predicted and the error, then a line a table; then the collectives. ./validate.sh [--summary] [further
-# options of 'dtsim validate'], for example ./validate.sh --summary --strict
+# measured, what is predicted and the error, then a line a table; then the collectives.
+#   ./validate.sh [OPTION...]     options of 'dtsim validate', for example --summary --strict
+#   ./validate.sh --check         says nothing where the tables of all pages (README.md of this folder, of scenarios/paper,
+#                                 of its collectives and of scenarios/methods) are what the program prints, else prints
+#                                 the differences and exits with 1
+#   ./validate.sh --update        writes these tables anew
 set -eu
 cd "$(dirname "$0")"
 . ./packages.sh
@@ -9,11 +13,16 @@ packages $build_packages
 
 cmake --preset release >/dev/null
 cmake --build build --target dtsim -j "$(nproc)" >build/build.log || { cat build/build.log; exit 1; }
+pages="README.md scenarios/methods/README.md scenarios/paper/README.md scenarios/paper/collectives/README.md"
+case ${1-} in
+--check) exec tests/page.sh build/dtsim $pages ;;
+--update) exec tests/page.sh --update build/dtsim $pages ;;
+esac
 status=0
 build/dtsim validate "$@" scenarios/paper/*.yaml || status=$?
 lines=1000 # of each table; its last two are the summary
 case " $* " in
-*" --json "*) exit $status ;;
+*" --json "* | *" --markdown "*) exit $status ;;
 *" --summary "*) lines=2 ;;
 esac
 for table in scenarios/paper/collectives/*.yaml; do

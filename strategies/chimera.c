@@ -1,14 +1,14 @@
-/* Chimera: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model.
- *
- *     S4  f1 f2 .  F1 B1 ~  F2 B2 ~  .  b1 ~  .  .  b2 ~
- *     S3  .  f1 F1 f2 F2 .  B1 ~  b1 ~  B2 ~  b2 ~  .  .
- *     S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .
- *     S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~
- */
+/* Chimera: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model. */
 #include "schedule/schedule.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+static const char figure[] =
+    "S4  f1 f2 .  F1 B1 ~  F2 B2 ~  .  b1 ~  .  .  b2 ~\n"
+    "S3  .  f1 F1 f2 F2 .  B1 ~  b1 ~  B2 ~  b2 ~  .  .\n"
+    "S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .\n"
+    "S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~\n";
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
@@ -77,10 +77,7 @@ const struct strategy strategy_chimera = {
     .paper = "Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional "
              "Pipelines (arXiv 2107.06925), section 3.1 and figure 3",
     .brief = "micro-batches enter at both ends; two copies of the model, half the bubble of 1F1B",
-    .figure = "S4  f1 f2 .  F1 B1 ~  F2 B2 ~  .  b1 ~  .  .  b2 ~\n"
-              "S3  .  f1 F1 f2 F2 .  B1 ~  b1 ~  B2 ~  b2 ~  .  .\n"
-              "S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .\n"
-              "S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~\n",
+    .figure = figure,
     .formula = "with M = P: iteration P F + (2P-2) B; P/2+1 (outer ranks) to P (middle) micro-batches in flight; "
                "twice the parameters",
     .placement = PLACEMENT_BIDIRECTIONAL,

@@ -1,15 +1,15 @@
 /* DualPipe: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model. In the
  * steady state a forward and a backward of opposite directions are one action (joined by + below), so that the
- * communication of one hides behind the other; at the end, weight gradients are put off to fill the bubble.
- *
- *     S4  f1 f2 f3 F1 I1 W1 F2 f4+B2 ~  .  F3+b1 ~  B3 ~  .  F4+b2 ~  B4 ~  i3 w3 i4 w4
- *     S3  .  f1 F1 f2 F2 f3 B1 ~  F3+b1 ~  f4+B2 ~  F4+b2 ~  B3 ~  b3 ~  .  I4 i4 W4 w4
- *     S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4
- *     S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4
- */
+ * communication of one hides behind the other; at the end, weight gradients are put off to fill the bubble. */
 #include "dualpipe.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S4  f1 f2 f3 F1 I1 W1 F2 f4+B2 ~  .  F3+b1 ~  B3 ~  .  F4+b2 ~  B4 ~  i3 w3 i4 w4\n"
+    "S3  .  f1 F1 f2 F2 f3 B1 ~  F3+b1 ~  f4+B2 ~  F4+b2 ~  B3 ~  b3 ~  .  I4 i4 W4 w4\n"
+    "S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4\n"
+    "S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4\n";
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
@@ -53,10 +53,7 @@ const struct strategy strategy_dualpipe = {
     .paper = "Liu et al. 2024, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1 and figure 5 "
              "(github.com/deepseek-ai/DualPipe)",
     .brief = "micro-batches enter at both ends, forwards and backwards overlapped; two copies of the model",
-    .figure = "S4  f1 f2 f3 F1 I1 W1 F2 f4+B2 ~  .  F3+b1 ~  B3 ~  .  F4+b2 ~  B4 ~  i3 w3 i4 w4\n"
-              "S3  .  f1 F1 f2 F2 f3 B1 ~  F3+b1 ~  f4+B2 ~  F4+b2 ~  B3 ~  b3 ~  .  I4 i4 W4 w4\n"
-              "S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4\n"
-              "S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4\n",
+    .figure = figure,
     .formula = "idle on a rank (P/2-1)(F&B + B - 3W), F&B the overlapped action, here F + B; P+1 micro-batches in "
                "flight; twice the parameters",
     .placement = PLACEMENT_BIDIRECTIONAL,

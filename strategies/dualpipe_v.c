@@ -1,13 +1,13 @@
 /* DualPipeV: micro-batches go down the ranks and back up, two chunks a rank. In the steady state a forward and a
  * backward of different micro-batches are one action (joined by + below), so that the communication of one hides
- * behind the other; at the end, weight gradients are put off to fill the bubble.
- *
- *     S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4
- *     S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4
- */
+ * behind the other; at the end, weight gradients are put off to fill the bubble. */
 #include "dualpipe.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4\n"
+    "S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4\n";
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
@@ -43,8 +43,7 @@ const struct strategy strategy_dualpipe_v = {
     .paper = "Liu et al. 2024, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1, cut in half to a V "
              "(github.com/deepseek-ai/DualPipe)",
     .brief = "forwards and backwards of different micro-batches overlapped, chunks in a V; 2P micro-batches or more",
-    .figure = "S2  .  F1 f1 F2 f2 F3 b1 ~  f3+B1 ~  F4+b2 ~  f4+B2 ~  b3 ~  B3 ~  .  i4 I4 w4 W4\n"
-              "S1  F1 F2 F3 f1 i1 w1 f2 F4+b2 ~  .  f3+B1 ~  b3 ~  .  f4+B2 ~  b4 ~  I3 W3 I4 W4\n",
+    .figure = figure,
     .formula = "idle on a rank (P-1)(F&B + B - 3W), F&B the overlapped action, here F + B; 2P+1 micro-batches in "
                "flight",
     .placement = PLACEMENT_V,

@@ -1,14 +1,15 @@
 /* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the
- * others are recomputed directly before their backward. recompute_last: that one too.
- *
- *     S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .
- *     S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .
- *     S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .
- *     S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~
- */
+ * others are recomputed directly before their backward. recompute_last: that one too. */
 #include "schedule/schedule.h"
 
-enum { DESCENDING, ASCENDING };
+static const char figure[] =
+    "S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .\n"
+    "S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .\n"
+    "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
+    "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n";
+
+#define BACKWARDS(X) X(DESCENDING, "descending") X(ASCENDING, "ascending")
+enum { BACKWARDS(ENUM_VALUE) };
 
 struct gpipe_options {
     const struct node *node;
@@ -19,7 +20,7 @@ struct gpipe_options {
 
 static const struct field fields[] = {
     {.key = "backward", .kind = FIELD_CHOICE, .offset = offsetof(struct gpipe_options, backward),
-     .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
+     .fallback = "descending", .choices = CHOICES(BACKWARDS),
      .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
     {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
      .fallback = "false",
@@ -88,10 +89,7 @@ const struct strategy strategy_gpipe = {
     .title = "GPipe",
     .paper = "Huang et al. 2019, GPipe (arXiv 1811.06965), figure 2c and section 2.3",
     .brief = "all forwards, then all backwards, then a flush",
-    .figure = "S4  .  .  .  F1 F2 F3 B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .  .  .\n"
-              "S3  .  .  F1 F2 F3 .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .  .  .\n"
-              "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
-              "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n",
+    .figure = figure,
     .formula = "iteration (M+P-1)(F+B), with recomputation + (M-1) R; bubble (P-1)/(M+P-1); M micro-batches in flight; "
                "M those of one of the passes",
     .options = &options,

@@ -1,13 +1,13 @@
 /* Interleaved 1F1B: each rank holds several chunks of the model, so that a micro-batch passes it several times and the
- * pipeline fills with smaller pieces. A chunk's work is marked by a letter from the second on.
- *
- *     S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .
- *     S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .
- *     S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~
- */
+ * pipeline fills with smaller pieces. A chunk's work is marked by a letter from the second on. */
 #include "interleaving.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .\n"
+    "S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .\n"
+    "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~\n";
 
 static const struct field fields[] = {
     {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
@@ -79,9 +79,7 @@ const struct strategy strategy_interleaved = {
     .paper = "Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM "
              "(arXiv 2104.04473), section 2.2.2 and figure 4",
     .brief = "1F1B over several model chunks a rank: the bubble shrinks by their number, transfers multiply by it",
-    .figure = "S3  .   .   F1  F2  F3  F1b B1b ~   F2b B2b ~   F3b B3b ~   B1  ~   B2  ~   B3  ~   .   .   .   .\n"
-              "S2  .   F1  F2  F3  F1b F2b F3b .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~   .   .\n"
-              "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~\n",
+    .figure = figure,
     .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B)\n"
                "for M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",
     .options = &options,

@@ -1,13 +1,13 @@
 /* Interleaved zero bubble (PyTorch's ScheduleInterleavedZeroBubble): interleaved 1F1B with a shorter warm-up and
- * backwards in two halves, the one for the weights (W) filling what would be idle. A recomputation comes before I.
- *
- *     S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3
- *     S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3
- *     S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3
- */
+ * backwards in two halves, the one for the weights (W) filling what would be idle. A recomputation comes before I. */
 #include "interleaving.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3\n"
+    "S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3\n"
+    "S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3\n";
 
 static const struct field fields[] = {
     {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
@@ -87,9 +87,7 @@ const struct strategy strategy_interleaved_zb = {
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), over several chunks: PyTorch's "
              "ScheduleInterleavedZeroBubble",
     .brief = "interleaved 1F1B with backwards in two halves, that for the weights where the rank would wait",
-    .figure = "S3  .   .   F1  F2  F3  F1b I1b F2b I2b F3b I3b W1b I1  W2b I2  W3b I3  W1  W2  W3\n"
-              "S2  .   F1  F2  F3  F1b F2b .   I1b F3b I2b W1b I3b W2b I1  W3b I2  W1  I3  W2  W3\n"
-              "S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3\n",
+    .figure = figure,
     .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P;\n"
                "bubble (P-1)(F+I-W); min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until their\n"
                "W, N the micro-batch group",

@@ -1,11 +1,11 @@
 /* Looped BFS: each rank holds several chunks of the model and computes all micro-batches of one before those of the
- * next, so that a chunk's weights and gradients are used in one stretch.
- *
- *     S3  .   .   F1  F2  F3  F1b F2b F3b B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .   .   .
- *     S2  .   F1  F2  F3  F1b F2b F3b .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .
- *     S1  F1  F2  F3  F1b F2b F3b .   .   .   .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~
- */
+ * next, so that a chunk's weights and gradients are used in one stretch. */
 #include "schedule/schedule.h"
+
+static const char figure[] =
+    "S3  .   .   F1  F2  F3  F1b F2b F3b B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .   .   .\n"
+    "S2  .   F1  F2  F3  F1b F2b F3b .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .\n"
+    "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~\n";
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {
@@ -41,9 +41,7 @@ const struct strategy strategy_looped_bfs = {
     .paper = "Lamy-Poirier 2023, Breadth-First Pipeline Parallelism (arXiv 2211.05953), section 4.1; PyTorch's "
              "ScheduleLoopedBFS",
     .brief = "GPipe over several model chunks a rank, one chunk after another",
-    .figure = "S3  .   .   F1  F2  F3  F1b F2b F3b B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .   .   .\n"
-              "S2  .   F1  F2  F3  F1b F2b F3b .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~   .   .\n"
-              "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   .   .   B3b ~   B2b ~   B1b ~   B3  ~   B2  ~   B1  ~\n",
+    .figure = figure,
     .formula = "per chunk F and B: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B) for M <= P; bubble\n"
                "(P-1)/(V M + P-1); V M chunks in flight",
     .recompute = RECOMPUTE_WITH_GRADIENT,

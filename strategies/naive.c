@@ -1,12 +1,12 @@
 /* Naive model parallelism ("vertical" MP): the layers are divided over the ranks and one rank works at a time. A batch
- * of several micro-batches accumulates gradients, one micro-batch through the whole model after another.
- *
- *     S4  .  .  .  F1 B1 ~  .  .  .  .  .  .
- *     S3  .  .  F1 .  .  .  B1 ~  .  .  .  .
- *     S2  .  F1 .  .  .  .  .  .  B1 ~  .  .
- *     S1  F1 .  .  .  .  .  .  .  .  .  B1 ~
- */
+ * of several micro-batches accumulates gradients, one micro-batch through the whole model after another. */
 #include "schedule/schedule.h"
+
+static const char figure[] =
+    "S4  .  .  .  F1 B1 ~  .  .  .  .  .  .\n"
+    "S3  .  .  F1 .  .  .  B1 ~  .  .  .  .\n"
+    "S2  .  F1 .  .  .  .  .  .  B1 ~  .  .\n"
+    "S1  F1 .  .  .  .  .  .  .  .  .  B1 ~\n";
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {
@@ -36,10 +36,7 @@ const struct strategy strategy_naive = {
     .title = "Naive model parallelism",
     .paper = "the baseline of Huang et al. 2019, GPipe (arXiv 1811.06965), figure 2b",
     .brief = "layers divided over ranks, one rank works at a time",
-    .figure = "S4  .  .  .  F1 B1 ~  .  .  .  .  .  .\n"
-              "S3  .  .  F1 .  .  .  B1 ~  .  .  .  .\n"
-              "S2  .  F1 .  .  .  .  .  .  B1 ~  .  .\n"
-              "S1  F1 .  .  .  .  .  .  .  .  .  B1 ~\n",
+    .figure = figure,
     .formula = "iteration M P (F + B); utilization 1/P; one micro-batch in flight",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .row = row,

@@ -1,12 +1,12 @@
 /* 1F1B with a flush (PipeDream-Flush, DAPPLE, Megatron-LM): a few forwards, then one forward and one backward in turns,
- * so that a rank holds the activations of at most P - rank micro-batches.
- *
- *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  .  .  .  .  .  .
- *     S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  .  B4 ~  .  .  .  .
- *     S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  .  B3 ~  .  B4 ~  .  .
- *     S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  .  B2 ~  .  B3 ~  .  B4 ~
- */
+ * so that a rank holds the activations of at most P - rank micro-batches. */
 #include "schedule/schedule.h"
+
+static const char figure[] =
+    "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  .  .  .  .  .  .\n"
+    "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  .  B4 ~  .  .  .  .\n"
+    "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  .  B3 ~  .  B4 ~  .  .\n"
+    "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  .  B2 ~  .  B3 ~  .  B4 ~\n";
 
 static int warm_up(const struct plan *plan, int rank)
 {
@@ -55,10 +55,7 @@ const struct strategy strategy_one_f_one_b = {
     .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 2; "
              "Fan et al. 2021, DAPPLE (arXiv 2007.01045)",
     .brief = "one forward, one backward in turns; at most P - rank micro-batches in flight",
-    .figure = "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  .  .  .  .  .  .\n"
-              "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  .  B4 ~  .  .  .  .\n"
-              "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  .  B3 ~  .  B4 ~  .  .\n"
-              "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  .  B2 ~  .  B3 ~  .  B4 ~\n",
+    .figure = figure,
     .formula = "iteration (M+P-1)(F+B); bubble (P-1)/(M+P-1); min(M, P - rank) micro-batches in flight",
     .recompute = RECOMPUTE_WITH_GRADIENT,
     .row = row,

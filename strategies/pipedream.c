@@ -2,11 +2,6 @@
  * nothing is flushed, so in the steady state no rank waits; a forward and its backward use the same stashed version of
  * the weights.
  *
- *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .  .  .
- *     S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .
- *     S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .
- *     S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~
- *
  * Ranks may share a stage (1F1B-RR): they take turns at the minibatches, a minibatch's backward going to the rank of
  * its forward, and sum their gradients at every update, after a minibatch each (DDP in runtime.py). That keeps them in
  * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
@@ -15,6 +10,12 @@
 #include "schedule/schedule.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .  .  .\n"
+    "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .\n"
+    "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .\n"
+    "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~\n";
 
 struct pipedream_options {
     const struct node *node;
@@ -105,10 +106,7 @@ const struct strategy strategy_pipedream = {
     .paper = "Narayanan et al. 2019, PipeDream (SOSP), section 3; warm-up and stashing as in its runtime "
              "(github.com/msr-fiddle/pipedream, runtime.py and optimizer.py)",
     .brief = "1F1B without a flush: an update after every backward, weight versions are stashed",
-    .figure = "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .  .  .\n"
-              "S3  .  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .  .  .\n"
-              "S2  .  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~  .  .\n"
-              "S1  F1 F2 F3 F4 .  .  .  .  .  .  B1 ~  F5 B2 ~  F6 B3 ~  .  B4 ~  .  B5 ~  .  B6 ~\n",
+    .figure = figure,
     .formula = "steady state: F + B a minibatch, no bubble; P - rank minibatches in flight, as many weight versions; "
                "on a stage of r ranks (F + B) / r at best, ceil(ranks from this stage on / r) in flight on each",
     .options = &options,

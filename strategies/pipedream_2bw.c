@@ -1,14 +1,14 @@
 /* PipeDream-2BW: batches of M micro-batches follow each other in 1F1B without a flush. Gradients of a batch are
  * accumulated and applied once; two versions of the weights are enough, as a batch uses the weights of the batch before
- * the last.
- *
- *     S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .
- *     S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .
- *     S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~
- */
+ * the last. */
 #include <math.h>
 
 #include "schedule/schedule.h"
+
+static const char figure[] =
+    "S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .\n"
+    "S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .\n"
+    "S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~\n";
 
 static int warm_up(const struct plan *plan, int rank)
 {
@@ -55,9 +55,7 @@ const struct strategy strategy_pipedream_2bw = {
     .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 3; "
              "order as in its runtime (github.com/msr-fiddle/pipedream, branch pipedream_2bw, schedules.py)",
     .brief = "batches follow each other without a flush, an update a batch, two weight versions",
-    .figure = "S3  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  F4 B4 ~  F5 B5 ~  F6 B6 ~  .  .  .  .\n"
-              "S2  .  F1 F2 .  .  B1 ~  F3 B2 ~  F4 B3 ~  F5 B4 ~  F6 B5 ~  .  B6 ~  .  .\n"
-              "S1  F1 F2 F3 .  .  .  .  B1 ~  F4 B2 ~  F5 B3 ~  F6 B4 ~  .  B5 ~  .  B6 ~\n",
+    .figure = figure,
     .formula = "steady state: M (F + B) a batch where M >= P - 1, no bubble; min(M, P - 1 - rank) + 1 micro-batches in "
                "flight; two weight versions",
     .recompute = RECOMPUTE_WITH_GRADIENT,

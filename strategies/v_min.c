@@ -1,11 +1,11 @@
 /* V-Min: two chunks a rank in a V, placed so that all ranks hold about as much, and a micro-batch goes down and up,
- * forwards and backwards, without a wait: a third of what 1F1B's first rank holds.
- *
- *     S3  .  .  F1 f1 F2 f2 .  .  i1 I1 w1 W1 F3 f3 i2 I2 w2 W2 F4 f4 i3 I3 w3 W3 i4 I4 w4 W4 .
- *     S2  .  F1 F2 .  f1 .  f2 i1 w1 .  I1 F3 W1 i2 f3 w2 I2 F4 W2 i3 f4 w3 I3 i4 w4 W3 I4 W4 .
- *     S1  F1 F2 F3 .  .  f1 i1 w1 f2 .  .  I1 i2 w2 W1 f3 F4 I2 i3 w3 W2 f4 i4 I3 w4 W3 .  I4 W4
- */
+ * forwards and backwards, without a wait: a third of what 1F1B's first rank holds. */
 #include "zb_v.h"
+
+static const char figure[] =
+    "S3  .  .  F1 f1 F2 f2 .  .  i1 I1 w1 W1 F3 f3 i2 I2 w2 W2 F4 f4 i3 I3 w3 W3 i4 I4 w4 W4 .\n"
+    "S2  .  F1 F2 .  f1 .  f2 i1 w1 .  I1 F3 W1 i2 f3 w2 I2 F4 W2 i3 f4 w3 I3 i4 w4 W3 I4 W4 .\n"
+    "S1  F1 F2 F3 .  .  f1 i1 w1 f2 .  .  I1 i2 w2 W1 f3 F4 I2 i3 w3 W2 f4 i4 I3 w4 W3 .  I4 W4\n";
 
 static struct pattern pattern(int ranks, int rank)
 {
@@ -27,9 +27,7 @@ const struct strategy strategy_v_min = {
     .title = "V-Min",
     .paper = "Qi et al. 2024, Pipeline Parallelism with Controllable Memory (arXiv 2405.15362), sections 3 and 4",
     .brief = "chunks in a V, backwards in two halves: a third of the memory of 1F1B, evenly",
-    .figure = "S3  .  .  F1 f1 F2 f2 .  .  i1 I1 w1 W1 F3 f3 i2 I2 w2 W2 F4 f4 i3 I3 w3 W3 i4 I4 w4 W4 .\n"
-              "S2  .  F1 F2 .  f1 .  f2 i1 w1 .  I1 F3 W1 i2 f3 w2 I2 F4 W2 i3 f4 w3 I3 i4 w4 W3 I4 W4 .\n"
-              "S1  F1 F2 F3 .  .  f1 i1 w1 f2 .  .  I1 i2 w2 W1 f3 F4 I2 i3 w3 W2 f4 i4 I3 w4 W3 .  I4 W4\n",
+    .figure = figure,
     .formula = "at most 2 ((P+1) div 3 + 1) micro-batches in flight in a rank's two chunks, where 1F1B's first rank "
                "has 2P",
     .recompute = RECOMPUTE_WITH_GRADIENT,

@@ -2,12 +2,7 @@
  * begins just in time to end when the gradient arrives. The last stage does its backward right after the forward and
  * recomputes nothing.
  *
- *     S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .
- *     S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .
- *     S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .
- *     S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~
- *
- * This table was computed beforehand, for a recomputation half as long as a backward and a free network. Varuna's run
+ * The order was computed beforehand, for a recomputation half as long as a backward and a free network. Varuna's run
  * time (varuna/pipeline.py) does not know when the next stage's backward will end: coming to a recomputation, it looks
  * whether the gradient has arrived, and if not does its next forward first. */
 #include "schedule/schedule.h"
@@ -15,7 +10,14 @@
 #include <limits.h>
 #include <stdlib.h>
 
-enum { STATIC, OPPORTUNISTIC };
+static const char figure[] =
+    "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .\n"
+    "S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .\n"
+    "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
+    "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n";
+
+#define RUNTIMES(X) X(STATIC, "static") X(OPPORTUNISTIC, "opportunistic")
+enum { RUNTIMES(ENUM_VALUE) };
 
 struct varuna_options {
     const struct node *node;
@@ -24,7 +26,7 @@ struct varuna_options {
 
 static const struct field fields[] = {
     {.key = "runtime", .kind = FIELD_CHOICE, .offset = offsetof(struct varuna_options, runtime),
-     .fallback = "static", .choices = (const char *const[]){"static", "opportunistic", NULL},
+     .fallback = "static", .choices = CHOICES(RUNTIMES),
      .brief = "static: every rank keeps to the order that was computed beforehand; opportunistic: as Varuna runs it, a "
               "rank whose next gradient is late does its next forward first"},
     {.key = "in_flight", .kind = FIELD_INT, .offset = offsetof(struct varuna_options, in_flight), .min = 1,
@@ -128,10 +130,7 @@ const struct strategy strategy_varuna = {
              "2111.04007), section 3",
     .brief = "backwards early, recomputed just in time whatever memory.recompute says; no recomputation on the last "
              "stage",
-    .figure = "S4  .  .  .  F1 B1 ~  F2 B2 ~  F3 B3 ~  .  .  .  F4 B4 ~  F5 B5 ~  .  .  .  .  .  .\n"
-              "S3  .  .  F1 F2 F3 R1 B1 ~  R2 B2 ~  R3 B3 ~  F4 F5 .  R4 B4 ~  R5 B5 ~  .  .  .  .\n"
-              "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
-              "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n",
+    .figure = figure,
     .formula = "iteration: no closed form; inputs of min(M, 3 (P-1 - rank)) micro-batches in flight, 1 on the last "
                "rank; recomputed activations of one",
     .options = &options,

@@ -1,14 +1,14 @@
 /* ZB-H1: 1F1B whose backwards are in two halves. The one for the input (I) goes on at once to the previous rank; the
- * one for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R stands before I.
- *
- *     S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8
- *     S3  .  .  F1 F2 .  I1 F3 I2 F4 I3 W1 F5 I4 W2 F6 I5 W3 F7 I6 W4 F8 I7 W5 I8 W6 W7 W8
- *     S2  .  F1 F2 F3 .  .  I1 F4 I2 W1 F5 I3 W2 F6 I4 W3 F7 I5 W4 F8 I6 W5 I7 W6 I8 W7 W8
- *     S1  F1 F2 F3 F4 .  .  .  I1 W1 F5 I2 W2 F6 I3 W3 F7 I4 W4 F8 I5 W5 I6 W6 I7 W7 I8 W8
- */
+ * one for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R stands before I. */
 #include "zero_bubble.h"
 
 #include <math.h>
+
+static const char figure[] =
+    "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8\n"
+    "S3  .  .  F1 F2 .  I1 F3 I2 F4 I3 W1 F5 I4 W2 F6 I5 W3 F7 I6 W4 F8 I7 W5 I8 W6 W7 W8\n"
+    "S2  .  F1 F2 F3 .  .  I1 F4 I2 W1 F5 I3 W2 F6 I4 W3 F7 I5 W4 F8 I6 W5 I7 W6 I8 W7 W8\n"
+    "S1  F1 F2 F3 F4 .  .  .  I1 W1 F5 I2 W2 F6 I3 W3 F7 I4 W4 F8 I5 W5 I6 W6 I7 W7 I8 W8\n";
 
 static void rows(struct row *rows, const struct plan *plan)
 {
@@ -41,10 +41,7 @@ const struct strategy strategy_zb_h1 = {
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 3 (top); the "
              "order as the authors' heuristic scheduler builds it (their ZB-1p), or as drawn",
     .brief = "1F1B with backwards in two halves; a third of the bubble, the memory of 1F1B",
-    .figure = "S4  .  .  .  F1 I1 F2 I2 F3 I3 F4 I4 W1 F5 I5 W2 F6 I6 W3 F7 I7 W4 F8 I8 W5 W6 W7 W8\n"
-              "S3  .  .  F1 F2 .  I1 F3 I2 F4 I3 W1 F5 I4 W2 F6 I5 W3 F7 I6 W4 F8 I7 W5 I8 W6 W7 W8\n"
-              "S2  .  F1 F2 F3 .  .  I1 F4 I2 W1 F5 I3 W2 F6 I4 W3 F7 I5 W4 F8 I6 W5 I7 W6 I8 W7 W8\n"
-              "S1  F1 F2 F3 F4 .  .  .  I1 W1 F5 I2 W2 F6 I3 W3 F7 I4 W4 F8 I5 W5 I6 W6 I7 W7 I8 W8\n",
+    .figure = figure,
     .formula = "iteration M (F+I+W) + (P-1)(F+I-W) where M >= P and W <= F; bubble (P-1)(F+I-W);\n"
                "min(M, P) micro-batches in flight until their W, on every rank",
     .options = &zero_bubble_options,

@@ -1,15 +1,16 @@
 /* ZB-V: two chunks a rank in a V, backwards in two halves, and weight gradients where a rank would wait. A rank holds
- * as much as 1F1B's first, and only the first forwards leave a bubble.
- *
- *     S3  .  .  F1 f1 F2 f2 F3 f3 i1 w1 F4 I1 W1 f4 i2 w2 F5 I2 W2 f5 i3 I3 i4 I4 i5 I5 w3 W3 w4 W4 w5 W5
- *     S2  .  F1 F2 F3 f1 F4 f2 i1 w1 f3 i2 w2 F5 I1 W1 f4 i3 w3 I2 W2 f5 i4 I3 i5 I4 w4 I5 W3 w5 W4 W5 .
- *     S1  F1 F2 F3 F4 F5 f1 i1 w1 f2 i2 w2 f3 i3 w3 I1 W1 f4 i4 w4 I2 W2 f5 i5 I3 w5 I4 W3 I5 W4 W5 .  .
- */
+ * as much as 1F1B's first, and only the first forwards leave a bubble. */
 #include "zb_v.h"
 
 #include <math.h>
 
-enum { GREEDY, FIXED };
+static const char figure[] =
+    "S3  .  .  F1 f1 F2 f2 F3 f3 i1 w1 F4 I1 W1 f4 i2 w2 F5 I2 W2 f5 i3 I3 i4 I4 i5 I5 w3 W3 w4 W4 w5 W5\n"
+    "S2  .  F1 F2 F3 f1 F4 f2 i1 w1 f3 i2 w2 F5 I1 W1 f4 i3 w3 I2 W2 f5 i4 I3 i5 I4 w4 I5 W3 w5 W4 W5 .\n"
+    "S1  F1 F2 F3 F4 F5 f1 i1 w1 f2 i2 w2 f3 i3 w3 I1 W1 f4 i4 w4 I2 W2 f5 i5 I3 w5 I4 W3 I5 W4 W5 .  .\n";
+
+#define VARIANTS(X) X(GREEDY, "greedy") X(FIXED, "fixed")
+enum { VARIANTS(ENUM_VALUE) };
 
 struct zb_v_options {
     const struct node *node;
@@ -18,7 +19,7 @@ struct zb_v_options {
 
 static const struct field fields[] = {
     {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zb_v_options, variant),
-     .fallback = "greedy", .choices = (const char *const[]){"greedy", "fixed", NULL},
+     .fallback = "greedy", .choices = CHOICES(VARIANTS),
      .brief = "greedy: fitted to the times of the work, as the authors'; fixed: an order for F = I = W, as in PyTorch"},
 };
 static const struct table options = {
@@ -136,9 +137,7 @@ const struct strategy strategy_zb_v = {
     .title = "ZB-V",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 6",
     .brief = "backwards in two halves, chunks in a V: no bubble in the memory of 1F1B",
-    .figure = "S3  .  .  F1 f1 F2 f2 F3 f3 i1 w1 F4 I1 W1 f4 i2 w2 F5 I2 W2 f5 i3 I3 i4 I4 i5 I5 w3 W3 w4 W4 w5 W5\n"
-              "S2  .  F1 F2 F3 f1 F4 f2 i1 w1 f3 i2 w2 F5 I1 W1 f4 i3 w3 I2 W2 f5 i4 I3 i5 I4 w4 I5 W3 w5 W4 W5 .\n"
-              "S1  F1 F2 F3 F4 F5 f1 i1 w1 f2 i2 w2 f3 i3 w3 I1 W1 f4 i4 w4 I2 W2 f5 i5 I3 w5 I4 W3 I5 W4 W5 .  .\n",
+    .figure = figure,
     .formula = "with F = I = W and M >= 2P-1: iteration (6M + P-1) F; at most 2P chunks' micro-batches in flight, as "
                "much as P whole ones",
     .options = &options,

@@ -13,7 +13,7 @@
  * 34 h + 5 a s, as in the authors' tables. */
 static const struct field fields[] = {
     {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zero_bubble_options, variant),
-     .fallback = "greedy", .choices = (const char *const[]){"greedy", "fixed", NULL},
+     .fallback = "greedy", .choices = CHOICES(ZERO_BUBBLE_VARIANTS),
      .brief = "greedy: fitted to the times of the work in the same memory, as the authors' scheduler (their ZB-1p and"
               " ZB-2p); fixed: the order that the paper draws"},
     {.key = "input_frees", .kind = FIELD_QUANTITY, .offset = offsetof(struct zero_bubble_options, input_frees),

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cmd.h"
-#include "validate/published.h"
+#include "cli/collective_table.h"
+#include "collective/measure.h"
 
-enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_TABLE, OPT_JSON };
+enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_TABLE, OPT_JSON,
+       OPT_MARKDOWN };
 static const char *const options[] = {
     [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
     [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_TABLE] = "--table",
-    [OPT_JSON] = "--json",
+    [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown",
 };
 
 struct request {
@@ -143,7 +144,7 @@ static void print_result(const struct request *request, bool json, const struct 
            used == request->collective ? "" : "chosen by its formula, ", used->formula);
 }
 
-static int simulate(struct request *request, bool json, struct error *err)
+static int replay_collective(struct request *request, bool json, struct error *err)
 {
     int *gpus = xcalloc((size_t)request->ranks, sizeof *gpus), rc;
     struct measure measure;
@@ -168,70 +169,27 @@ static int simulate(struct request *request, bool json, struct error *err)
     return rc;
 }
 
-/* How far off the rows of one class of sizes are. */
-struct summary { int rows, within; double sum, most; };
-
-static void summary_add(struct summary *summary, double error, double bar)
+/* --table: whatever a row says cannot be said on the command line. */
+static int tables_main(const struct command *command, const struct arguments *arguments)
 {
-    summary->rows++;
-    summary->within += fabs(error) <= bar;
-    summary->sum += fabs(error);
-    summary->most = fmax(summary->most, fabs(error));
-}
+    const char *const *values = arguments->values;
+    enum table_format format = values[OPT_JSON] ? TABLE_JSON : values[OPT_MARKDOWN] ? TABLE_MARKDOWN : TABLE_TEXT;
+    enum engine engine = ENGINE_SIMGRID;
+    struct error err = {0};
+    int code = ARGS_DONE;
 
-static void summary_print(const struct summary *summary, const char *sizes, double bar)
-{
-    if (summary->rows)
-        printf("%s: %d of %d rows within %.0f %%, mean error %.1f %%, at most %.1f %%\n", sizes, summary->within,
-               summary->rows, 100 * bar, 100 * summary->sum / summary->rows, 100 * summary->most);
-}
-
-/* Every row of a published table; the bars of the summary are those of the project's validation. */
-static int check_table(const char *path, enum engine engine, bool json, struct error *err)
-{
-    static const double large = 1e6, bars[] = {0.30, 0.15};
-    struct summary summaries[2] = {{0}};
-    struct arena arena = {0};
-    struct published published;
-    struct measure measure;
-    json_t *rows = json_array();
-    int rc = published_load(&arena, path, &published, err);
-
-    measure_init(&measure, engine, &published.cluster);
-    if (!rc && !json)
-        printf("%s\n%-14s %-16s %8s %6s %12s %14s %14s %8s\n", published.title, "op", "algorithm", "protocol", "ranks",
-               "bytes", "measured", "simulated", "error");
-    for (size_t i = 0; !rc && i < published.rows.count; i++) {
-        const struct published_row *row = (const struct published_row *)published.rows.items + i;
-        double seconds = published_seconds(row), error;
-        struct measured measured;
-        char text[3][48];
-
-        rc = published_simulate(&published, row, &measure, &measured, err);
-        if (rc)
-            break;
-        error = measured.seconds / seconds - 1;
-        const char *protocol = measured.protocol == PROTOCOL_NONE ? NULL : protocol_names[measured.protocol];
-        summary_add(&summaries[row->bytes >= large], error, bars[row->bytes >= large]);
-        if (json)
-            json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
-                                                  collective_op_names[row->op], "algorithm", measured.used->name,
-                                                  "protocol", protocol, "ranks", row->ranks, "bytes", row->bytes,
-                                                  "measured_s", seconds, "time_s", measured.seconds));
-        else
-            printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op], measured.used->name,
-                   protocol ? protocol : "-", row->ranks, unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
-                   unit_format_short(UNIT_TIME, seconds, text[1], 48),
-                   unit_format_short(UNIT_TIME, measured.seconds, text[2], 48), 100 * error);
-    }
-    if (!rc && json)
-        json_print(rows, stdout);
-    for (int i = 1; !rc && !json && i >= 0; i--)
-        summary_print(&summaries[i], i ? "1 MB and more" : "less than 1 MB", bars[i]);
-    json_decref(rows);
-    measure_release(&measure);
-    arena_release(&arena);
-    return rc;
+    for (int i = OPT_OP; i <= OPT_CHANNELS; i++)
+        if (values[i])
+            return usage_error(command, "%.*s: the rows of a table say theirs", (int)strcspn(options[i], "="),
+                               options[i]);
+    if (values[OPT_JSON] && (values[OPT_MARKDOWN] || arguments->npositional > 1))
+        return usage_error(command, "--json: expected one table, and no --markdown");
+    if (values[OPT_ENGINE])
+        code = engine_parse(command, values[OPT_ENGINE], &engine);
+    if (code != ARGS_DONE)
+        return code;
+    collective_tables(arguments->positional, arguments->npositional, engine, format, &err);
+    return report(&err);
 }
 
 static int collective_main(const struct command *command, int argc, char **argv)
@@ -239,28 +197,22 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct request request = {0};
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments);
 
     if (code == ARGS_DONE && arguments.nsets)
         return usage_error(command, "--set: there is no scenario to change");
-    if (code == ARGS_DONE && arguments.values[OPT_TABLE]) {
-        for (int i = OPT_OP; i <= OPT_CHANNELS; i++)
-            if (arguments.values[i])
-                return usage_error(command, "%.*s: the rows of a table say theirs", (int)strcspn(options[i], "="),
-                                   options[i]);
-        if (arguments.values[OPT_ENGINE])
-            code = engine_parse(command, arguments.values[OPT_ENGINE], &request.engine);
-        if (code != ARGS_DONE)
-            return code;
-        check_table(arguments.positional[0], request.engine, arguments.values[OPT_JSON], &err);
-        return report(&err);
-    }
+    if (code == ARGS_DONE && arguments.values[OPT_TABLE])
+        return tables_main(command, &arguments);
+    if (code == ARGS_DONE && arguments.values[OPT_MARKDOWN])
+        return usage_error(command, "--markdown: expected --table beside it");
+    if (code == ARGS_DONE && arguments.npositional > 1)
+        return usage_error(command, "unexpected argument '%s'", arguments.positional[1]);
     if (code == ARGS_DONE)
         code = parse_request(command, &arguments, &request);
     if (code != ARGS_DONE)
         return code;
     if (!load_cluster(arguments.positional[0], &request, &err))
-        simulate(&request, arguments.values[OPT_JSON], &err);
+        replay_collective(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
     return report(&err);
 }
@@ -268,7 +220,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
 const struct command cmd_collective = {
     .name = "collective",
     .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] "
-             "[--json] | TABLE --table [--engine ENGINE] [--json]",
+             "[--json] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
@@ -290,6 +242,7 @@ const struct command cmd_collective = {
         "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
         "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
+        "  --markdown          with --table: a line for each table, for a document\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
         "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
         "NCCL's\n"

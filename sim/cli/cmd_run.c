@@ -4,7 +4,6 @@
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "report/notes.h"
-#include "lower/workload.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
 static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
@@ -45,7 +44,7 @@ static void print_breakdown(const struct metrics *m, FILE *out)
 /* What the compute rests on. */
 static void print_costs(const struct run *run, FILE *out)
 {
-    const struct scenario *scenario = run->scenario;
+    const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
     double compute = m->utilization * m->iteration_time;
 
@@ -64,11 +63,20 @@ static void print_costs(const struct run *run, FILE *out)
     fputc('\n', out);
 }
 
+static void print_notes(const struct scenario *scenario, FILE *out)
+{
+    struct arena arena = {0};
+    struct notes notes = notes_of(&arena, scenario);
+
+    for (size_t i = 0; i < notes.count; i++)
+        fprintf(out, "note: %s\n", notes.items[i]);
+    arena_release(&arena);
+}
+
 static void print_run(const struct run *run, FILE *out)
 {
     const struct metrics *m = &run->metrics;
-    const struct scenario *scenario = run->scenario;
-    struct notes notes = notes_of(run->scenario);
+    const struct scenario *scenario = run->workload->scenario;
     char text[2][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
@@ -100,8 +108,7 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
     print_breakdown(m, out);
     print_costs(run, out);
-    for (size_t i = 0; i < notes.count; i++)
-        fprintf(out, "note: %s\n", notes.items[i]);
+    print_notes(scenario, out);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)
@@ -109,6 +116,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
+    struct workload workload = {0};
     struct run run = {0};
     enum engine engine;
     int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
@@ -122,7 +130,8 @@ static int run_main(const struct command *command, int argc, char **argv)
         scenario.simulation.engine = (int)engine;
     /* A folder that cannot be had is better known before a long simulation than after it. */
     if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
-        !run_init(&run, &scenario, &err)) {
+        !workload_init_advised(&workload, &scenario, &err) &&
+        !simulate_advised(&workload, simulate_options_of(&scenario), &run, &err)) {
         if (arguments.values[OPT_JSON]) {
             json_t *json = result_json(&run);
 
@@ -135,6 +144,7 @@ static int run_main(const struct command *command, int argc, char **argv)
             fprintf(stderr, "wrote %s/result.json and its tables\n", arguments.values[OPT_OUT]);
     }
     run_release(&run);
+    workload_release(&workload);
     code = report(&err);
     scenario_release(&scenario);
     return code;
@@ -160,15 +170,20 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
-    struct stage *stages;
+    struct workload workload = {0};
+    struct arena arena = {0};
     int code = arguments_parse(command, argc, argv, NULL, 0, 1, 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !stages_build(&scenario, &stages, &err))
-        node_print(field_dump(&scenario.arena, &scenario_table, &scenario), stdout);
+        !workload_init(&workload, &scenario, &err)) {
+        node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
+        print_notes(&scenario, stderr);
+    }
+    arena_release(&arena);
     code = report(&err);
+    workload_release(&workload);
     scenario_release(&scenario);
     return code;
 }

@@ -2,9 +2,7 @@
 
 #include "cli/cmd.h"
 #include "report/figure.h"
-#include "run/memory_advice.h"
 #include "recompute/stage_plan.h"
-#include "lower/workload.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
 static const char *const options[] = {
@@ -26,8 +24,10 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
     }
 }
 
-static void show_stages(const struct scenario *scenario, const struct stage *stages, FILE *out)
+static void show_stages(const struct workload *workload, FILE *out)
 {
+    const struct scenario *scenario = workload->scenario;
+    const struct stage *stages = workload->stages;
     bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
     char text[6][48], degrees[128];
 
@@ -113,15 +113,17 @@ static void print_memory_json(const struct metrics *metrics, int ranks)
 
 /* Memory follows from the order, which the engine without contention tells sooner; where copies to hosts or choices at
  * run time matter, from the times. The network stays, as plans and some schedules' orders depend on it. */
-static int show_memory(struct scenario *scenario, bool json, struct error *err)
+static int show_memory(const struct workload *workload, bool json, struct error *err)
 {
+    const struct scenario *scenario = workload->scenario;
+    struct simulate_options how = simulate_options_of(scenario);
     bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
     struct run run = {0};
     int rc;
 
     if (ordered)
-        scenario->simulation.engine = ENGINE_IDEAL;
-    rc = run_init(&run, scenario, err);
+        how.engine = ENGINE_IDEAL;
+    rc = simulate_advised(workload, how, &run, err);
     if (run.metrics.ranks)
         (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);
     run_release(&run);
@@ -142,16 +144,17 @@ static void print_route(const struct cluster *cluster, const char *what, int src
     printf(", %s\n", unit_format_short(UNIT_BANDWIDTH, route.bandwidth, text, sizeof text));
 }
 
-static void show_platform(struct scenario *scenario)
+static void show_platform(const struct cluster *cluster)
 {
-    const struct cluster *cluster = &scenario->cluster;
+    struct arena arena = {0};
     int per_node = cluster->gpus_per_node, gpus = cluster_gpus(cluster), leaf = cluster->network.topology.leaf_nodes;
 
     if (cluster->ideal) {
         puts("the ideal cluster: as many GPUs as needed, zero latency, infinite bandwidth");
         return;
     }
-    node_print(field_dump(&scenario->arena, &cluster_table, cluster), stdout);
+    node_print(field_dump(&arena, &cluster_table, cluster), stdout);
+    arena_release(&arena);
     printf("\n# %d nodes of %d GPUs = %d GPUs; routes:\n", cluster->nodes, per_node, gpus);
     if (per_node > 1)
         print_route(cluster, "# inside a node", 0, 1);
@@ -166,7 +169,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
-    struct stage *stages;
+    struct workload workload = {0};
     int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), views = 0, rc;
 
     if (code != ARGS_DONE)
@@ -178,27 +181,28 @@ static int show_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
         return usage_error(command, "--json goes with --memory");
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
-    if (!rc && (rc = stages_build(&scenario, &stages, &err)))
-        memory_advise(&scenario, &err);
+    if (!rc)
+        rc = workload_init_advised(&workload, &scenario, &err);
     if (!rc && arguments.values[OPT_FIGURE])
-        figure_print(&scenario, stdout, &err);
+        figure_print(&workload, stdout, &err);
     else if (!rc && arguments.values[OPT_ORDERS])
-        orders_print(&scenario, stdout);
+        orders_print(&workload, stdout);
     else if (!rc && arguments.values[OPT_GRID])
-        grid_print(&scenario, stdout, &err);
+        grid_print(&workload, stdout, &err);
     else if (!rc && arguments.values[OPT_GROUPS])
         groups_print(&scenario, stdout);
     else if (!rc && arguments.values[OPT_MEMORY])
-        show_memory(&scenario, arguments.values[OPT_JSON], &err);
+        show_memory(&workload, arguments.values[OPT_JSON], &err);
     else if (!rc && arguments.values[OPT_PLATFORM])
-        show_platform(&scenario);
+        show_platform(&scenario.cluster);
     else if (!rc)
-        show_stages(&scenario, stages, stdout);
+        show_stages(&workload, stdout);
     if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
         plan_opportunistic(scenario_strategy(&scenario), &scenario.plan))
         fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
               stderr);
     code = report(&err);
+    workload_release(&workload);
     scenario_release(&scenario);
     return code;
 }

@@ -5,10 +5,10 @@
 #include "cli/cmd.h"
 #include "validate/validation.h"
 
-enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT };
+enum { OPT_JSON, OPT_ROWS, OPT_JOBS, OPT_SUMMARY, OPT_STRICT, OPT_MARKDOWN };
 static const char *const validate_options[] = {
-    [OPT_JSON] = "--json", [OPT_ROWS] = "--rows=", [OPT_JOBS] = "-j=", [OPT_SUMMARY] = "--summary",
-    [OPT_STRICT] = "--strict",
+    [OPT_JSON] = "--json",       [OPT_ROWS] = "--rows=",     [OPT_JOBS] = "-j=",
+    [OPT_SUMMARY] = "--summary", [OPT_STRICT] = "--strict", [OPT_MARKDOWN] = "--markdown",
 };
 
 struct papers {
@@ -59,41 +59,61 @@ static int load_papers(struct papers *papers, const struct arguments *arguments,
     int rc = 0;
 
     for (int i = 0; i < arguments->npositional; i++)
-        rc |= paper_load(arguments->positional[i], &papers->papers[papers->count++], err);
+        if (paper_load(arguments->positional[i], &papers->papers[papers->count++], err))
+            rc = -1;
     return rc;
 }
 
 /* Every table as soon as it is there: some take minutes. */
+static void print_paper(const struct papers *papers, size_t index, const char *const *options)
+{
+    const struct validation *validation = &papers->validations[index];
+
+    if (options[OPT_JSON])
+        return;
+    if (options[OPT_MARKDOWN]) {
+        if (!index)
+            validation_print_markdown(NULL, stdout);
+        validation_print_markdown(validation, stdout);
+    } else {
+        if (index)
+            putchar('\n');
+        validation_print(validation, options[OPT_SUMMARY], stdout);
+    }
+    fflush(stdout);
+}
+
+/* A line for each table, below them all. */
+static void print_lines(const struct papers *papers)
+{
+    size_t largest[2] = {0};
+
+    putchar('\n');
+    validation_print_line(NULL, stdout);
+    for (size_t i = 0; i < papers->count; i++) {
+        validation_print_line(&papers->validations[i], stdout);
+        largest[0] += papers->validations[i].largest[0];
+        largest[1] += papers->validations[i].largest[1];
+    }
+    validation_print_largest(largest, stdout);
+}
+
 static int run_papers(struct papers *papers, const struct arguments *arguments,
                       const struct validation_options *options, struct error *err)
 {
-    bool json = arguments->values[OPT_JSON], brief = arguments->values[OPT_SUMMARY];
-    size_t largest[2] = {0};
+    const char *const *values = arguments->values;
 
     if (load_papers(papers, arguments, err))
         return -1;
     for (size_t i = 0; i < papers->count; i++) {
         if (validation_init(&papers->validations[i], &papers->papers[i], options, err))
             return -1;
-        if (json)
-            continue;
-        if (i)
-            putchar('\n');
-        validation_print(&papers->validations[i], brief, stdout);
-        fflush(stdout);
+        print_paper(papers, i, values);
     }
-    if (json) {
+    if (values[OPT_JSON])
         print_json(papers);
-    } else if (papers->count > 1) {
-        putchar('\n');
-        validation_print_line(NULL, stdout);
-        for (size_t i = 0; i < papers->count; i++) {
-            validation_print_line(&papers->validations[i], stdout);
-            largest[0] += papers->validations[i].largest[0];
-            largest[1] += papers->validations[i].largest[1];
-        }
-        validation_print_largest(largest, stdout);
-    }
+    else if (!values[OPT_MARKDOWN] && papers->count > 1)
+        print_lines(papers);
     return 0;
 }
 
@@ -114,6 +134,8 @@ static int validate_main(const struct command *command, int argc, char **argv)
     options.rows = arguments.values[OPT_ROWS];
     if (options.rows && arguments.values[OPT_STRICT])
         return usage_error(command, "--strict is about whole tables; expected no --rows beside it");
+    if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
+        return usage_error(command, "expected one of --json and --markdown");
     options.sets = arguments.sets;
     options.nsets = arguments.nsets;
     papers.papers = xcalloc((size_t)arguments.npositional, sizeof *papers.papers);
@@ -133,7 +155,8 @@ static int validate_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_validate = {
     .name = "validate",
-    .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] [--json]",
+    .usage = "PAPER... [--rows ID,...] [--set PATH=VALUE]... [-j N] [--summary] [--strict] "
+             "[--json | --markdown]",
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
@@ -145,6 +168,7 @@ const struct command cmd_validate = {
                "  --summary           a table's errors alone, not its rows\n"
                "  --strict            exit with 3 where a bar is missed that a file sets itself\n"
                "  --json              every row with all its metrics\n"
+               "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
     .main = validate_main,
 };

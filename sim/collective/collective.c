@@ -3,10 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#define COLLECTIVE(name) extern const struct collective collective_##name;
-#include "strategies/collectives/list.h"
-#undef COLLECTIVE
-
 static const struct collective *const collectives[] = {
 #define COLLECTIVE(name) &collective_##name,
 #include "strategies/collectives/list.h"
@@ -14,8 +10,11 @@ static const struct collective *const collectives[] = {
 };
 
 const char *const collective_op_names[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", NULL,
+    [COLLECTIVE_ALL_REDUCE] = "all_reduce", [COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
+    [COLLECTIVE_ALL_GATHER] = "all_gather", [COLLECTIVE_BROADCAST] = "broadcast", [COLLECTIVE_REDUCE] = "reduce",
+    [COLLECTIVE_ALL_TO_ALL] = "all_to_all", NULL,
 };
+_Static_assert(COUNT(collective_op_names) == COLLECTIVE_OP_COUNT + 1, "a name for every operation");
 
 double collective_bus_factor(enum collective_op op, int n)
 {
@@ -54,11 +53,21 @@ const struct collective *collective_find(enum collective_op op, const char *name
 
 const struct collective *collective_usual(enum collective_op op, bool library)
 {
-    const struct collective *usual = library ? collective_find(op, "auto") : NULL;
+    const struct collective *usual = NULL, *candidate;
 
-    if (!usual)
-        usual = collective_find(op, "ring");
-    return usual ? usual : collective_of(op, 0);
+    for (size_t i = 0; (candidate = collective_of(op, i)); i++) {
+        if (library && !candidate->draw)
+            return candidate;
+        usual = candidate->usual ? candidate : usual;
+    }
+    return usual;
+}
+
+const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op)
+{
+    const struct collective *half = op == COLLECTIVE_ALL_GATHER ? all_reduce->all_gather : all_reduce->reduce_scatter;
+
+    return half ? half : collective_usual(op, false);
 }
 
 const char *all_reduce_name(size_t index)

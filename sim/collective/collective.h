@@ -104,6 +104,9 @@ struct collective {
                                         so alike: pace.round, task.folded */
     bool chain;                      /* goes once along a ring, from the root or to it */
     bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
+    bool usual;                      /* runs where nobody says; one of each operation */
+    /* Of an all-reduce, its two halves, for those who exchange them apart (ZeRO). Both NULL: it has none. */
+    const struct collective *reduce_scatter, *all_gather;
     double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
     int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
     double (*messages)(const struct task *task);     /* how many; not required: <= 2 n chunks, or 2 n log2 n */
@@ -118,13 +121,19 @@ struct collective {
     struct stand_in (*in_switch)(const struct task *task, double piece);
 };
 
+/* So that an all-reduce can name its halves. */
+#define COLLECTIVE(name) extern const struct collective collective_##name;
+#include "strategies/collectives/list.h"
+#undef COLLECTIVE
 /* All of strategies/collectives/list.h, in its order. */
 const struct collective *collective_at(size_t index);                                /* NULL past the last */
 const struct collective *collective_of(enum collective_op op, size_t index);         /* likewise, of one operation */
 const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
-/* What runs where nobody says: the library's choice, where there is one to be asked for and the operation has several;
- * else a ring, or the operation's first. */
+/* What runs where nobody says: the library's choice (what draws nothing), where there is one to be asked for and the
+ * operation has it; else the usual one. */
 const struct collective *collective_usual(enum collective_op op, bool library);
+/* The all-reduce's half of that operation (reduce-scatter or all-gather); the usual one where it has none. */
+const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op);
 const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
 /* Which GPU sends for which member, and over how many rings (channels) at once. */

@@ -31,6 +31,10 @@ bool list_has(const struct list *list, int value);       /* of CHOICES or INTS *
 /* A function that gives the names that a CHOICE accepts, where they do not stand in one array. NULL past the last. */
 typedef const char *choice_name(size_t index);
 
+/* The names of an enum (ENUM_NAMES), or any others, for `choices`. */
+#define CHOICES(LIST) (const char *const[])ENUM_NAMES(LIST)
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+
 struct table;
 struct field {
     const char *key;

@@ -7,7 +7,7 @@
 
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
-static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
+static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 
 static const struct field topology_fields[] = {
     {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
@@ -252,12 +252,16 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
     struct host *host = &cluster->host;
-    int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err) |
-                 check_switches(cluster, err);
+    int status = check_topology(&cluster->network.topology, err);
 
-    status |= check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err);
+    if (check_nics(cluster, err))
+        status = -1;
+    if (check_switches(cluster, err))
+        status = -1;
+    if (check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err))
+        status = -1;
     if (cluster->ideal)
-        return check_ideal(cluster, err) | status;
+        return check_ideal(cluster, err) ? -1 : status;
     const char *pairs = NULL, *nodes = NULL;
     if (cluster->gpus_per_node > 1)
         pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->gpus_per_node);
@@ -267,9 +271,11 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
         nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
     struct inside *inside = &cluster->inside;
     struct network *network = &cluster->network;
-    return check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err)
-        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err)
-        | check_rate(cluster, err) | status;
+    if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
+        status = -1;
+    if (check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err))
+        status = -1;
+    return check_rate(cluster, err) ? -1 : status;
 }
 
 static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
@@ -321,5 +327,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     cluster->ideal = ideal;
     if (!status)
         status = check_cluster(arena, cluster, err);
-    return load_communication(arena, cluster, err) | load_gpu(arena, cluster, err) | status ? -1 : 0;
+    if (load_communication(arena, cluster, err))
+        status = -1;
+    return load_gpu(arena, cluster, err) ? -1 : status;
 }

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-const char *const protocol_names[] = {"LL", "LL128", "Simple", NULL};
+const char *const protocol_names[] = {
+    [PROTOCOL_LL] = "LL", [PROTOCOL_LL128] = "LL128", [PROTOCOL_SIMPLE] = "Simple", NULL,
+};
 _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every protocol");
 
 static const struct field chunk_fields[] = {
@@ -134,7 +136,7 @@ const struct table communication_table = {
     .node_offset = offsetof(struct communication, node),
 };
 
-static const char *const nic_choices[] = {"own", "same", "first", NULL};
+static const char *const nic_choices[] = ENUM_NAMES(NIC_CHOICES);
 
 static const struct field spec_fields[] = {
     {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct communication_spec, profile), .required = true,

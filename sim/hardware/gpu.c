@@ -2,7 +2,11 @@
 
 #include "base/data.h"
 
-const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", NULL};
+const char *const dtype_names[] = {
+    [DTYPE_FP32] = "fp32", [DTYPE_TF32] = "tf32", [DTYPE_FP16] = "fp16", [DTYPE_BF16] = "bf16", [DTYPE_FP8] = "fp8",
+    NULL,
+};
+_Static_assert(COUNT(dtype_names) == DTYPE_COUNT + 1, "a name for every format");
 
 double dtype_bytes(enum dtype dtype)
 {

@@ -4,9 +4,21 @@
 
 #include "kernels/profile.h"
 
-const char *const cost_source_names[] = {"auto", "calibrated", "roofline", NULL};
-const char *const attention_generation_names[] = {"newest", "flash-1", "flash-2", "flash-3", NULL};
-const char *const layout_names[] = {"nn", "nt", "tn", NULL};
+const char *const cost_source_names[] = ENUM_NAMES(COST_SOURCES);
+const char *const attention_generation_names[] = ENUM_NAMES(ATTENTION_GENERATIONS);
+const char *const layout_names[] = {[LAYOUT_NN] = "nn", [LAYOUT_NT] = "nt", [LAYOUT_TN] = "tn", NULL};
+_Static_assert(COUNT(layout_names) == LAYOUT_COUNT + 1, "a name for every layout");
+const char *const product_names[] = {
+    [PRODUCT_NONE] = "",
+    [PRODUCT_QKV] = "qkv", [PRODUCT_Q] = "q", [PRODUCT_K] = "k", [PRODUCT_V] = "v",
+    [PRODUCT_Q_DOWN] = "q-down", [PRODUCT_Q_UP] = "q-up", [PRODUCT_KV_DOWN] = "kv-down", [PRODUCT_KV_UP] = "kv-up",
+    [PRODUCT_SCORES] = "scores", [PRODUCT_VALUES] = "values",
+    [PRODUCT_PROJECTION] = "projection", [PRODUCT_MLP_UP] = "mlp-up", [PRODUCT_MLP_DOWN] = "mlp-down",
+    [PRODUCT_ROUTER] = "router", [PRODUCT_EXPERT_UP] = "expert-up", [PRODUCT_EXPERT_DOWN] = "expert-down",
+    [PRODUCT_SHARED_UP] = "shared-up", [PRODUCT_SHARED_DOWN] = "shared-down", [PRODUCT_LORA] = "lora",
+    [PRODUCT_TRANSFORM] = "transform", [PRODUCT_LOGITS] = "logits", NULL,
+};
+_Static_assert(COUNT(product_names) == PRODUCT_COUNT + 1, "a name for every product");
 const char *const memory_class_names[] = {
     [CLASS_OTHER] = "other",
     [CLASS_SOFTMAX_FORWARD] = "softmax-forward", [CLASS_SOFTMAX_BACKWARD] = "softmax-backward",
@@ -18,10 +30,11 @@ const char *const memory_class_names[] = {
     [CLASS_DROPOUT_RESIDUAL_BACKWARD] = "dropout-residual-backward",
     [CLASS_EMBEDDING_FORWARD] = "embedding-forward", [CLASS_EMBEDDING_BACKWARD] = "embedding-backward",
     [CLASS_CROSS_ENTROPY_FORWARD] = "cross-entropy-forward", [CLASS_CROSS_ENTROPY_BACKWARD] = "cross-entropy-backward",
-    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", [CLASS_COUNT] = NULL,
+    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", NULL,
 };
+_Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
-const char *const unaligned_batches_names[] = {"tensor-cores", "cuda-cores", NULL};
+const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);
 
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 {

@@ -37,8 +37,23 @@ enum memory_class {
 };
 extern const char *const memory_class_names[];   /* as in files of samples: "layernorm-forward"; NULL-terminated */
 
+/* The products of a transformer. NONE: a product of another model, or no product. */
+enum product_id {
+    PRODUCT_NONE,
+    PRODUCT_QKV, PRODUCT_Q, PRODUCT_K, PRODUCT_V,
+    PRODUCT_Q_DOWN, PRODUCT_Q_UP, PRODUCT_KV_DOWN, PRODUCT_KV_UP,    /* latent attention */
+    PRODUCT_SCORES, PRODUCT_VALUES,                                  /* of two activations, a head each */
+    PRODUCT_PROJECTION, PRODUCT_MLP_UP, PRODUCT_MLP_DOWN,
+    PRODUCT_ROUTER, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN,
+    PRODUCT_LORA,                                                    /* of an adapter */
+    PRODUCT_TRANSFORM, PRODUCT_LOGITS,
+    PRODUCT_COUNT
+};
+extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
+
 struct kernel {
-    const char *name;            /* "qkv", "scores", "softmax", ... */
+    const char *name;            /* for people: the product's, or "softmax", ... */
+    enum product_id product;        /* MATMUL */
     enum kernel_kind kind;
     enum phase phase;
     enum dtype dtype;            /* of the product's operands */
@@ -55,16 +70,21 @@ struct kernel {
     bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };
 
-enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO becomes one of the others */
+#define COST_SOURCES(X) X(COST_AUTO, "auto") X(COST_CALIBRATED, "calibrated") X(COST_ROOFLINE, "roofline")
+enum cost_source { COST_SOURCES(ENUM_VALUE) };    /* AUTO becomes one of the others */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Generations of fused attention kernels: FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
  * FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
-enum attention_generation { ATTENTION_NEWEST, ATTENTION_FLASH_1, ATTENTION_FLASH_2, ATTENTION_FLASH_3 };
+#define ATTENTION_GENERATIONS(X) \
+    X(ATTENTION_NEWEST, "newest") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
+    X(ATTENTION_FLASH_3, "flash-3")
+enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 
 /* Which cores compute batched half-precision products whose rows are not multiples of 16 bytes. */
-enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
+#define UNALIGNED_BATCHES(X) X(UNALIGNED_TENSOR_CORES, "tensor-cores") X(UNALIGNED_CUDA_CORES, "cuda-cores")
+enum unaligned_batches { UNALIGNED_BATCHES(ENUM_VALUE) };
 extern const char *const unaligned_batches_names[];          /* NULL-terminated; a choice of costs.unaligned_batches */
 
 /* How kernels are timed. */

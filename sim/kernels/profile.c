@@ -146,12 +146,16 @@ static const struct field profile_fields[] = {
 #undef MEMBER
 const struct table profile_table = {TABLE("profile", "kernel times of one type of GPU", profile)};
 
-static int check_range(const struct covered_range *range, struct error *err)
+/* Up to four ranges. */
+static int check_ranges(const struct covered_range *const ranges[4], struct error *err)
 {
-    if (range->from <= range->to)
-        return 0;
-    return error_add(err, EXIT_INPUT, range->node->loc, "range: from %g to %g; expected the smaller size first",
-                     range->from, range->to);
+    int rc = 0;
+
+    for (int i = 0; i < 4 && ranges[i]; i++)
+        if (ranges[i]->from > ranges[i]->to)
+            rc = error_add(err, EXIT_INPUT, ranges[i]->node->loc,
+                           "range: from %g to %g; expected the smaller size first", ranges[i]->from, ranges[i]->to);
+    return rc;
 }
 
 /* Checks of a profile that its tables cannot express. */
@@ -166,13 +170,16 @@ static int check_records(const struct profile *profile, struct error *err)
         return error_add(err, EXIT_INPUT, profile->node->loc, "profile: no kernels; expected matmul, attention or "
                          "memory, as 'dtsim calibrate fit' writes them");
     for (size_t i = 0; i < profile->matmul.count; i++)
-        rc |= check_range(&matmul[i].batch, err) | check_range(&matmul[i].m, err) | check_range(&matmul[i].n, err) |
-              check_range(&matmul[i].k, err);
+        if (check_ranges((const struct covered_range *[4]){&matmul[i].batch, &matmul[i].m, &matmul[i].n, &matmul[i].k},
+                         err))
+            rc = -1;
     for (size_t i = 0; i < profile->attention.count; i++)
-        rc |= check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
-              check_range(&attention[i].head, err);
+        if (check_ranges((const struct covered_range *[4]){&attention[i].rows, &attention[i].keys, &attention[i].head},
+                         err))
+            rc = -1;
     for (size_t i = 0; i < profile->memory.count; i++)
-        rc |= check_range(&memory[i].bytes, err);
+        if (check_ranges((const struct covered_range *[4]){&memory[i].bytes}, err))
+            rc = -1;
     return rc;
 }
 

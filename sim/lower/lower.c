@@ -5,23 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct row *rows_build(const struct scenario *scenario)
-{
-    return rows_of(scenario_strategy(scenario), &scenario->plan);
-}
-
-void rows_strip_updates(struct row *rows, int count)
-{
-    for (int rank = 0; rank < count; rank++) {
-        size_t kept = 0;
-
-        for (size_t i = 0; i < rows[rank].count; i++)
-            if (rows[rank].items[i].kind != UPDATE)
-                rows[rank].items[kept++] = rows[rank].items[i];
-        rows[rank].count = kept;
-    }
-}
-
 /* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
  * are their chunks' last before an update. */
 static void scan_row(struct lowering *lowering, int rank)
@@ -107,7 +90,7 @@ static void make_lanes(struct lowering *lowering)
     lowering->beside = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
-    lowering->sent = ARENA_ARRAY(&lowering->arena, struct arrival, 2 * ranks);
+    lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
     if (lowering->scenario->strategy.one_communicator && lowering->plan->stages > 1)
         lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     for (int rank = 0; rank < ranks; rank++) {
@@ -225,7 +208,8 @@ static int check_operations(const struct scenario *scenario, const struct stage 
 /* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
 static int coupled_replicas(const struct lowering *lowering)
 {
-    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert;
+    const struct process_groups *groups = &lowering->scenario->groups;
+    int context = groups->of[GROUP_CONTEXT].size, expert = groups->of[GROUP_EXPERT].size;
 
     return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
 }
@@ -251,37 +235,25 @@ static void allocate(struct lowering *lowering)
     lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
     for (size_t i = 0; i < cells; i++)
         lowering->cells[i] = (struct cell){
-            .activation.first = NO_OP, .gradient.first = NO_OP, .forwarded = NO_OP, .recomputed = NO_OP,
-            .backwarded = NO_OP, .due = NO_OP,
+            .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
         };
-    lowering->rows = rows_build(lowering->scenario);
+    lowering->rows = rows_copy(lowering->workload->rows, lowering->plan->stages);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
     lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
     lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
-    lowering->summed = ARENA_ARRAY(arena, uint32_t *, plan_global_stages(lowering->plan));
+    lowering->summed = ARENA_ARRAY(arena, struct event, plan_global_stages(lowering->plan));
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
-    lowering->untied = arena_alloc(arena, (size_t)lowering->out->replicas * sizeof *lowering->untied);
+    lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
     lowering->meetings = ARENA_ARRAY(arena, struct meeting, ranks);
     lowering->updates = ARENA_ARRAY(arena, int, ranks);
     lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
-    for (int i = 0; i < holders; i++) {
-        struct holder *holder = &lowering->holders[i];
-
-        holder->complete = holder->updated = NO_OP;
-        holder->synced = ARENA_ARRAY(arena, uint32_t, flows);
-        holder->tied = ARENA_ARRAY(arena, uint32_t, flows);
-        holder->published = ARENA_ARRAY(arena, uint32_t, flows);
-        for (int t = 0; t < flows; t++)
-            holder->synced[t] = holder->tied[t] = holder->published[t] = NO_OP;
-    }
-    lowering->scratch = ARENA_ARRAY(arena, uint32_t,
-                                    (7 + 3 * lowering->plan->chunks) * (flows * lowering->coupled + 1) + 6 +
-                                        lowering->plan->chunks * lowering->out->replicas *
-                                            plan_most_holders(lowering->plan));
+    for (int i = 0; i < holders; i++)
+        lowering->holders[i].complete = lowering->holders[i].updated = NO_OP;
+    lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, 2 * flows);
 }
 
 static void lowering_release(struct lowering *lowering)
@@ -291,17 +263,21 @@ static void lowering_release(struct lowering *lowering)
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
         free(lowering->holders[i].ready.items);
         free(lowering->holders[i].sums.items);
+        free(lowering->holders[i].awaited.items);
     }
+    free(lowering->waits.items);
     rows_release(lowering->rows, lowering->plan->stages);
     arena_release(&lowering->arena);
 }
 
-int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
-          struct lowered *lowered, struct error *err)
+int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
+          struct error *err)
 {
+    const struct scenario *scenario = workload->scenario;
+    const struct stage *stages = workload->stages;
     struct lowering lowering = {
-        .scenario = scenario, .plan = &scenario->plan, .stages = stages, .measure = measure, .out = lowered,
-        .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
+        .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
+        .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
         .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
     };
     double messages;

@@ -5,7 +5,7 @@
 #define DTSIM_LOWER_H
 
 #include "collective/measure.h"
-#include "stage/stage.h"
+#include "lower/workload.h"
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
@@ -22,13 +22,8 @@ struct lowered {
 };
 
 /* Builds the program. `measure` serves the tensor-parallel (and measured) collectives. Release in either case. */
-int lower(const struct scenario *scenario, const struct stage *stages, enum lower_what what, struct measure *measure,
-          struct lowered *lowered, struct error *err);
+int lower(const struct workload *workload, enum lower_what what, struct measure *measure, struct lowered *lowered,
+          struct error *err);
 void lowered_release(struct lowered *lowered);
-
-/* rows_of the scenario's schedule and plan. */
-struct row *rows_build(const struct scenario *scenario);
-/* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
-void rows_strip_updates(struct row *rows, int count);
 
 #endif

@@ -10,46 +10,17 @@ void sync_release(struct sync *sync)
     free(sync->ranks);
     free(sync->chunks);
     free(sync->lanes);
+    free(sync->after);
     free(sync->ready);
-    free(sync->begin);
     free(sync->done);
 }
 
-enum circle circle_of(const struct scenario *scenario, bool experts)
-{
-    if (experts && scenario->strategy.expert > 1)
-        return CIRCLE_SAME_EXPERTS;
-    return scenario_hybrid(scenario) ? CIRCLE_SHARERS : CIRCLE_ALL;
-}
-
-double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters)
+double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
+                        double expert_parameters)
 {
     double apart = scenario->strategy.expert > 1 ? expert_parameters : 0;
 
-    return experts ? apart : parameters - apart;
-}
-
-static bool circle_exists(const struct scenario *scenario, enum circle circle)
-{
-    if (circle == CIRCLE_SAME_EXPERTS)
-        return scenario->strategy.expert > 1;
-    return scenario_hybrid(scenario) == (circle != CIRCLE_ALL);
-}
-
-static int circle_groups(const struct scenario *scenario, enum circle circle)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return circle == CIRCLE_SHARERS        ? scenario_replicas(scenario) / spec->shard
-           : circle == CIRCLE_SAME_SHARE   ? spec->shard
-           : circle == CIRCLE_SAME_EXPERTS ? spec->expert
-                                           : 1;
-}
-
-/* Which of the circle's groups a replica is in: neighbours share states, and divide the experts among them. */
-static int group_of(const struct scenario *scenario, enum circle circle, int replica)
-{
-    return circle == CIRCLE_SHARERS ? replica / scenario->strategy.shard : replica % circle_groups(scenario, circle);
+    return class == PARAMETERS_EXPERTS ? apart : parameters - apart;
 }
 
 /* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
@@ -66,7 +37,7 @@ static int by_place(const void *a, const void *b)
 
 /* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
  * but replicas alone in their own order, so that the first of them may stand for all. */
-static int find_copies(const struct lowering *lowering, enum circle circle, int stage, struct copy_of **copies)
+static int find_copies(const struct lowering *lowering, enum group_kind kind, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
     int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
@@ -79,7 +50,7 @@ static int find_copies(const struct lowering *lowering, enum circle circle, int 
         copy->replica = i / holders;
         copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
         copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
-        copy->group = group_of(scenario, circle, copy->replica);
+        copy->group = group_of(&scenario->groups.of[kind], copy->replica);
         copy->place = holders > 1 ? scenario_gpu(scenario, 0, copy->replica, copy->rank) : i;
     }
     qsort(*copies, (size_t)all, sizeof **copies, by_place);
@@ -96,17 +67,17 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
     return collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
-void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage)
+void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
     struct copy_of *copies;
-    int count = find_copies(lowering, circle, stage, &copies);
+    int count = find_copies(lowering, kind, stage, &copies);
     size_t all = (size_t)count;
 
     *sync = (struct sync){
-        .lowering = lowering, .circle = circle, .stage = stage, .all = count,
+        .lowering = lowering, .kind = kind, .stage = stage, .all = count,
         .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
-        .group = count / circle_groups(scenario, circle),
+        .group = count / group_count(scenario, &scenario->groups.of[kind]),
     };
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
@@ -119,16 +90,10 @@ void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle,
     }
     sync->channels = group_channels(lowering, sync->gpus, sync->group);
     sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
-    sync->ready = xcalloc(all * (size_t)lowering->program->flows, sizeof *sync->ready);
-    sync->begin = xcalloc(all, sizeof *sync->begin);
-    sync->done = xcalloc(all, sizeof *sync->done);
+    sync->after = xcalloc(all, sizeof *sync->after);
+    sync->ready = xcalloc(all, sizeof *sync->ready);
+    sync->done = xcalloc(all * (size_t)lowering->program->flows, sizeof *sync->done);
     free(copies);
-}
-
-void sync_ready(struct sync *sync, int i, uint32_t id)
-{
-    for (int t = 0; t < sync->lowering->program->flows; t++)
-        sync->ready[t * sync->all + i] = id;
 }
 
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
@@ -139,9 +104,10 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
 }
 
 /* FSDP has a stream of its own for the sums over those that hold the same share. */
-uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel)
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
+                         int channel)
 {
-    return lowering->collective_lane[stream_lane(lowering, circle == CIRCLE_SAME_SHARE, program_rank, flow, channel)];
+    return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
@@ -153,14 +119,14 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
-uint32_t *slot_synced(struct holder *holder)
+struct event *slot_synced(struct holder *holder)
 {
-    return holder->synced;
+    return &holder->synced;
 }
 
-uint32_t *slot_published(struct holder *holder)
+struct event *slot_published(struct holder *holder)
 {
-    return holder->published;
+    return &holder->published;
 }
 
 static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes,
@@ -168,17 +134,18 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
 {
     struct lowering *lowering = sync->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
+    int flows = lowering->program->flows;
 
-    for (int t = 0; t < lowering->program->flows; t++) {
-        uint32_t *ready = sync->ready + t * sync->all;
-
+    for (int t = 0; t < flows; t++) {
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] =
-                collective_lane(lowering, sync->circle, sync->ranks[i / sync->channels], t, i % sync->channels);
+                collective_lane(lowering, sync->kind, sync->ranks[i / sync->channels], t, i % sync->channels);
         /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
-        for (int i = 0; sync->channels > 1 && i < sync->all; i++) {
+        for (int i = 0; i < sync->all; i++) {
+            sync->ready[i] = event_flow(&sync->after[i], t);
             like.lane = sync->lanes[i * sync->channels];
-            sync->begin[i] = program_add(lowering->program, like, &ready[i], 1);
+            if (sync->channels > 1)
+                sync->ready[i] = program_add(lowering->program, like, &sync->ready[i], 1);
         }
         for (int first = 0; first < sync->all; first += sync->group) {
             struct group group = {
@@ -187,16 +154,18 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
             int channels = sync->channels;
 
             collective_lower(collective, cluster, &group, bytes, channels, sync->lanes + first * channels,
-                             (channels > 1 ? sync->begin : ready) + first, like, lowering->program,
-                             sync->done + first);
+                             sync->ready + first, like, lowering->program, sync->done + t * sync->all + first);
             if (collective->op == COLLECTIVE_ALL_REDUCE) {
                 struct collective_choice choice = collective_choose(collective, cluster, &group, bytes, channels);
 
                 lowering_use(lowering, choice.used, choice.protocol);
             }
         }
-        for (int i = 0; i < sync->all; i++)
-            slot(sync_holder(sync, i))[t] = sync->done[i];
+    }
+    for (int i = 0; i < sync->all; i++) {
+        for (int t = 0; t < flows; t++)
+            lowering->flow_ids[t] = sync->done[t * sync->all + i];
+        *slot(sync_holder(sync, i)) = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
     }
 }
 
@@ -257,21 +226,23 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
     for (int first = 0; first < sync->here; first += sync->group) {
         int end = first + sync->group < sync->here ? first + sync->group : sync->here;
         struct measured measured;
+        struct waits all = {0};
 
         if (measure_group(sync, first, collective, bytes, &measured))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
             lowering_use(lowering, measured.used, measured.protocol);
-        like.lane = collective_lane(lowering, sync->circle, sync->ranks[first], 0, 0);
+        like.lane = collective_lane(lowering, sync->kind, sync->ranks[first], 0, 0);
         like.amount = like.communication = like.sent = 0;
-        uint32_t begin = program_add(lowering->program, like, sync->ready + first, (size_t)(end - first));
+        for (int i = first; i < end; i++)
+            wait_for(&all, sync->after[i]);
+        uint32_t begin = program_add(lowering->program, like, all.items, all.count);
+        free(all.items);
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
         for (int i = first; i < end; i++) {
-            like.lane = collective_lane(lowering, sync->circle, sync->ranks[i], 0, 0);
-            uint32_t done = program_add(lowering->program, like, &begin, 1);
-            for (int t = 0; t < lowering->program->flows; t++)
-                slot(sync_holder(sync, i))[t] = done;
+            like.lane = collective_lane(lowering, sync->kind, sync->ranks[i], 0, 0);
+            *slot(sync_holder(sync, i)) = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
     return 0;
@@ -289,14 +260,14 @@ int exchange(struct sync *sync, const struct collective *collective, enum op_wha
     return 0;
 }
 
-int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
                      const struct collective *collective, double bytes, struct measured *measured,
                      struct contention *beside)
 {
     struct sync sync;
     int first = 0, rc;
 
-    sync_init(&sync, lowering, circle, stage);
+    sync_init(&sync, lowering, kind, stage);
     for (int i = 0; i < sync.all; i++)
         if (sync.ranks[i] / lowering->plan->stages == replica)
             first = i - i % sync.group;
@@ -316,19 +287,20 @@ struct holder *sync_holder(const struct sync *sync, int i)
 /* A lane for each stream, ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    const struct scenario *scenario = lowering->scenario;
+    const struct process_groups *groups = &lowering->scenario->groups;
+    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
     int flows = lowering->program->flows;
     size_t count;
 
-    lowering->streams = scenario_hybrid(scenario) ? 2 : 1;
+    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
     lowering->channels = 1;
-    for (int i = 0; i < plan_global_stages(lowering->plan) * CIRCLE_COUNT; i++) {
-        enum circle circle = (enum circle)(i % CIRCLE_COUNT);
+    for (size_t i = 0; i < (size_t)plan_global_stages(lowering->plan) * COUNT(kinds); i++) {
+        enum group_kind kind = kinds[i % COUNT(kinds)];
         struct sync sync;
 
-        if (!circle_exists(scenario, circle))
+        if (!groups->of[kind].exchanges)
             continue;
-        sync_init(&sync, lowering, circle, i / CIRCLE_COUNT);
+        sync_init(&sync, lowering, kind, (int)(i / COUNT(kinds)));
         lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
         sync_release(&sync);
     }

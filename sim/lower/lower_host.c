@@ -5,8 +5,10 @@
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
+#include <stdlib.h>
+
 /* Gradients that go to the host together, and after what. */
-struct portion { double parameters; uint32_t ready; };
+struct portion { double parameters; struct event ready; };
 
 static double cpu_rate(const struct scenario *scenario)
 {
@@ -17,15 +19,21 @@ static double cpu_rate(const struct scenario *scenario)
 }
 
 /* The copy to the host, the update and the copy back of one unit; returns the last of them. */
-static uint32_t update_unit(struct lowering *lowering, int prank, int stage, struct portion portion, uint32_t tied)
+static uint32_t update_unit(struct lowering *lowering, int prank, int stage, struct portion portion,
+                            struct event tied)
 {
     const struct scenario *scenario = lowering->scenario;
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_hands_out_weights(scenario);
     struct op like = {.mb = -1, .stage = stage};
-    uint32_t ids[] = {portion.ready, tied}, id;
+    struct waits waits = {0};
+    uint32_t id;
 
-    id = host_copy(lowering, true, portion.parameters * each.gradients, prank, like, ids, COUNT(ids));
+    wait_for(&waits, portion.ready);
+    wait_for(&waits, tied);
+    id = host_copy(lowering, true, portion.parameters * each.gradients, prank, like,
+                   event_all(&lowering->arena, waits.items, waits.count));
+    free(waits.items);
     like.kind = OP_COMPUTE;
     like.what = WHAT_HOST_UPDATE;
     like.lane = lowering->hosts[prank].cpu;
@@ -33,7 +41,7 @@ static uint32_t update_unit(struct lowering *lowering, int prank, int stage, str
     id = program_add(lowering->program, like, &id, 1);
     if (back)
         id = host_copy(lowering, false, portion.parameters * each.weights, prank, (struct op){.mb = -1, .stage = stage},
-                       &id, 1);
+                       event_of(id));
     return id;
 }
 
@@ -45,19 +53,18 @@ uint32_t host_update(struct lowering *lowering, int prank, int chunk)
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
     double share = scenario->strategy.zero ? scenario->strategy.shard : 1;
-    size_t flows = (size_t)lowering->program->flows, before = holder->sums.count - buckets->count * flows;
+    size_t before = holder->sums.count - buckets->count;
     uint32_t id = NO_OP;
 
     for (size_t b = 0; b < buckets->count; b++) {
-        struct portion portion = {buckets->items[b].values / share,
-                                  holder->sums.items[before + b * flows + flows - 1]};
+        struct portion portion = {buckets->items[b].values / share, holder->sums.items[before + b]};
 
-        id = update_unit(lowering, prank, index, portion, holder->tied[0]);
+        id = update_unit(lowering, prank, index, portion, holder->tied);
     }
     for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
         if (stage->slices[i].parameters > 0)
             id = update_unit(lowering, prank, index,
-                             (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, holder->tied[0]);
+                             (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, holder->tied);
     return id;
 }
 
@@ -78,10 +85,10 @@ void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
     }
     if (bytes == 0)
         return;
-    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, &after, 1);
+    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, event_of(after));
     /* the update is over when the host has all weights */
-    program_add(lowering->program, (struct op){
+    lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
         .stage = first,
-    }, &after, 1);
+    }, event_of(after));
 }

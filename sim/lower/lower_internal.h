@@ -4,9 +4,8 @@
 
 #include "stage/compression.h"
 #include "hardware/contention.h"
+#include "engine/event.h"
 #include "lower/lower.h"
-
-#define NO_OP UINT32_MAX
 
 /* The gradients of a global stage that are all-reduced together, in the order in which they become ready. */
 struct bucket {
@@ -14,12 +13,9 @@ struct bucket {
     double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
     struct contention beside;    /* its sum, for kernels that run beside it; nothing where none do */
-    bool experts;            /* gradients of experts, which fewer replicas share */
+    enum parameter_class class;      /* of its gradients */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
-
-/* Operations after which something has arrived: `count` ids from `first` (one a flow). */
-struct arrival { uint32_t first, count; };
 
 /* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends, and which share of
  * the multiprocessors it would keep from kernels beside it. */
@@ -27,7 +23,7 @@ struct exchange_cost { double seconds, bytes_sent, share; };
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
-    struct arrival activation, gradient;     /* of what its forward and its backward wait for */
+    struct event activation, gradient;       /* the arrival of what its forward and its backward wait for */
     uint32_t forwarded, recomputed, backwarded;
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     bool recomputes;                 /* the row recomputes it */
@@ -44,13 +40,12 @@ struct holder {
     int completed;                   /* how often its gradients have been complete */
     uint32_t complete;               /* the id after which they last were */
     uint32_t updated;                /* the last update */
-    uint32_t *synced;                /* a flow: the end of its last all-reduce */
-    uint32_t *tied;                  /* a flow: the end of the last sum of tied gradients */
-    uint32_t *layers;                /* a slice: after what its gradients were last complete; offload: optimizer */
-    struct { uint32_t *items; size_t count, capacity; } sums;    /* and the ends of its sums, a bucket and flow */
-    uint32_t *published;             /* a flow: the end of the last all-gather of updated weights */
-    uint32_t awaited[3];             /* what its next cell waits for beside its own inputs (lower_replicate.c) */
-    int nawaited;
+    struct event synced;             /* the last sum of its gradients, and of tied ones */
+    struct event tied;
+    struct event *layers;            /* a slice: its gradients were last complete; offload: optimizer */
+    struct { struct event *items; size_t count, capacity; } sums;    /* and the sums of all buckets so far */
+    struct event published;          /* the last all-gather of updated weights */
+    struct waits awaited;            /* by its next cell, beside its own inputs (lower_replicate.c) */
 };
 
 /* A rank's lanes to its host. */
@@ -66,21 +61,22 @@ struct rank_host {
 struct meeting { size_t cell; uint32_t id; };
 
 struct lowering {
-    const struct scenario *scenario;
-    const struct plan *plan;
-    const struct stage *stages;      /* global stages */
+    const struct workload *workload;
+    const struct scenario *scenario; /* the workload's, */
+    const struct plan *plan;         /* with its plan */
+    const struct stage *stages;      /* and its global stages */
     struct measure *measure;
     struct lowered *out;
     struct program *program;
     struct error *err;
     struct arena arena;              /* everything below */
-    struct row *rows;                /* a pipeline rank */
+    struct row *rows;                /* a pipeline rank: the workload's, with local steps, updates and gathers */
     bool **completes;                /* a pipeline rank and cell of its row: it completes its chunk's gradients */
     struct buckets *buckets;         /* a global stage; empty without data parallelism */
     int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */
-    uint32_t **summed;               /* a global stage: what each holder had computed when the last sum could begin */
+    struct event *summed;            /* a global stage: what its holders had computed when the last sum could begin */
     int *ties;                       /* a replica: sums of tied gradients so far */
-    uint32_t (*untied)[2];           /* a replica: likewise of the last of them, on the first and the last stage */
+    struct event *untied;            /* a replica: the same of the last of them, on the first and the last stage */
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
     size_t *cursor;                  /* a program rank: the next cell of its row */
@@ -92,14 +88,15 @@ struct lowering {
     uint32_t *next_lane, *previous_lane;     /* a program rank and flow */
     uint32_t *copy_lane;             /* a program rank; NULL: what sockets copy holds nothing up */
     struct rank_host *hosts;         /* a program rank; NULL: nothing is computed layer by layer */
-    struct arrival *sent;            /* [2 program ranks + up]: the boundaries that a rank sent last */
+    struct event *sent;              /* [2 program ranks + up]: the boundaries that a rank sent last */
     int channels;                    /* of gradient all-reduces */
     int coupled;                     /* replicas, one after another, that exchange within their works */
     int together;                    /* and that have to be kept in step: who is late holds up all */
     struct meeting *meetings;        /* a program rank, of the first of these replicas: the last one */
     int streams;                     /* of collectives: 2 where those with the same share have one of their own */
     uint32_t *collective_lane;       /* a stream, program rank, flow and channel */
-    uint32_t *scratch;               /* ids that one operation waits for */
+    uint32_t *flow_ids;              /* scratch, a flow */
+    struct waits waits;              /* of the next operation of the cell that is lowered; empty between cells */
     int steps;                       /* local, one after another: the rows hold so many batches */
     bool whole;                      /* the iteration, not the compute alone */
     int opportunistic;               /* in flight up to which forwards go before recomputations; 0: none do */
@@ -114,15 +111,15 @@ struct place {
     double hidden;           /* share of its all-to-alls that costs nothing beside other works' kernels */
 };
 
-/* Ids of what an operation waits for, beside its lane. */
-struct waits { uint32_t *ids; size_t count; };
-
 /* lower_work.c */
-/* The operation of one cell, or of one piece of it, on the compute lane. */
+/* The operation of one cell, or of one piece of it, on the compute lane, after all of `lowering->waits`, which is empty
+ * then. */
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
-                       struct op op, const struct waits *waits);
+                       struct op op);
 /* Kernels that prepare what is exchanged, or take it apart, on a rank's compute lane. */
-uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, const struct waits *waits);
+uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
+/* An operation after one event. */
+uint32_t lower_after(struct lowering *lowering, struct op op, struct event after);
 struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
 /* Lowers the next cell of a rank's row, with those that it overlaps with, if all they wait for has been lowered. */
@@ -130,53 +127,48 @@ bool lower_cell(struct lowering *lowering, int replica, int rank);
 
 /* lower_send.c */
 /* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
-struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
+struct event lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
 /* What arrived for a cell from another rank is copied to its GPU before the cell, or before its recomputation where
- * that waits for it too: adds that to `waits`. */
-void lower_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits);
+ * that waits for it too: the cell waits for that. */
+void lower_arrival(struct lowering *lowering, struct place here, struct work work);
 
 /* lower_exchange.c */
-/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
- * directions; where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
- * same share of them; and where experts are divided, those that hold the same experts. */
-enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE, CIRCLE_SAME_EXPERTS, CIRCLE_COUNT };
-/* The circle that sums a stage's gradients and gathers its weights: of its experts, or of all else. */
-enum circle circle_of(const struct scenario *scenario, bool experts);
-/* How many of the parameters that is; experts that are not divided are among all else. */
-double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters);
-/* The holders of one global stage, in groups of equal size, those of a group next to each other. */
+/* How many of the parameters are of a class; experts that are not divided are among all else. */
+double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
+                        double expert_parameters);
+/* The holders of one global stage: a rank in every replica, or those that share it, in both directions. They stand in
+ * groups of equal size, those of a group next to each other: a process group of replicas with all their holders. */
 struct sync {
     struct lowering *lowering;
-    enum circle circle;
+    enum group_kind kind;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
     int group;               /* holders of each group */
     int channels;
     int *gpus;               /* [tensor index * all + holder] */
     int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
     uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    uint32_t *ready;         /* [flow * all + holder] */
-    uint32_t *begin, *done;  /* scratch, a holder */
+    struct event *after;     /* a holder: takes part after that */
+    uint32_t *ready, *done;  /* scratch, a holder; [flow * all + holder] */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage);
+void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage);
 void sync_release(struct sync *sync);
 struct holder *sync_holder(const struct sync *sync, int i);
-/* Holder i, with all its flows, takes part after that operation. */
-void sync_ready(struct sync *sync, int i, uint32_t id);
-/* What ends where, of each holder and flow, goes to where the slot of the holder points. */
-typedef uint32_t *holder_slot(struct holder *holder);
-uint32_t *slot_synced(struct holder *holder);
-uint32_t *slot_published(struct holder *holder);
-/* A collective over the holders of each group, after their `ready`: of gradients (WHAT_SYNC) or of weights. Nothing
+/* What of a holder becomes the end of an exchange. */
+typedef struct event *holder_slot(struct holder *holder);
+struct event *slot_synced(struct holder *holder);
+struct event *slot_published(struct holder *holder);
+/* A collective over the holders of each group, each after its `after`: of gradients (WHAT_SYNC) or of weights. Nothing
  * where a group is one. */
 int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
              holder_slot *slot);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
+                         int channel);
 /* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
  * where the group is one. It is added to what runs beside kernels. */
-int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
                      const struct collective *collective, double bytes, struct measured *measured,
                      struct contention *beside);
 
@@ -204,17 +196,14 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
  * summed on over those that hold it. Returns the last sum, or `after` where there are none. */
 uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
                       uint32_t after);
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
-                   const struct waits *waits);
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
 
 /* lower_layers.c: a cell of a stage with a plan, layer by layer. */
 void make_host_lanes(struct lowering *lowering);
-uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
-                     const struct waits *waits);
-/* A copy to or from the host after those of `after` that are not NO_OP; `op` says whose it is and what memory it takes
- * or frees. */
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
+/* A copy to or from the host; `op` says whose it is and what memory it takes or frees. */
 uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
-                   const uint32_t *after, size_t count);
+                   struct event after);
 
 /* lower_host.c: the host's update of a chunk, after which its weights are there; NO_OP: it has none. And the copy of a
  * rank's updated weights to the host, where they wait there. */
@@ -241,14 +230,8 @@ bool private_links(const struct cluster *cluster);
 bool sums_alone(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);
 
-static inline void wait_for(struct waits *waits, struct arrival arrival)
-{
-    for (uint32_t i = 0; i < arrival.count; i++)
-        waits->ids[waits->count++] = arrival.first + i;
-}
-
 /* What stages hand to a cell: the activations, or their gradient. */
-static inline struct arrival *arrival_of(struct cell *cell, enum work_kind kind)
+static inline struct event *arrival_of(struct cell *cell, enum work_kind kind)
 {
     return kind == FORWARD ? &cell->activation : &cell->gradient;
 }

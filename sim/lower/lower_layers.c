@@ -23,22 +23,16 @@ void make_host_lanes(struct lowering *lowering)
 }
 
 uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
-                   const uint32_t *after, size_t count)
+                   struct event after)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
-    uint32_t ids[4];
-    size_t n = 0;
 
-    BUG_IF(count > COUNT(ids));
-    for (size_t i = 0; i < count; i++)
-        if (after[i] != NO_OP)
-            ids[n++] = after[i];
     op.kind = OP_COMPUTE;
     op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
     op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
     op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
     op.sent = bytes;
-    return program_add(lowering->program, op, ids, n);
+    return lower_after(lowering, op, after);
 }
 
 /* What lowering a cell layer by layer goes through. */
@@ -50,18 +44,16 @@ struct walk {
     struct rank_host *host;
     int prank;
     struct op op;            /* what the first operation has beside its kernels */
-    struct waits waits;      /* of the next operation */
     uint32_t id;             /* the last operation */
     bool gathers;            /* ZeRO 3 */
     const struct slice *whole;   /* the layer whose weights were gathered last for a step, by `gathered`; */
     uint32_t gathered, next;     /* and the gather for the next one */
 };
 
-/* Some of what an operation waits for; nothing is waited for once. */
+/* Some of what the next operation waits for. */
 static void also_wait(struct walk *walk, uint32_t id)
 {
-    if (id != NO_OP)
-        walk->waits.ids[walk->waits.count++] = id;
+    wait_for(&walk->lowering->waits, event_of(id));
 }
 
 static struct op copied(const struct walk *walk, double takes, double frees)
@@ -79,7 +71,8 @@ static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t aft
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
         return after;
-    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), &after, 1);
+    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0),
+                     event_of(after));
 }
 
 static uint32_t gather(struct walk *walk, const struct slice *layer, uint32_t after)
@@ -142,9 +135,8 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = lowering->latest[walk->prank];
-    walk->id = lower_compute(lowering, walk->here, work, kernels, op, &walk->waits);
+    walk->id = lower_compute(lowering, walk->here, work, kernels, op);
     walk->op = (struct op){.continues = true};
-    walk->waits.count = 0;
 }
 
 /* The next layer waits until its weights have arrived. */
@@ -173,7 +165,7 @@ static void forward_layers(struct walk *walk)
         if (plan->moved[l] == 0)
             continue;
         cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
-                                   &walk->id, 1);
+                                   event_of(walk->id));
         walk->host->out[0] = walk->host->out[1];
         walk->host->out[1] = cell->moved[l];
     }
@@ -190,7 +182,8 @@ static uint32_t load_next(struct walk *walk, size_t layer, uint32_t after)
             uint32_t ids[] = {walk->here.cell->moved[layer], after, walk->host->out[0]};
 
             return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
-                             copied(walk, plan->moved[layer], 0), ids, COUNT(ids));
+                             copied(walk, plan->moved[layer], 0),
+                             event_all(&walk->lowering->arena, ids, COUNT(ids)));
         }
     return NO_OP;
 }
@@ -209,7 +202,7 @@ static void finish_layer(struct walk *walk, size_t slice, bool completes)
     if (!completes)
         return;
     if (holder->layers)
-        holder->layers[slice] = id;
+        holder->layers[slice] = event_of(id);
     for (size_t b = 0; b < buckets->count; b++)
         if (buckets->items[b].slice == slice)
             bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
@@ -252,22 +245,21 @@ static void backward_layers(struct walk *walk, bool completes)
     }
 }
 
-uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
-                     const struct waits *waits)
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
-    uint32_t *ids = lowering->scratch;
     struct walk walk = {
         .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
-        .host = &lowering->hosts[prank], .prank = prank, .op = op, .waits = {ids, waits->count}, .id = NO_OP,
+        .host = &lowering->hosts[prank], .prank = prank, .op = op, .id = NO_OP,
         .gathers = zero_applies(lowering),
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)
-        here.holder->layers = ARENA_ARRAY(&lowering->arena, uint32_t, walk.stage->nslices);
+        here.holder->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
     if (work.kind == FORWARD)
         forward_layers(&walk);
     else
         backward_layers(&walk, completes);
+    lowering->waits.count = 0;       /* the last scatter holds up none of this work */
     return walk.id;
 }

@@ -56,7 +56,7 @@ static struct buffers buffers_of(const struct stage *stage, double each, bool br
 }
 
 /* A copy on one GPU: reads and writes. */
-static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint32_t after)
+static uint32_t pack(struct lowering *lowering, int replica, double bytes, struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
     struct kernel kernel = {
@@ -65,8 +65,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, uint3
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds,
-                      &(struct waits){&after, after == NO_OP ? 0 : 1});
+    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds, after);
 }
 
 /* All buffers, one collective after another; where each GPU comes to them after its latest work. */
@@ -75,11 +74,11 @@ static void exchange_buffers(struct lowering *lowering, const struct buffers *bu
 {
     struct sync sync;
 
-    sync_init(&sync, lowering, CIRCLE_ALL, 0);
+    sync_init(&sync, lowering, GROUP_DATA, 0);
     for (int d = 0; d < sync.all; d++)
-        sync_ready(&sync, d, program_add(lowering->program, (struct op){
-            .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, d, 0, 0), .mb = -1,
-        }, &lowering->latest[d], lowering->latest[d] == NO_OP ? 0 : 1));
+        sync.after[d] = event_of(lower_after(lowering, (struct op){
+            .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
+        }, event_of(lowering->latest[d])));
     for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
         lowering->failed = exchange(&sync, collective_find(op, "ring"), what, buffers->items[b], slot) != 0;
     sync_release(&sync);
@@ -87,22 +86,19 @@ static void exchange_buffers(struct lowering *lowering, const struct buffers *bu
 
 /* A point-to-point copy on the sender's stream. */
 static uint32_t copy_over(struct lowering *lowering, int from, int to, enum op_what what, double bytes, int mb,
-                          const uint32_t *after, size_t nafter)
+                          struct event after)
 {
-    return program_add(lowering->program, (struct op){
-        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, from, 0, 0),
+    return lower_after(lowering, (struct op){
+        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0),
         .amount = bytes, .mb = mb,
         .src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
         .dst = (uint32_t)scenario_gpu(lowering->scenario, 0, to, 0),
-    }, after, nafter);
+    }, after);
 }
 
-static void wait_before_next(struct lowering *lowering, int replica, uint32_t id)
+static void wait_before_next(struct lowering *lowering, int replica, struct event event)
 {
-    struct holder *holder = holder_of(lowering, replica, 0);
-
-    if (id != NO_OP)
-        holder->awaited[holder->nawaited++] = id;
+    wait_for(&holder_of(lowering, replica, 0)->awaited, event);
 }
 
 /* Before a forward: its samples and all weights. */
@@ -114,13 +110,13 @@ static void hand_out(struct lowering *lowering, int mb)
     uint32_t first = lowering->latest[0];
 
     for (int d = 1; stage->outside.input > 0 && d < lowering->out->replicas; d++)
-        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, &first,
-                                                first == NO_OP ? 0 : 1));
-    first = pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced[0]);
+        wait_before_next(lowering, d, event_of(copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb,
+                                                         event_of(first))));
+    first = pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced);
     exchange_buffers(lowering, &buffers, COLLECTIVE_BROADCAST, WHAT_WEIGHTS, slot_published);
     for (int d = 0; d < lowering->out->replicas; d++) {
-        wait_before_next(lowering, d, holder_of(lowering, d, 0)->published[0]);
-        wait_before_next(lowering, d, first);
+        wait_before_next(lowering, d, holder_of(lowering, d, 0)->published);
+        wait_before_next(lowering, d, event_of(first));
     }
     free(buffers.items);
 }
@@ -136,8 +132,8 @@ static void compute_loss(struct lowering *lowering, int mb)
 
     for (int d = 1; d < n; d++) {
         last[1] = lowering_cell(lowering, d, 0, 0, mb)->forwarded;
-        last[0] = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb, d > 1 ? last : last + 1,
-                            d > 1 ? 2 : 1);
+        last[0] = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
+                            event_all(&lowering->arena, last, COUNT(last)));
     }
     op.what = WHAT_FORWARD;
     op.amount = outside->all_forward;
@@ -149,8 +145,9 @@ static void compute_loss(struct lowering *lowering, int mb)
     op.frees = gathered + gradients;
     loss = lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
     for (int d = 1; d < n; d++) {
-        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb, &loss, 1));
-        wait_before_next(lowering, d, loss);
+        wait_before_next(lowering, d, event_of(copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb,
+                                                         event_of(loss))));
+        wait_before_next(lowering, d, event_of(loss));
     }
 }
 
@@ -159,11 +156,12 @@ static void sum_gradients(struct lowering *lowering)
 {
     double each = scenario_parameter_bytes(lowering->scenario).gradients;
     struct buffers buffers = buffers_of(&lowering->stages[0], each, false);
+    struct waits computed = {0};
 
-    if (!lowering->summed[0])
-        lowering->summed[0] = ARENA_ARRAY(&lowering->arena, uint32_t, lowering->out->replicas);
     for (int d = 0; d < lowering->out->replicas; d++)
-        lowering->summed[0][d] = pack(lowering, d, buffers.packed, NO_OP);
+        wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
+    lowering->summed[0] = event_all(&lowering->arena, computed.items, computed.count);
+    free(computed.items);
     exchange_buffers(lowering, &buffers, COLLECTIVE_REDUCE, WHAT_SYNC, slot_synced);
     free(buffers.items);
 }

@@ -7,7 +7,7 @@
  * of a rank take turns at it: what NCCL does for a communicator runs one after another, whichever streams it was given
  * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: nothing is copied, or it holds nothing up. */
 static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct op like, double bytes,
-                              const uint32_t *waits, size_t count)
+                              struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
     int stages = lowering->plan->stages, at = sends ? from : to;
@@ -19,7 +19,7 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
     like.kind = OP_COMPUTE;
     like.lane = lowering->copy_lane[at];
     like.amount = bytes / rate;
-    return program_add(lowering->program, like, waits, count);
+    return lower_after(lowering, like, after);
 }
 
 /* Where stages wait for their boundaries the host does so too. Times that are given are all that passes. */
@@ -28,7 +28,7 @@ static double host_send(const struct scenario *scenario)
     return scenario->strategy.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;
 }
 
-struct arrival lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
+struct event lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
 {
     const struct scenario *scenario = lowering->scenario;
     int dst = plan_rank(lowering->plan, from.direction, to, mb, NULL), flows = lowering->program->flows;
@@ -37,19 +37,20 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
     struct op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
     double bytes = lowering->stages[next ? from.stage : to].boundary;
-    struct arrival arrival = {.first = after, .count = 1};
-    struct arrival back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
-    uint32_t copied;
+    struct event back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
+    uint32_t copied, *arrivals;
 
     if (from.rank == dst)
-        return arrival;
-    copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes, &after, 1);
+        return event_of(after);
+    copied = copy_boundary(lowering, sender, program_rank(lowering, from.replica, dst), true, like, bytes,
+                           event_of(after));
     after = copied == NO_OP ? after : copied;
+    arrivals = lowering->flow_ids;
     for (int t = 0; t < flows; t++) {
         int gpu = scenario_gpu(scenario, t, from.replica, from.rank);
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
-        uint32_t deps[] = {after, back.first + (uint32_t)t}, id;
+        uint32_t deps[] = {after, back.count ? event_flow(&back, t) : NO_OP};
         struct op op = like;
 
         op.kind = OP_TRANSFER;
@@ -60,15 +61,12 @@ struct arrival lower_send(struct lowering *lowering, struct place from, int to, 
         op.dst = (uint32_t)peer;
         op.delay = extra.delay + host_send(scenario);
         op.overhead = extra.overhead;
-        id = program_add(lowering->program, op, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
-        if (t == 0)
-            arrival = (struct arrival){.first = id, .count = (uint32_t)flows};
+        arrivals[t] = program_add(lowering->program, op, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
     }
-    lowering->sent[2 * sender + up] = arrival;
-    return arrival;
+    return lowering->sent[2 * sender + up] = event_all(&lowering->arena, arrivals, (size_t)flows);
 }
 
-void lower_arrival(struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+void lower_arrival(struct lowering *lowering, struct place here, struct work work)
 {
     bool forward = work.kind == FORWARD;
     bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
@@ -76,7 +74,7 @@ void lower_arrival(struct lowering *lowering, struct place here, struct work wor
                      scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
     struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
-    size_t before = waits->count;
+    struct event arrival = *arrival_of(here.cell, work.kind);
     uint32_t id;
 
     if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_global_stages(lowering->plan) ||
@@ -85,13 +83,8 @@ void lower_arrival(struct lowering *lowering, struct place here, struct work wor
     rank = plan_rank(lowering->plan, here.direction, from, work.mb, NULL);
     if (rank == here.rank)
         return;
-    wait_for(waits, *arrival_of(here.cell, work.kind));
     id = copy_boundary(lowering, program_rank(lowering, here.replica, rank), to, false, like,
-                       lowering->stages[forward ? from : here.stage].boundary, waits->ids + before,
-                       waits->count - before);
-    if (id == NO_OP)
-        return;
-    here.cell->copied |= backward;
-    waits->count = before;
-    wait_for(waits, (struct arrival){id, 1});
+                       lowering->stages[forward ? from : here.stage].boundary, arrival);
+    here.cell->copied |= backward && id != NO_OP;
+    wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);
 }

@@ -17,9 +17,8 @@ static void pack_holders(struct sync *sync, double seconds)
     struct lowering *lowering = sync->lowering;
 
     for (int i = 0; i < sync->here; i++)
-        sync_ready(sync, i, lower_pack(lowering, sync->ranks[i], sync->stage, seconds, &(struct waits){
-            sync_holder(sync, i)->synced, (size_t)lowering->program->flows,
-        }));
+        sync->after[i] =
+            event_of(lower_pack(lowering, sync->ranks[i], sync->stage, seconds, sync_holder(sync, i)->synced));
 }
 
 /* Without buckets the sums begin when a rank has computed all that comes before its update, not when each of its chunks
@@ -41,18 +40,17 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     struct sync sync;
     int rc;
 
-    sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
+    sync_init(&sync, lowering, scenario->groups.sums[bucket->class], stage);
     for (int i = 0; i < sync.here; i++)
-        sync_ready(&sync, i, after_flush(lowering) ? lowering->latest[sync.ranks[i]]
-                                                   : sync_holder(&sync, i)->ready.items[at]);
+        sync.after[i] = event_of(after_flush(lowering) ? lowering->latest[sync.ranks[i]]
+                                                       : sync_holder(&sync, i)->ready.items[at]);
     rc = exchange_leg(&sync, &bucket->sum.legs[0]);
     sync_release(&sync);
     if (rc || !hybrid || !last)
         return rc;
-    sync_init(&sync, lowering, CIRCLE_SAME_SHARE, stage);
-    for (int t = 0; t < lowering->program->flows; t++)
-        for (int i = 0; i < sync.here; i++)
-            sync.ready[t * sync.all + i] = sync_holder(&sync, i)->synced[t];
+    sync_init(&sync, lowering, GROUP_SAME_SHARE, stage);
+    for (int i = 0; i < sync.here; i++)
+        sync.after[i] = sync_holder(&sync, i)->synced;
     rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
                   bucket->sum.legs[0].bytes / scenario->strategy.shard, slot_synced);
     sync_release(&sync);
@@ -66,10 +64,9 @@ static void note_sum(struct lowering *lowering, int stage)
 
     if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
         return;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int i = 0; i < sync.here; i++)
-        for (int t = 0; t < lowering->program->flows; t++)
-            *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced[t];
+        *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced;
     sync_release(&sync);
 }
 
@@ -87,7 +84,7 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
     }
     if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
         return rc;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int leg = 1; leg < LEGS_MAX; leg++)
         for (size_t b = 0; !rc && b < buckets->count; b++) {
             if (buckets->items[b].sum.legs[leg].bytes == 0)
@@ -119,18 +116,20 @@ static bool at_update(const struct lowering *lowering, int program_rank)
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     bool late = after_flush(lowering) || lowering->scenario->strategy.compression.method != COMPRESSION_NONE;
+    struct waits computed = {0};
     bool complete = true;
     struct sync sync;
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count && (!late || at_update(lowering, sync.ranks[i]));
-    if (complete && !lowering->summed[stage])
-        lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sync.here);
     for (int i = 0; complete && i < sync.here; i++)
-        lowering->summed[stage][i] = late ? lowering->latest[sync.ranks[i]] : sync_holder(&sync, i)->complete;
+        wait_for(&computed, event_of(late ? lowering->latest[sync.ranks[i]] : sync_holder(&sync, i)->complete));
+    if (complete)
+        lowering->summed[stage] = event_all(&lowering->arena, computed.items, computed.count);
+    free(computed.items);
     sync_release(&sync);
     for (; complete && !lowering->failed && lowering->syncs[stage] < count; lowering->syncs[stage]++)
         lowering->failed = sum_buckets(lowering, stage, (size_t)lowering->syncs[stage],
@@ -169,6 +168,21 @@ static bool sync_rank(struct lowering *lowering, int rank, int count)
     return true;
 }
 
+/* Of each flow the ends on both ranks: the ends of all flows on each. */
+static void tied_ends(struct lowering *lowering, const int *ranks, const int *chunks, const uint32_t *done)
+{
+    int flows = lowering->program->flows;
+
+    for (int i = 0; i < 2; i++) {
+        struct waits ends = {0};
+
+        for (int t = 0; t < flows; t++)
+            wait_for(&ends, event_of(done[2 * t + i]));
+        holder_of(lowering, ranks[i], chunks[i])->tied = event_all(&lowering->arena, ends.items, ends.count);
+        free(ends.items);
+    }
+}
+
 /* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies
  * after its sum over the replicas; whole, under ZeRO 1 too (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
 static bool tie(struct lowering *lowering, int replica, int count)
@@ -185,8 +199,11 @@ static bool tie(struct lowering *lowering, int replica, int count)
     for (int i = 0; i < 2; i++)
         if (holder_of(lowering, ranks[i], chunk[i])->completed < count || !sync_rank(lowering, rank[i], count))
             return false;
+    uint32_t computed[2], *done = lowering->flow_ids;
+    for (int i = 0; i < 2; i++)
+        computed[i] = holder_of(lowering, ranks[i], chunk[i])->complete;
     for (int t = 0; t < flows; t++) {
-        uint32_t lanes[2], ready[2], done[2];
+        uint32_t lanes[2], ready[2];
         int gpus[2];
 
         for (int i = 0; i < 2; i++) {
@@ -195,16 +212,15 @@ static bool tie(struct lowering *lowering, int replica, int count)
             gpus[i] = scenario_gpu(scenario, t, replica, rank[i]);
             lanes[i] = program_lane(lowering->program, ranks[i], LANE_COLLECTIVE,
                                     flows * (lowering->channels * lowering->streams + lowering->ties[replica]) + t);
-            ready[i] = holder->synced[t] != NO_OP ? holder->synced[t] : holder->complete;
-            lowering->untied[replica][i] = holder->complete;
+            ready[i] = holder->synced.count ? event_flow(&holder->synced, t) : holder->complete;
         }
         collective_lower(collective_find(COLLECTIVE_ALL_REDUCE, "ring"), &scenario->cluster,
                          &(struct group){.n = 2, .ranks = ranks, .gpus = gpus}, bytes, 1, lanes, ready,
                          (struct op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .mb = -1, .stage = -1}, lowering->program,
-                         done);
-        for (int i = 0; i < 2; i++)
-            holder_of(lowering, ranks[i], chunk[i])->tied[t] = done[i];
+                         done + 2 * t);
     }
+    lowering->untied[replica] = event_all(&lowering->arena, computed, 2);
+    tied_ends(lowering, ranks, chunk, done);
     lowering->ties[replica] = count;
     return true;
 }
@@ -222,15 +238,14 @@ static bool tied_rank(const struct lowering *lowering, int rank)
 
 bool lower_update(struct lowering *lowering, int replica, int rank)
 {
-    int prank = program_rank(lowering, replica, rank), flows = lowering->program->flows,
-        *updates = &lowering->updates[prank];
+    int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
     bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
     int form = lowering->scenario->strategy.data_parallel;
     bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
-    uint32_t *deps = lowering->scratch, id = NO_OP;
+    struct waits waits = {0};
+    uint32_t id = NO_OP;
     double seconds = 0;
-    size_t ndeps = 0;
 
     if (!sync_rank(lowering, rank, sums(lowering, *updates + 1)))
         return false;
@@ -242,29 +257,23 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
 
         uint32_t there = updates_here && hosted ? host_update(lowering, prank, chunk) : NO_OP;
 
-        if (there != NO_OP)
-            deps[ndeps++] = there;
-        else if (updates_here && !hosted)
+        if (updates_here && !hosted)
             seconds += lowering->stages[stage].update;
-        for (int t = 0; t < flows; t++) {
-            if (holder->synced[t] != NO_OP)
-                deps[ndeps++] = holder->synced[t];
-            if (holder->tied[t] != NO_OP)
-                deps[ndeps++] = holder->tied[t];
-        }
+        wait_for(&waits, event_of(there));
+        wait_for(&waits, holder->synced);
+        wait_for(&waits, holder->tied);
         /* implied by the sums; with them metrics can tell a wait for others' kernels from a wait for the network */
-        for (int i = 0; lowering->summed[stage] && i < lowering->out->replicas * plan_holders(lowering->plan, stage);
-             i++)
-            deps[ndeps++] = lowering->summed[stage][i];
+        wait_for(&waits, lowering->summed[stage]);
     }
-    for (int i = 0; i < 2 && tied_rank(lowering, rank) && lowering->ties[replica] > 0; i++)
-        deps[ndeps++] = lowering->untied[replica][i];
+    if (tied_rank(lowering, rank))
+        wait_for(&waits, lowering->untied[replica]);
     lowering->beside[prank] = (struct contention){0};    /* the sums have ended */
-    if (ndeps > 0 || seconds > 0 || always)
+    if (waits.count > 0 || seconds > 0 || always)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
-        }, deps, ndeps);
+        }, waits.items, waits.count);
+    free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
     if (!scenario_hands_out_weights(lowering->scenario))
@@ -283,10 +292,11 @@ bool lower_meeting(struct lowering *lowering, int rank)
         for (int i = 0; i < sharers; i++)
             if (holder_of(lowering, first + i, 0)->completed < count)
                 return false;
-        if (!lowering->summed[stage])
-            lowering->summed[stage] = ARENA_ARRAY(&lowering->arena, uint32_t, sharers);
+        struct waits computed = {0};
         for (int i = 0; i < sharers; i++)
-            lowering->summed[stage][i] = holder_of(lowering, first + i, 0)->complete;
+            wait_for(&computed, event_of(holder_of(lowering, first + i, 0)->complete));
+        lowering->summed[stage] = event_all(&lowering->arena, computed.items, computed.count);
+        free(computed.items);
         lowering->syncs[stage] = count;
     }
     lowering->updates[rank] = count;
@@ -303,14 +313,14 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
 
     if (lowering->gathers[stage] >= count)
         return true;
-    for (int experts = 0; experts < 2 && complete && !lowering->failed; experts++) {
-        double parameters = circle_parameters(scenario, experts, costs->parameters, costs->expert_parameters);
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && complete && !lowering->failed; class++) {
+        double parameters = class_parameters(scenario, class, costs->parameters, costs->expert_parameters);
         struct sync sync;
 
-        sync_init(&sync, lowering, circle_of(scenario, experts), stage);
+        sync_init(&sync, lowering, scenario->groups.sums[class], stage);
         for (int i = 0; i < sync.here; i++) {
             complete &= lowering->updates[sync.ranks[i]] >= count;
-            sync_ready(&sync, i, sync_holder(&sync, i)->updated);
+            sync.after[i] = event_of(sync_holder(&sync, i)->updated);
         }
         if (complete && parameters > 0)
             lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, parameters * each,
@@ -332,27 +342,28 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
     double seconds = 0;
-    uint32_t *deps = lowering->scratch, id = holder_of(lowering, prank, 0)->updated;
-    size_t ndeps = 0;
+    uint32_t id = holder_of(lowering, prank, 0)->updated;
+    struct waits waits = {0};
+    bool gathered = true;
 
-    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && gathered; chunk++) {
         int stage = plan_global_stage(lowering->plan, rank, chunk);
 
         if (!shared(lowering, stage))
             continue;
-        if (!gather_stage(lowering, stage, lowering->updates[prank]))
-            return false;
-        for (int t = 0; t < lowering->program->flows; t++)
-            deps[ndeps++] = holder_of(lowering, prank, chunk)->published[t];
+        gathered = gather_stage(lowering, stage, lowering->updates[prank]);
+        wait_for(&waits, holder_of(lowering, prank, chunk)->published);
         if (lowering->scenario->strategy.local_steps > 1)
             seconds += lowering->stages[stage].averaging;
     }
     /* the update is over when the rank has all weights again */
-    if (ndeps > 0)
+    if (gathered && waits.count > 0)
         id = program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
             .continues = true, .mb = -1, .stage = plan_global_stage(lowering->plan, rank, 0),
-        }, deps, ndeps);
-    host_store_weights(lowering, prank, id);
-    return true;
+        }, waits.items, waits.count);
+    if (gathered)
+        host_store_weights(lowering, prank, id);
+    free(waits.items);
+    return gathered;
 }

@@ -31,7 +31,7 @@ static struct cell *on_stage(const struct lowering *lowering, struct place here,
 }
 
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
-                       struct op op, const struct waits *waits)
+                       struct op op)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
@@ -46,15 +46,22 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.amount = cost.seconds + op.communication;
     op.mb = work.mb;
     op.stage = here.stage;
-    return lowering->latest[prank] = program_add(lowering->program, op, waits->ids, waits->count);
+    lowering->latest[prank] = program_add(lowering->program, op, lowering->waits.items, lowering->waits.count);
+    lowering->waits.count = 0;
+    return lowering->latest[prank];
 }
 
-uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, const struct waits *waits)
+uint32_t lower_after(struct lowering *lowering, struct op op, struct event after)
 {
-    return lowering->latest[prank] = program_add(lowering->program, (struct op){
+    return program_add(lowering->program, op, event_ids(&after), after.count);
+}
+
+uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
+{
+    return lowering->latest[prank] = lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
         .stage = stage,
-    }, waits->ids, waits->count);
+    }, after);
 }
 
 /* Seconds from the start of a backward until the stage before has to recompute, to end together. */
@@ -69,14 +76,13 @@ static double until_recompute(const struct lowering *lowering, struct place here
 /* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest;
  * and with `in_time` where the stage before begins to recompute. */
 static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
-                                struct op op, const struct waits *waits)
+                                struct op op)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     const struct buckets *buckets = &lowering->buckets[here.stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     int prank = program_rank(lowering, here.replica, here.rank);
     struct stage_work piece = {0};
-    struct waits first = *waits;
     uint32_t id = NO_OP;
     size_t bucket = 0;
 
@@ -87,10 +93,9 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 
         if (in_time && until <= slice.seconds) {
             piece.seconds += until;
-            id = lower_compute(lowering, here, work, piece, op, &first);
+            id = lower_compute(lowering, here, work, piece, op);
             op = (struct op){.continues = true};
             on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
-            first.count = 0;
             piece = (struct stage_work){0};
             slice.seconds -= until;
             in_time = false;
@@ -100,16 +105,15 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         if (!last && (bucket == buckets->count || buckets->items[bucket].slice > i))
             continue;
         op.frees = last ? frees : 0;
-        id = lower_compute(lowering, here, work, piece, op, &first);
+        id = lower_compute(lowering, here, work, piece, op);
         op = (struct op){.continues = true};
-        first.count = 0;
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
             double seconds = buckets->items[bucket].sum.legs[0].seconds;
 
             if (seconds > 0)
                 op.continues = false;
             bucket_ready(lowering, here, &buckets->items[bucket],
-                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, &first) : id);
+                         seconds > 0 ? lower_pack(lowering, prank, here.stage, seconds, event_of(NO_OP)) : id);
         }
         piece = (struct stage_work){0};
     }
@@ -117,8 +121,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 }
 
 /* A backward before which the previous stage recomputes just in time: cut where that has to begin to end together. */
-static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op,
-                               const struct waits *waits)
+static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
     struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
     struct op last = {.continues = true};
@@ -127,8 +130,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     before.seconds -= after.seconds;
     last.frees = op.frees;
     op.frees = 0;
-    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, before, op, waits);
-    return lower_compute(lowering, here, work, after, last, &(struct waits){0});
+    on_stage(lowering, here, here.stage - 1, work.mb)->due = lower_compute(lowering, here, work, before, op);
+    return lower_compute(lowering, here, work, after, last);
 }
 
 /* What a cell does before its kernels: a boundary that came in shares from another rank is put together, and before a
@@ -151,29 +154,30 @@ static struct op receive(const struct lowering *lowering, struct place here, str
 
 /* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
  * others. False when some of it has not been lowered yet. */
-static bool wait_for_coupled(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+static bool wait_for_coupled(struct lowering *lowering, struct place here, struct work work)
 {
     int n = lowering->coupled, first = here.replica / n * n;
 
     for (int replica = first; replica < first + n; replica++) {
-        struct arrival arrival = *arrival_of(
+        struct event arrival = *arrival_of(
             lowering_cell(lowering, replica, here.direction, here.stage, work.mb), work.kind);
 
         if (replica == here.replica)
             continue;
-        if (arrival.first == NO_OP)
+        if (!arrival.count)
             return false;
-        wait_for(waits, arrival);
+        wait_for(&lowering->waits, arrival);
     }
     return true;
 }
 
 /* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
-static bool dependencies(const struct lowering *lowering, struct place here, struct work work, struct waits *waits)
+static bool dependencies(struct lowering *lowering, struct place here, struct work work)
 {
     enum recompute_rule rule = scenario_strategy(lowering->scenario)->recompute;
     bool first = here.stage == 0, last = here.stage == plan_global_stages(lowering->plan) - 1;
-    struct arrival arrival = {.first = NO_OP};
+    struct event arrival = {0};
+    struct waits *waits = &lowering->waits, *awaited = &here.holder->awaited;
     bool wanted = false;
     uint32_t own = NO_OP;
 
@@ -188,42 +192,39 @@ static bool dependencies(const struct lowering *lowering, struct place here, str
         if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
             arrival = here.cell->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
-            arrival = (struct arrival){.first = here.cell->due, .count = 1};
+            arrival = event_of(here.cell->due);
     } else {
         own = here.cell->recomputes ? here.cell->recomputed : here.cell->forwarded;
         arrival = *arrival_of(here.cell, work.kind);
         wanted = !last;
     }
-    if ((work.kind != FORWARD && own == NO_OP) || (wanted && arrival.first == NO_OP))
+    if ((work.kind != FORWARD && own == NO_OP) || (wanted && !arrival.count))
         return false;
-    if (own != NO_OP)
-        wait_for(waits, (struct arrival){own, 1});
-    for (; here.holder->nawaited > 0; here.holder->nawaited--)
-        wait_for(waits, (struct arrival){here.holder->awaited[here.holder->nawaited - 1], 1});
-    if (arrival.first == NO_OP || (work.kind == RECOMPUTE && lowering->opportunistic))
+    wait_for(waits, event_of(own));
+    while (awaited->count > 0)
+        wait_for(waits, event_of(awaited->items[--awaited->count]));
+    if (!arrival.count || (work.kind == RECOMPUTE && lowering->opportunistic))
         return true;
     wait_for(waits, arrival);
-    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work, waits);
+    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work);
 }
 
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
  * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
-static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op,
-                                   const struct waits *waits)
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
     struct stage_work cost = lowering->stages[here.stage].work[work.kind];
-    struct arrival gradient = here.cell->gradient;
+    struct event gradient = here.cell->gradient;
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
-    id = lower_compute(lowering, here, work, cost, op, waits);
-    if (work.kind == RECOMPUTE && gradient.first != NO_OP)
-        program_choose(lowering->program, (struct choice){id, gradient.first, gradient.count, most});
+    id = lower_compute(lowering, here, work, cost, op);
+    if (work.kind == RECOMPUTE && gradient.count)     /* transfers of one boundary: their ids follow one another */
+        program_choose(lowering->program, (struct choice){id, event_ids(&gradient)[0], gradient.count, most});
     return id;
 }
 
-static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes,
-                           const struct waits *waits)
+static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes)
 {
     const struct stage *costs = &lowering->stages[here.stage];
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
@@ -243,20 +244,20 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
     if (costs->plan)
-        return layers_work(lowering, here, work, completes, op, waits);
+        return layers_work(lowering, here, work, completes, op);
     if (replicates(lowering)) {
         replicated_memory(lowering, here, work, &op);
-        return lower_compute(lowering, here, work, replicated_work(lowering, work), op, waits);
+        return lower_compute(lowering, here, work, replicated_work(lowering, work), op);
     }
     if (zero_applies(lowering))
-        return zero_work(lowering, here, work, completes, op, waits);
+        return zero_work(lowering, here, work, completes, op);
     if (sliced)
-        return sliced_backward(lowering, here, work, in_time, op, waits);
+        return sliced_backward(lowering, here, work, in_time, op);
     if (in_time)
-        return timed_backward(lowering, here, work, op, waits);
+        return timed_backward(lowering, here, work, op);
     if (lowering->opportunistic)
-        return opportunistic_work(lowering, here, work, op, waits);
-    return lower_compute(lowering, here, work, costs->work[work.kind], op, waits);
+        return opportunistic_work(lowering, here, work, op);
+    return lower_compute(lowering, here, work, costs->work[work.kind], op);
 }
 
 /* What others may now wait for: `id` is the operation after which the cell's result is there. */
@@ -299,19 +300,10 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
-/* After a meeting of those that share the rank's stage: what each had computed. */
-static void wait_for_sharers(const struct lowering *lowering, int rank, struct waits *waits)
-{
-    int stage = plan_global_stage(lowering->plan, rank, 0);
-
-    for (int i = 0; lowering->summed[stage] && i < plan_sharers(lowering->plan, stage); i++)
-        wait_for(waits, (struct arrival){lowering->summed[stage][i], 1});
-}
-
 /* Replicas that are kept in step begin their next cell when the last of them has done the one before: whoever is late
  * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them
  * have not been lowered that far. */
-static bool meet(struct lowering *lowering, int replica, int rank, struct waits *waits)
+static bool meet(struct lowering *lowering, int replica, int rank)
 {
     int n = lowering->together, first = replica / n * n;
     size_t cell = lowering->cursor[program_rank(lowering, replica, rank)];
@@ -324,18 +316,17 @@ static bool meet(struct lowering *lowering, int replica, int rank, struct waits 
         for (int r = first; r < first + n; r++)
             if (lowering->cursor[program_rank(lowering, r, rank)] != cell)
                 return false;
-        all.ids = xcalloc((size_t)n, sizeof *all.ids);
         for (int r = first; r < first + n; r++)
-            wait_for(&all, (struct arrival){lowering->latest[program_rank(lowering, r, rank)], 1});
+            wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
         *meeting = (struct meeting){cell, program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
             .mb = lowering->rows[rank].items[cell].mb, .stage = -1,
-        }, all.ids, all.count)};
-        free(all.ids);
+        }, all.items, all.count)};
+        free(all.items);
         for (int r = first; r < first + n; r++)
             lowering->latest[program_rank(lowering, r, rank)] = meeting->id;
     }
-    wait_for(waits, (struct arrival){meeting->id, 1});
+    wait_for(&lowering->waits, event_of(meeting->id));
     return true;
 }
 
@@ -344,8 +335,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
 {
     const struct row *row = &lowering->rows[rank];
     size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
-    struct arrival *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
-    struct waits waits = {.ids = lowering->scratch};
+    struct event *sent = &lowering->sent[2 * program_rank(lowering, replica, rank)];
     uint32_t id = NO_OP;
     double hidden;
 
@@ -362,27 +352,27 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    if (!meet(lowering, replica, rank, &waits))
+    lowering->waits.count = 0;       /* of a cell that could not be lowered */
+    if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
-        wait_for(&waits, sent[up]);
+        wait_for(&lowering->waits, sent[up]);
     for (size_t i = first; i <= last; i++)
-        if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits))
+        if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]))
             return false;
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
-        wait_for_sharers(lowering, rank, &waits);
+        wait_for(&lowering->waits, lowering->summed[plan_global_stage(lowering->plan, rank, 0)]);
     for (size_t i = first; i <= last; i++)
-        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], &waits);
+        lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]);
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
 
         here.hidden = hidden;
-        id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i], &waits);
+        id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i]);
         here.holder->completed += lowering->completes[rank][i];
         if (lowering->completes[rank][i])
             here.holder->complete = id;
-        waits.count = 0;
     }
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);

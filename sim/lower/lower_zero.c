@@ -17,14 +17,14 @@ bool zero_in_turn(const struct lowering *lowering)
 }
 
 /* A measured collective in the replica's group, on its stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum circle circle,
+static uint32_t stream(struct lowering *lowering, struct place here, enum group_kind kind,
                        const struct collective *collective, double bytes, uint32_t after)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct measured measured;
 
     if (bytes == 0 || lowering->failed ||
-        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured,
+        group_collective(lowering, kind, here.stage, here.replica, collective, bytes, &measured,
                          &lowering->beside[prank])) {
         lowering->failed |= bytes > 0;
         return NO_OP;
@@ -33,7 +33,7 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum circle
         lowering_use(lowering, measured.used, measured.protocol);
     return program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
-        .lane = collective_lane(lowering, circle, prank, 0, 0),
+        .lane = collective_lane(lowering, kind, prank, 0, 0),
         .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
         .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);
@@ -66,7 +66,7 @@ static bool fused(const struct lowering *lowering, struct place here)
 
 /* One layer of the work, after its parameters have arrived. */
 static uint32_t layer_work(struct lowering *lowering, struct place here, struct work work, const struct slice *layer,
-                           struct op *op, struct waits *first)
+                           struct op *op)
 {
     bool again = fused(lowering, here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT);
     double frees = op->frees;
@@ -75,14 +75,13 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     if (again) {
         op->frees = 0;
         if (!op->continues)      /* the span begins as a backward */
-            lower_compute(lowering, here, work, (struct stage_work){0}, *op, first);
+            lower_compute(lowering, here, work, (struct stage_work){0}, *op);
         *op = (struct op){.continues = true};
         lower_compute(lowering, here, (struct work){.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb},
-                      layer->work[RECOMPUTE], *op, first);
-        first->count = 0;
+                      layer->work[RECOMPUTE], *op);
         op->frees = frees;
     }
-    id = lower_compute(lowering, here, work, layer->work[work.kind], *op, first);
+    id = lower_compute(lowering, here, work, layer->work[work.kind], *op);
     *op = (struct op){.continues = true};
     return id;
 }
@@ -92,11 +91,12 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     uint32_t last = NO_OP;
 
-    for (int experts = 0; experts < 2; experts++) {
-        double weights = circle_parameters(lowering->scenario, experts, layer->parameters + layer->frozen,
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        double weights = class_parameters(lowering->scenario, class, layer->parameters + layer->frozen,
                                            layer->expert_parameters);
-        uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
-                             collective_find(COLLECTIVE_ALL_GATHER, "ring"), weights * each, after);
+        uint32_t id = stream(lowering, here, lowering->scenario->groups.sums[class],
+                             collective_half(scenario_all_reduce(lowering->scenario), COLLECTIVE_ALL_GATHER),
+                             weights * each, after);
 
         last = id != NO_OP ? id : last;
     }
@@ -110,35 +110,34 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
     double each = scenario_parameter_bytes(scenario).sent;
     uint32_t end = after;
 
-    for (int experts = 0; experts < 2; experts++) {
-        double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
-        uint32_t id = stream(lowering, here, circle_of(scenario, experts),
-                             collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), bytes, after);
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        double bytes = class_parameters(scenario, class, layer->parameters, layer->expert_parameters) * each;
+        uint32_t id = stream(lowering, here, scenario->groups.sums[class],
+                             collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER), bytes, after);
 
         if (scenario_hybrid(scenario) && last && id != NO_OP)
-            id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),
+            id = stream(lowering, here, GROUP_SAME_SHARE, scenario_all_reduce(scenario),
                         bytes / scenario->strategy.shard, id);
-        for (int t = 0; id != NO_OP && t < lowering->program->flows; t++)
-            here.holder->synced[t] = id;
+        if (id != NO_OP)
+            here.holder->synced = event_of(id);
         end = id != NO_OP ? id : end;
     }
     return end;
 }
 
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op,
-                   const struct waits *waits)
+uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op)
 {
     const struct stage *stage = &lowering->stages[here.stage];
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     int prank = program_rank(lowering, here.replica, here.rank);
     bool in_turn = zero_in_turn(lowering);
-    uint32_t id = lowering->latest[prank], next = NO_OP, ids[3];
-    struct waits first = *waits;
+    uint32_t id = lowering->latest[prank], next = NO_OP;
+    struct waits *waits = &lowering->waits;
     double frees = op.frees;
     size_t begin = next_layer(stage, work.kind, 0);
 
     if (work.kind == RECOMPUTE && (fused(lowering, here) || begin == stage->nslices))
-        return lower_compute(lowering, here, work, (struct stage_work){0}, op, waits);
+        return lower_compute(lowering, here, work, (struct stage_work){0}, op);
     op.frees = 0;
     if (gathers) {
         next = zero_gather(lowering, here, layer_of(stage, work.kind, begin), id);
@@ -151,21 +150,20 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         after = next_layer(stage, work.kind, k + 1);
         if (gathers && after < stage->nslices)
             next = zero_gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
-        if (gathered != NO_OP)
-            first.ids[first.count++] = gathered;
-        if (in_turn && next != NO_OP)
-            first.ids[first.count++] = next;
-        if (in_turn)
+        wait_for(waits, event_of(gathered));
+        if (in_turn) {
+            wait_for(waits, event_of(next));
             lowering->beside[prank] = (struct contention){0};
+        }
         op.frees = after == stage->nslices ? frees : 0;
-        id = layer_work(lowering, here, work, layer, &op, &first);
-        first = (struct waits){.ids = ids};
+        id = layer_work(lowering, here, work, layer, &op);
         if (gathers)
             lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
             scattered = zero_scatter(lowering, here, layer, completes, id);
-        if (in_turn && scattered != NO_OP)
-            first.ids[first.count++] = scattered;
+        if (in_turn)
+            wait_for(waits, event_of(scattered));
     }
+    waits->count = 0;        /* the last scatter holds up none of this work */
     return id;
 }

@@ -1,24 +1,27 @@
 #include "lower/workload.h"
 
+#include <string.h>
+
 #include "recompute/stage_plan.h"
 
-/* What schedules whose order depends on times see: the mean stage, and a boundary between neighbouring ranks. */
-static void plan_the_times(struct scenario *scenario, const struct stage *stages)
+/* What schedules see whose order depends on times: the mean stage, and a boundary between neighbouring ranks. All of them
+ * split their backwards, and a plan of layers does not go with that: so the times know nothing of such plans, which are
+ * made for the rows. */
+static void take_times(struct workload *workload)
 {
-    struct plan_times *times = &scenario->plan.times;
-    int count = plan_global_stages(&scenario->plan);
+    const struct scenario *scenario = workload->scenario;
+    const struct stage *stages = workload->stages;
+    struct plan_times *times = &workload->plan.times;
+    int count = plan_global_stages(&workload->plan);
 
-    *times = (struct plan_times){0};
     for (int s = 0; s < count; s++) {
         times->forward += stages[s].work[FORWARD].seconds / count;
         times->backward_input += stages[s].work[BACKWARD_INPUT].seconds / count;
-        if (scenario->plan.recompute)
+        if (workload->plan.recompute)
             times->backward_input += stages[s].work[RECOMPUTE].seconds / count;
-        if (stages[s].plan)
-            times->backward_input += stages[s].plan->chain.recompute / count;
         times->backward_weight += stages[s].work[BACKWARD_WEIGHT].seconds / count;
     }
-    if (scenario->plan.stages > 1 && !scenario->cluster.ideal) {
+    if (workload->plan.stages > 1 && !scenario->cluster.ideal) {
         struct route route =
             cluster_route(&scenario->cluster, scenario_gpu(scenario, 0, 0, 0), scenario_gpu(scenario, 0, 0, 1));
 
@@ -26,25 +29,33 @@ static void plan_the_times(struct scenario *scenario, const struct stage *stages
     }
 }
 
-static void count_versions(const struct scenario *scenario, struct stage *stages)
+static void count_versions(struct workload *workload)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    struct row *rows = strategy->asynchronous ? rows_of(strategy, &scenario->plan) : NULL;
+    const struct strategy *strategy = scenario_strategy(workload->scenario);
+    const struct plan *plan = &workload->plan;
 
-    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
-        stages[s].versions =
-            rows ? rows_versions(strategy, &scenario->plan, rows, plan_rank(&scenario->plan, 0, s, 0, NULL)) : 1;
-    if (rows)
-        rows_release(rows, scenario->plan.stages);
+    for (int s = 0; s < plan_global_stages(plan); s++)
+        workload->stages[s].versions =
+            rows_versions(strategy, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
-int stages_build(struct scenario *scenario, struct stage **stages, struct error *err)
+int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
-    if (stages_cost(scenario, stages, err))
+    *workload = (struct workload){.scenario = scenario, .plan = scenario->plan};
+    if (stages_cost(&workload->arena, scenario, &workload->stages, err))
         return -1;
-    count_versions(scenario, *stages);
-    if (scenario_by_layers(scenario) && stage_plans_build(scenario, *stages, err))
-        return -1;
-    plan_the_times(scenario, *stages);
-    return 0;
+    take_times(workload);
+    workload->rows = rows_of(scenario_strategy(scenario), &workload->plan);
+    count_versions(workload);
+    if (!scenario_by_layers(scenario))
+        return 0;
+    return stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err);
+}
+
+void workload_release(struct workload *workload)
+{
+    if (workload->rows)
+        rows_release(workload->rows, workload->plan.stages);
+    arena_release(&workload->arena);
+    memset(workload, 0, sizeof *workload);
 }

@@ -1,12 +1,20 @@
-/* workload: what a scenario has to do, before any time is simulated: its stages with their costs, the plans of those
- * that are computed layer by layer, and the mean times that some schedules order their work by. */
+/* workload: what a scenario has to do, before any time is simulated. It is built once, from a scenario that does not
+ * change any more, and is const afterwards: lowering, metrics, figures and advice read it. */
 #ifndef DTSIM_WORKLOAD_H
 #define DTSIM_WORKLOAD_H
 
 #include "stage/stage.h"
 
-/* One struct for each global stage, as stages_cost gives them, with versions of weights and plans of layers; sets the
- * scenario's plan.times. Errors as of stages_cost and stage_plans_build. */
-int stages_build(struct scenario *scenario, struct stage **stages, struct error *err);
+struct workload {
+    const struct scenario *scenario;
+    struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
+    struct stage *stages;            /* one a global stage: costs, versions of weights, plans of layers */
+    struct row *rows;                /* one a pipeline rank, as the schedule writes it */
+    struct arena arena;              /* of the stages */
+};
+
+/* Errors as of stages_cost and stage_plans_build. Release in either case; the scenario stays until then. */
+int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
+void workload_release(struct workload *workload);
 
 #endif

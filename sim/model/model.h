@@ -56,9 +56,14 @@ double transformer_padded_vocabulary(const struct transformer *shape, int tensor
 /* Columns of the output layer's product: the padded vocabulary with Megatron-LM's kernels (megatron/training/tokenizer,
  * vocab_size_with_padding), the rows of the embedding with plain PyTorch. */
 double transformer_output_columns(const struct transformer *shape, int tensor);
-enum norm { NORM_LAYERNORM, NORM_RMSNORM };
-enum mlp { MLP_GELU, MLP_SWIGLU };
-enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };
+#define NORMS(X) X(NORM_LAYERNORM, "layernorm") X(NORM_RMSNORM, "rmsnorm")
+enum norm { NORMS(ENUM_VALUE) };
+#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu")
+enum mlp { MLPS(ENUM_VALUE) };
+#define HEADS(X) \
+    X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
+    X(HEAD_NONE, "none")
+enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* the same keys, all of them optional */
 extern const char *const norm_names[], *const mlp_names[], *const head_names[];
@@ -104,20 +109,27 @@ double model_parameters(const struct model *model);      /* whole; NaN for one i
 /* The parameters that one token uses (whole): all except those of experts to which it is not sent. */
 double model_active_parameters(const struct model *model);
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL };
+#define RECOMPUTES(X) \
+    X(RECOMPUTE_NONE, "none") X(RECOMPUTE_SELECTIVE, "selective") X(RECOMPUTE_FULL, "full") \
+    X(RECOMPUTE_OPTIMAL, "optimal")
+enum recompute { RECOMPUTES(ENUM_VALUE) };
 
 /* The formula for the activations that a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: every tensor that a backward reads;
  * rajbhandari: Rajbhandari et al. 2020 (ZeRO), section 3.2, footnote: 12 x hidden values per token and block, nothing
  *     else. It leaves out attention scores, norms and masks. */
-enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
+#define ACTIVATION_FORMULAS(X) X(ACTIVATIONS_KORTHIKANTI, "korthikanti") X(ACTIVATIONS_RAJBHANDARI, "rajbhandari")
+enum activation_formula { ACTIVATION_FORMULAS(ENUM_VALUE) };
 /* How the loss is computed:
  * fp32: logits are converted to fp32 and the softmax is kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section
  *     4.3);
  * plain: PyTorch's cross_entropy on the logits in their own format; keeps their log-probabilities in this format;
  * fused: one kernel reads half-precision logits; keeps nothing else (flash-attn's, Transformer Engine's);
  * compiled: as fp32, by torch.compile in fewer kernels (Megatron-LM, fusions/fused_cross_entropy.py). */
-enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_PLAIN, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COMPILED };
+#define CROSS_ENTROPIES(X) \
+    X(CROSS_ENTROPY_FP32, "fp32") X(CROSS_ENTROPY_PLAIN, "plain") X(CROSS_ENTROPY_FUSED, "fused") \
+    X(CROSS_ENTROPY_COMPILED, "compiled")
+enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen. An adapter X A B is added to each targeted
  * product X W, with A of in x rank and B of rank x out. It has the model's number format and no dropout. */
@@ -194,11 +206,11 @@ struct layer {
     double boundary;             /* B of its output, which is sent to the next stage (whole: not divided by tensor) */
     int all_reduces[PHASE_COUNT];    /* tensor-parallel all-reduces in forward and in backward (input); under sequence
                                       * parallelism each is a reduce-scatter and an all-gather of the same bytes */
-    /* The all-reduces of the backward that sum the gradient of a product's input, each by the name of the product (or
-     * of one of the products with this input); NULL: none. They may overlap with the product's weight gradient. */
-    const char *columns[COLUMN_COUNT];
-    const char *behind[COLUMN_COUNT];    /* the following product split by rows, whose result the forward's all-reduce
-                                          * sums; NULL: none, or several (experts, latent attention) */
+    /* The all-reduces of the backward that sum the gradient of a product's input, each named by the product (or
+     * by one of the products with this input); NONE: none. They may overlap with the product's weight gradient. */
+    enum product_id columns[COLUMN_COUNT];
+    enum product_id behind[COLUMN_COUNT];    /* the following product split by rows, whose result the forward's
+                                              * all-reduce sums; NONE: none, or several (experts, latent attention) */
     int input_gathers;           /* under sequence parallelism: gathers in the backward of the inputs of column-parallel
                                   * products whose weights are trained */
     double all_reduce_bytes;     /* B of each all-reduce */

@@ -212,13 +212,14 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
         all_reduces = split;
     layer.input_gathers = split * lora_trains(cut, LORA_QKV) + (all_reduces - split) * lora_trains(cut, LORA_MLP_UP);
     if (!cut->lora && all_reduces > 0)
-        layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? "q-up" : cut->shape->fused_qkv ? "qkv" : "q";
+        layer.columns[COLUMN_ATTENTION] = cut->shape->kv_rank > 0 ? PRODUCT_Q_UP :
+                                         cut->shape->fused_qkv ? PRODUCT_QKV : PRODUCT_Q;
     if (!cut->lora && all_reduces > 1)
-        layer.columns[COLUMN_MLP] = !cut->has_experts ? "mlp-up" : rows ? "shared-up" : NULL;
+        layer.columns[COLUMN_MLP] = !cut->has_experts ? PRODUCT_MLP_UP : rows ? PRODUCT_SHARED_UP : PRODUCT_NONE;
     if (layer.columns[COLUMN_ATTENTION] && cut->shape->kv_rank == 0)
-        layer.behind[COLUMN_ATTENTION] = "projection";
+        layer.behind[COLUMN_ATTENTION] = PRODUCT_PROJECTION;
     if (layer.columns[COLUMN_MLP] && !cut->has_experts)
-        layer.behind[COLUMN_MLP] = "mlp-down";
+        layer.behind[COLUMN_MLP] = PRODUCT_MLP_DOWN;
     tensors_adapt(&tensors, cut, true);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;
@@ -262,7 +263,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
                           .input_gathers = shape->head != HEAD_NONE && !shard->lora ? split : 0,
                           .all_reduces[PHASE_BACKWARD_INPUT] = shape->head != HEAD_NONE ? split : 0};
     if (end->input_gathers)
-        end->columns[COLUMN_OUTPUT] = "logits";
+        end->columns[COLUMN_OUTPUT] = PRODUCT_LOGITS;
     fill(arena, end, &last, &list[1]);
     if (shape->head != HEAD_NONE) {
         end->output = cut.tokens * cut.vocabulary * cut.value;

@@ -72,17 +72,23 @@ void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
-void loss_kernels(struct kernels *list, const struct cut *cut);          /* part of output_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
-/* Append one kernel: a product, whose FLOPs and, unless given, bytes follow from its sizes; or a kernel bound by
- * memory. */
+/* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
+ * kernel bound by memory. */
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, double bytes);
 /* Appends `operations` kernels of plain PyTorch, of about the same size; `bytes` are of all of them together. */
 void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, int operations, double bytes);
+
+/* Append the kernels of Y = X W^T, with X of rows x in, and of its gradients; of a bias, unless the next kernel adds it
+ * (`fuses`); of a norm of the hidden states. */
+void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
+                    double in);
+void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
+void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);
 
 /* Widths, on this GPU, of a product that LoRA may adapt. */
 struct adapted { double in, out; };

@@ -6,11 +6,11 @@
 
 /* A product of two activations, C = A B, for each head. The gradients of A and of B both belong to the phase of the
  * input's gradient. Grouped keys and values are counted as if every head read its own copy. */
-static void head_product(struct kernels *list, const struct cut *cut, const char *name, enum matmul_layout layout,
-                         double n, double k)
+static void head_product(struct kernels *list, const struct cut *cut, enum product_id product,
+                         enum matmul_layout layout, double n, double k)
 {
-    struct kernel kernel = {.name = name, .attention_core = true, .batch = cut->batch * cut->heads, .m = cut->queries,
-                            .n = n, .k = k, .layout = layout};
+    struct kernel kernel = {.product = product, .attention_core = true, .batch = cut->batch * cut->heads,
+                            .m = cut->queries, .n = n, .k = k, .layout = layout};
 
     product_kernel(list, cut, kernel);
     kernel.phase = PHASE_BACKWARD_INPUT;
@@ -74,7 +74,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     double read = cut->shape->causal && fuses ? written / 2 : written;
     double output = 2 * cut->tokens * cut->attended * cut->value;
 
-    head_product(list, cut, "scores", LAYOUT_NT, cut->sequence, cut->query_size);
+    head_product(list, cut, PRODUCT_SCORES, LAYOUT_NT, cut->sequence, cut->query_size);
     if (plain)
         unfused_scores(list, cut);
     else if (!fuses)
@@ -87,7 +87,7 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "attention-dropout", PHASE_BACKWARD_INPUT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                2 * values + cut->scores);
     }
-    head_product(list, cut, "values", LAYOUT_NN, cut->value_size, cut->sequence);
+    head_product(list, cut, PRODUCT_VALUES, LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
     /* The projection needs the result in the order of tokens, not of heads: it is copied (Megatron-LM:
@@ -98,11 +98,11 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
         memory_kernel(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, output);
 }
 
-/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Products: two in the forward;
- * five in the backward, the scores again and four gradients. Traffic: the forward reads Q, K, V and writes O; the
- * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; both have one fp32 sum per row of
- * scores. Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag
- * split). */
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.
+ * Products: two in the forward; five in the backward, the scores again and four gradients.
+ * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
+ * of dQ in fp32; both have one fp32 sum per row of scores.
+ * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split). */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;

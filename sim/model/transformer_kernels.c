@@ -7,12 +7,11 @@
  * kernel keeps in registers, and vectors of the size of a bias, are not counted. */
 #include "model/transformer.h"
 
-#include <string.h>
-
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
 {
     double operand = dtype_bytes(cut->dtype);
 
+    kernel.name = product_names[kernel.product];
     kernel.kind = KERNEL_MATMUL;
     kernel.dtype = cut->dtype;
     kernel.flop = 2 * kernel.batch * kernel.m * kernel.n * kernel.k;
@@ -25,24 +24,24 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
 
 /* Y = X W^T for each of `batch` weights, with X of rows x in and W of out x in, as frameworks store it. Gradients:
  * dX = dY W, dW = dY^T X. Under LoRA W is frozen, unless it is an adapter. */
-static void grouped_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
-                            double out, double in)
+static void grouped_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
+                            double rows, double out, double in)
 {
-    bool adapter = strcmp(name, "lora") == 0;
+    bool adapter = product == PRODUCT_LORA;
 
-    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_FORWARD, .layout = LAYOUT_NT, .batch = batch,
-                                       .m = rows, .n = out, .k = in});
-    product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN,
+    product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_FORWARD, .layout = LAYOUT_NT,
+                   .batch = batch, .m = rows, .n = out, .k = in});
+    product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_BACKWARD_INPUT, .layout = LAYOUT_NN,
                    .batch = batch, .m = rows, .n = in, .k = out});
     if (!cut->lora || adapter)
-        product_kernel(list, cut, (struct kernel){.name = name, .phase = PHASE_BACKWARD_WEIGHT, .layout = LAYOUT_TN,
-                                           .batch = batch, .m = out, .n = in, .k = rows});
+        product_kernel(list, cut, (struct kernel){.product = product, .phase = PHASE_BACKWARD_WEIGHT,
+                       .layout = LAYOUT_TN, .batch = batch, .m = out, .n = in, .k = rows});
 }
 
-static void weight_product(struct kernels *list, const struct cut *cut, const char *name, double rows, double out,
-                           double in)
+void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
+                    double in)
 {
-    grouped_product(list, cut, name, 1, rows, out, in);
+    grouped_product(list, cut, product, 1, rows, out, in);
 }
 
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
@@ -63,19 +62,19 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
  * weights and the output's gradient are cast first. For each of them one kernel reads it and writes it in fp8 twice, as
  * it is and transposed, because Hopper multiplies fp8 only in layout nt. Weights are cast for every micro-batch or,
  * with fp8_kept, only with the update. */
-static void block_product(struct kernels *list, const struct cut *cut, const char *name, double batch, double rows,
-                          double out, double in)
+static void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
+                          double rows, double out, double in)
 {
     struct cut eight = *cut;
     size_t first = list->count;
     double cast = batch * (cut->value + 2);
 
     if (!cut->fp8) {
-        grouped_product(list, cut, name, batch, rows, out, in);
+        grouped_product(list, cut, product, batch, rows, out, in);
         return;
     }
     eight.dtype = DTYPE_FP8;
-    grouped_product(list, &eight, name, batch, rows, out, in);
+    grouped_product(list, &eight, product, batch, rows, out, in);
     for (size_t i = first; i < list->count; i++)
         list->items[i].layout = LAYOUT_NT;
     memory_kernel(list, cut, "cast", PHASE_FORWARD, CLASS_COPY, cast * rows * in);
@@ -84,12 +83,15 @@ static void block_product(struct kernels *list, const struct cut *cut, const cha
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
-/* A bias. Forward: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm); or a separate kernel, which
- * reads and writes the result (PyTorch before 1.12, torch/nn/functional.py, linear: output += bias; Megatron-LM's
- * linear layers); or the next kernel (`fuses`). Backward: a kernel sums the gradients of all rows (autograd's sum;
- * Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8 the product adds the bias, and
- * the kernel that casts the rows sums them (Transformer Engine, cast_transpose_dbias). */
-static void bias(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
+/* A bias.
+ * Forward: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm); or a separate kernel, which reads
+ * and writes the result (PyTorch before 1.12, torch/nn/functional.py, linear: output += bias; Megatron-LM's linear
+ * layers); or the next kernel (`fuses`).
+ * Backward: a kernel sums the gradients of all rows (autograd's sum; Megatron-LM,
+ * LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum).
+ * In fp8 the product adds the bias, and the kernel that casts the rows sums them (Transformer Engine,
+ * cast_transpose_dbias). */
+void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
     if (!fuses && !cut->shape->fused_bias && !cut->fp8)
         memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_OTHER, 2 * rows * width * cut->value);
@@ -117,7 +119,7 @@ static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const cha
 }
 
 /* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
-static void norm(struct kernels *list, const struct cut *cut, const char *name)
+void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
 {
     bool root = cut->shape->norm == NORM_RMSNORM;
     double values = cut->own_tokens * cut->hidden * cut->value;
@@ -156,19 +158,20 @@ static void adapter(struct kernels *list, const struct cut *cut, enum lora_targe
 
     if (!lora_adapts(cut, target, &width))
         return;
-    weight_product(list, cut, "lora", cut->tokens, cut->lora->rank, width.in);
-    weight_product(list, cut, "lora", cut->tokens, width.out, cut->lora->rank);
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, cut->lora->rank, width.in);
+    weight_product(list, cut, PRODUCT_LORA, cut->tokens, width.out, cut->lora->rank);
     memory_kernel(list, cut, "lora-sum", PHASE_FORWARD, CLASS_OTHER, 3 * cut->tokens * width.out * cut->value);
     memory_kernel(list, cut, "lora-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * cut->tokens * width.in * cut->value);
 }
 
 /* A product of the block, with its adapter. */
-static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target, const char *name)
+static void adapted_product(struct kernels *list, const struct cut *cut, enum lora_target target,
+                            enum product_id product)
 {
     struct adapted width;
 
     lora_adapts(cut, target, &width);
-    block_product(list, cut, name, 1, cut->tokens, width.out, width.in);
+    block_product(list, cut, product, 1, cut->tokens, width.out, width.in);
     adapter(list, cut, target);
 }
 
@@ -190,22 +193,39 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
            (gated ? 5 : 3) * elements * cut->value);
 }
 
+/* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
+ * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
+ * mask follows. Autograd saves the inputs of a product before it runs it; fp8 modules (Transformer Engine) save them
+ * after. */
+static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
+{
+    bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
+
+    for (size_t i = first; ends && i < list->count; i++)
+        list->items[i].tail = list->items[i].phase == PHASE_FORWARD;
+}
+
 static void mlp(struct kernels *list, const struct cut *cut)
 {
     bool fuses = cut->shape->fused_kernels;
+    size_t first;
 
-    adapted_product(list, cut, LORA_MLP_UP, "mlp-up");
+    adapted_product(list, cut, LORA_MLP_UP, PRODUCT_MLP_UP);
     activation_function(list, cut, cut->tokens * cut->ffn);
-    adapted_product(list, cut, LORA_MLP_DOWN, "mlp-down");
+    first = list->count;
+    adapted_product(list, cut, LORA_MLP_DOWN, PRODUCT_MLP_DOWN);
+    mark_tail(list, cut, first);
     if (cut->shape->bias) {
-        bias(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
-        bias(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
+        bias_kernels(list, cut, "mlp-up-bias", cut->tokens, cut->ffn * (cut->shape->mlp == MLP_SWIGLU ? 2 : 1), fuses);
+        first = list->count;
+        bias_kernels(list, cut, "mlp-down-bias", cut->own_tokens, cut->hidden, fuses);
+        mark_tail(list, cut, first);
     }
 }
 
 /* `copies` MLPs, each of which computes `rows` rows. */
-static void expert_mlp(struct kernels *list, const struct cut *cut, const char *up, const char *down, double copies,
-                       double rows, double ffn)
+static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
+                       double copies, double rows, double ffn)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
 
@@ -222,18 +242,19 @@ static void experts(struct kernels *list, const struct cut *cut)
     double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
     bool sorts = cut->experts > 1 && cut->experts < cut->shape->experts;
 
-    weight_product(list, cut, "router", cut->own_tokens, cut->shape->experts, cut->hidden);
+    weight_product(list, cut, PRODUCT_ROUTER, cut->own_tokens, cut->shape->experts, cut->hidden);
     memory_kernel(list, cut, "routing", PHASE_FORWARD, CLASS_SOFTMAX_FORWARD, 2 * choices);
     memory_kernel(list, cut, "routing", PHASE_BACKWARD_INPUT, CLASS_SOFTMAX_BACKWARD, 3 * choices);
     memory_kernel(list, cut, "permute", PHASE_FORWARD, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
     memory_kernel(list, cut, "permute", PHASE_BACKWARD_INPUT, CLASS_COPY, (cut->own_tokens + cut->sent) * width);
     for (int phase = PHASE_FORWARD; sorts && phase <= PHASE_BACKWARD_INPUT; phase++)
         memory_kernel(list, cut, "sort", (enum phase)phase, CLASS_COPY, 4 * cut->received * width);
-    expert_mlp(list, cut, "expert-up", "expert-down", cut->experts, cut->received / cut->experts, cut->expert_ffn);
+    expert_mlp(list, cut, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, cut->experts, cut->received / cut->experts,
+               cut->expert_ffn);
     memory_kernel(list, cut, "combine", PHASE_FORWARD, CLASS_OTHER, (cut->own_tokens + cut->sent) * width);
     memory_kernel(list, cut, "combine", PHASE_BACKWARD_INPUT, CLASS_OTHER, (cut->own_tokens + 2 * cut->sent) * width);
     if (cut->shared_ffn > 0)
-        expert_mlp(list, cut, "shared-up", "shared-down", 1, cut->tokens, cut->shared_ffn);
+        expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 1, cut->tokens, cut->shared_ffn);
 }
 
 /* The norm of a latent vector. */
@@ -250,13 +271,13 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
     const struct transformer *shape = cut->shape;
 
     if (shape->q_rank > 0) {
-        block_product(list, cut, "q-down", 1, cut->tokens, shape->q_rank, cut->hidden);
+        block_product(list, cut, PRODUCT_Q_DOWN, 1, cut->tokens, shape->q_rank, cut->hidden);
         latent_norm(list, cut, "q-norm", shape->q_rank);
     }
-    block_product(list, cut, "q-up", 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
-    block_product(list, cut, "kv-down", 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
+    block_product(list, cut, PRODUCT_Q_UP, 1, cut->tokens, cut->query, shape->q_rank > 0 ? shape->q_rank : cut->hidden);
+    block_product(list, cut, PRODUCT_KV_DOWN, 1, cut->tokens, shape->kv_rank + shape->rope_head_size, cut->hidden);
     latent_norm(list, cut, "kv-norm", shape->kv_rank);
-    block_product(list, cut, "kv-up", 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
+    block_product(list, cut, PRODUCT_KV_UP, 1, cut->tokens, cut->heads * (shape->head_size + shape->value_head_size),
                    shape->kv_rank);
 }
 
@@ -267,19 +288,19 @@ static void qkv(struct kernels *list, const struct cut *cut)
     double width = cut->query + cut->key + cut->values;
 
     if (cut->shape->fused_qkv) {
-        adapted_product(list, cut, LORA_QKV, "qkv");
+        adapted_product(list, cut, LORA_QKV, PRODUCT_QKV);
         memory_kernel(list, cut, "qkv-concatenate", PHASE_BACKWARD_INPUT, CLASS_COPY,
                       2 * cut->tokens * width * cut->value);
     } else {
-        block_product(list, cut, "q", 1, cut->tokens, cut->query, cut->hidden);
-        block_product(list, cut, "k", 1, cut->tokens, cut->key, cut->hidden);
-        block_product(list, cut, "v", 1, cut->tokens, cut->values, cut->hidden);
+        block_product(list, cut, PRODUCT_Q, 1, cut->tokens, cut->query, cut->hidden);
+        block_product(list, cut, PRODUCT_K, 1, cut->tokens, cut->key, cut->hidden);
+        block_product(list, cut, PRODUCT_V, 1, cut->tokens, cut->values, cut->hidden);
         adapter(list, cut, LORA_QKV);
         plain_kernels(list, cut, "qkv-sum", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2,
                       6 * cut->tokens * cut->hidden * cut->value);
     }
     if (cut->shape->qkv_bias)
-        bias(list, cut, "qkv-bias", cut->tokens, width, false);
+        bias_kernels(list, cut, "qkv-bias", cut->tokens, width, false);
 }
 
 /* Rotary positions: a kernel reads and writes queries and keys. In plain PyTorch (Meta's Llama) they are converted to
@@ -307,24 +328,12 @@ static void expand_groups(struct kernels *list, const struct cut *cut)
     plain_kernels(list, cut, "groups", PHASE_BACKWARD_INPUT, CLASS_OTHER, 2, bytes);
 }
 
-/* Marks the kernels that a recomputation with early_stop leaves out. The backward of a dense block needs the input of
- * its last product and no later result, unless a dropout mask follows. Autograd saves the inputs of a product before it
- * runs it; fp8 modules (Transformer Engine) save them after. */
-static void mark_tail(struct kernels *list, const struct cut *cut)
-{
-    static const char *const names[] = {"mlp-down", "mlp-down-bias", "mlp-residual"};
-    bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
-
-    for (size_t i = 0; ends && i < list->count; i++)
-        for (size_t n = 0; n < COUNT(names); n++)
-            list->items[i].tail |= list->items[i].phase == PHASE_FORWARD && !strcmp(list->items[i].name, names[n]);
-}
-
 void block_kernels(struct kernels *list, const struct cut *cut)
 {
     bool latent = cut->shape->kv_rank > 0;
+    size_t first;
 
-    norm(list, cut, "attention-norm");
+    norm_kernels(list, cut, "attention-norm");
     if (latent)
         latent_inputs(list, cut);
     else
@@ -333,17 +342,18 @@ void block_kernels(struct kernels *list, const struct cut *cut)
         rotary(list, cut);
     expand_groups(list, cut);
     attention_kernels(list, cut);
-    adapted_product(list, cut, LORA_PROJECTION, "projection");
+    adapted_product(list, cut, LORA_PROJECTION, PRODUCT_PROJECTION);
     if (cut->shape->bias)
-        bias(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
+        bias_kernels(list, cut, "projection-bias", cut->own_tokens, cut->hidden, cut->shape->fused_kernels);
     residual(list, cut, "attention-residual");
-    norm(list, cut, "mlp-norm");
+    norm_kernels(list, cut, "mlp-norm");
     if (cut->has_experts)
         experts(list, cut);
     else
         mlp(list, cut);
+    first = list->count;
     residual(list, cut, "mlp-residual");
-    mark_tail(list, cut);
+    mark_tail(list, cut, first);
 }
 
 /* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
@@ -370,46 +380,11 @@ void embedding_kernels(struct kernels *list, const struct cut *cut)
     if (cut->shape->token_types > 0)
         lookup(list, cut, "token-types", cut->shape->token_types, true);
     if (cut->shape->embedding_norm)
-        norm(list, cut, "embedding-norm");
+        norm_kernels(list, cut, "embedding-norm");
     if (cut->shape->dropout > 0) {
         memory_kernel(list, cut, "dropout", PHASE_FORWARD, CLASS_DROPOUT_RESIDUAL_FORWARD,
                       elements * (2 * cut->value + 1));
         memory_kernel(list, cut, "dropout", PHASE_BACKWARD_WEIGHT, CLASS_DROPOUT_RESIDUAL_BACKWARD,
                elements * (2 * cut->value + 1));
     }
-}
-
-/* BERT's transform before its output layer: a product, GELU and norm, not split over the tensor group. */
-static void transform(struct kernels *list, const struct cut *cut)
-{
-    double values = cut->own_tokens * cut->hidden * cut->value;
-
-    weight_product(list, cut, "transform", cut->own_tokens, cut->hidden, cut->hidden);
-    memory_kernel(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
-    memory_kernel(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
-    norm(list, cut, "transform-norm");
-}
-
-/* The columns of padding in the vocabulary take time, but they do not count as FLOPs that training needs. */
-static void logits(struct kernels *list, const struct cut *cut)
-{
-    size_t first = list->count;
-
-    weight_product(list, cut, "logits", cut->tokens, cut->columns, cut->hidden);
-    for (size_t i = first; i < list->count; i++)
-        list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
-}
-
-void output_kernels(struct kernels *list, const struct cut *cut)
-{
-    if (cut->shape->final_norm)
-        norm(list, cut, "final-norm");
-    if (cut->shape->head == HEAD_NONE)
-        return;
-    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
-        transform(list, cut);
-    logits(list, cut);
-    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
-        bias(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
-    loss_kernels(list, cut);
 }

@@ -6,6 +6,7 @@
 static const char *const target_names[] = {
     [LORA_QKV] = "qkv", [LORA_PROJECTION] = "projection", [LORA_MLP_UP] = "mlp-up", [LORA_MLP_DOWN] = "mlp-down", NULL,
 };
+_Static_assert(COUNT(target_names) == LORA_TARGET_COUNT + 1, "a name for every target");
 static const struct field lora_fields[] = {
     {.key = "rank", .kind = FIELD_INT, .offset = offsetof(struct lora, rank), .required = true, .min = 1, .max = 65536,
      .brief = "rank of the adapters"},

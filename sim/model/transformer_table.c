@@ -3,9 +3,9 @@
 
 #include <stddef.h>
 
-const char *const norm_names[] = {"layernorm", "rmsnorm", NULL};
-const char *const mlp_names[] = {"gelu", "swiglu", NULL};
-const char *const head_names[] = {"language-model", "masked-language-model", "none", NULL};
+const char *const norm_names[] = ENUM_NAMES(NORMS);
+const char *const mlp_names[] = ENUM_NAMES(MLPS);
+const char *const head_names[] = ENUM_NAMES(HEADS);
 
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 

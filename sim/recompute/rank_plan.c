@@ -25,7 +25,8 @@ int row_in_flight(const struct row *row, int chunk)
 struct moment { int *flying, chunk; };
 
 struct sharing {
-    struct scenario *scenario;
+    struct arena *arena;
+    const struct scenario *scenario;
     const struct stage *stages;
     int rank, chunks, flying;    /* micro-batches in flight, at most, of all chunks */
     double memory;               /* B that they have */
@@ -35,7 +36,7 @@ struct sharing {
 /* No moment is noted that another one covers. */
 static void note_moment(struct sharing *sharing, const int *flying, int chunk)
 {
-    struct arena *arena = &sharing->scenario->arena;
+    struct arena *arena = sharing->arena;
     struct moments *moments = &sharing->moments;
 
     for (size_t i = 0; i < moments->count; i++) {
@@ -104,7 +105,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 /* A chunk's plan for so many bytes and micro-batches in flight; -1 where none fits. */
 static int plan_chunk(const struct sharing *sharing, int chunk, double memory, int flying, struct chain_plan *plan)
 {
-    struct scenario *scenario = sharing->scenario;
+    const struct scenario *scenario = sharing->scenario;
     const struct stage *stage = &sharing->stages[plan_global_stage(&scenario->plan, sharing->rank, chunk)];
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
@@ -112,7 +113,7 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
         .host_bandwidth = offloads ? cluster_host_bandwidth(&scenario->cluster) : 0,
     };
 
-    return chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, plan);
+    return chain_plan(sharing->arena, stage->chain, stage->nslices, &limit, plan);
 }
 
 /* What a chunk chooses among. */
@@ -227,24 +228,25 @@ static int infeasible(struct sharing *sharing, const struct menu *choices, struc
 
     unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
     if (memory < 0)
-        return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s too little for what it always holds, "
-                         "without activations", sharing->rank, have);
+        return error_memory(err, loc, "memory: rank %d has %s too little for what it always holds, without activations",
+                            sharing->rank, have);
     while (sharing->memory = high, high < 1e18 && plan_all(sharing, choices, plans))
         low = high, high *= 2;
     for (int i = 0; i < HALVINGS; i++) {
         sharing->memory = (low + high) / 2;
         *(plan_all(sharing, choices, plans) ? &low : &high) = sharing->memory;
     }
-    return error_add(err, EXIT_INFEASIBLE, loc, "memory: rank %d has %s for the activations in flight (micro-batches: "
-                     "%d), beside all else that it holds; the least that a plan was found for is about %s",
-                     sharing->rank, have, sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
+    return error_memory(err, loc, "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside all "
+                        "else that it holds; the least that a plan was found for is about %s", sharing->rank,
+                        have, sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
-int rank_plan(struct scenario *scenario, const struct stage *stages, int rank, const struct row *row,
-              struct chain_plan *plans, struct error *err)
+int rank_plan(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,
+              const struct row *row, struct chain_plan *plans, struct error *err)
 {
     struct sharing sharing = {
-        .scenario = scenario, .stages = stages, .rank = rank, .chunks = plan_chunks(&scenario->plan, rank),
+        .arena = arena, .scenario = scenario, .stages = stages, .rank = rank,
+        .chunks = plan_chunks(&scenario->plan, rank),
         .flying = row_in_flight(row, -1), .memory = budget_of(scenario, stages, rank),
     };
     struct menu *choices = xcalloc((size_t)sharing.chunks, sizeof *choices);

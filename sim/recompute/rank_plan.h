@@ -9,8 +9,8 @@
  * fragmentation, with as many micro-batches in flight as its row has. A chunk alone gets the fastest plan that fits.
  * Several choose among plans for different shares of the memory: no change of two of the choices is faster. Error: no
  * plan fits (EXIT_INFEASIBLE, with about the least that does). */
-int rank_plan(struct scenario *scenario, const struct stage *stages, int rank, const struct row *row,
-              struct chain_plan *plans, struct error *err);
+int rank_plan(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,
+              const struct row *row, struct chain_plan *plans, struct error *err);
 
 /* Forwards of a chunk without their backward, at most; of all chunks of the row: -1. */
 int row_in_flight(const struct row *row, int chunk);

@@ -27,15 +27,14 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
     const struct strategy_spec *spec = &scenario->strategy;
     int *gpus = estimates->gpus;
 
-    for (int t = 0; t < spec->tensor; t++)
-        gpus[t] = scenario_gpu(scenario, t, 0, rank);
+    group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, gpus);
     for (size_t i = 0; i < COUNT(kinds); i++) {
         double bytes = stage->bytes[kinds[i]];
 
         if (spec->sequence_parallel)
             estimates->exchange[kinds[i]] =
-                estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), gpus, spec->tensor, bytes) +
-                estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), gpus, spec->tensor, bytes);
+                estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->tensor, bytes) +
+                estimate(scenario, collective_usual(COLLECTIVE_REDUCE_SCATTER, false), gpus, spec->tensor, bytes);
         else
             estimates->exchange[kinds[i]] =
                 estimate(scenario, scenario_all_reduce(scenario), gpus, spec->tensor, bytes);
@@ -50,22 +49,23 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, beside = stage->attention[0];
     int *gpus = estimates->gpus;
 
-    for (int d = 0; d < scenario_replicas(scenario); d++)
-        gpus[d] = scenario_gpu(scenario, 0, d, rank);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_DISPATCH] =
-        estimate(scenario, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), gpus, spec->expert,
+        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, spec->expert,
                  stage->bytes[EXCHANGE_DISPATCH]);
     estimates->exchange[EXCHANGE_ATTENTION] =
-        estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), gpus, spec->context, bytes);
+        estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->context, bytes);
     if (spec->context_attention == CONTEXT_RING)
         estimates->exchange[EXCHANGE_ATTENTION] =
             fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - beside * (spec->context - 1) / spec->context);
     estimates->replicas = spec->zero == 3 ? spec->shard : 1;
 }
 
-struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank)
+struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
+                                int rank)
 {
-    struct chain_layer *layers = ARENA_ARRAY(&scenario->arena, struct chain_layer, stage->nslices);
+    struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     size_t most = (size_t)fmax(scenario->strategy.tensor, scenario_replicas(scenario));
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
@@ -83,9 +83,9 @@ struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *s
             .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
             .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
             .space = {slice->workspace.forward, slice->workspace.backward, slice->lean.workspace.backward},
-            .gather = estimate(scenario, collective_find(COLLECTIVE_ALL_GATHER, "ring"), estimates.gpus,
+            .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
                                estimates.replicas, weights * each.weights),
-            .scatter = estimate(scenario, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), estimates.gpus,
+            .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,
                                 estimates.replicas, gradients * each.sent),
         };
         for (int i = 0; i < EXCHANGE_COUNT; i++)

@@ -8,7 +8,8 @@
 #include "stage/stage.h"
 
 /* In the order of the forward, stage->nslices of them; `rank` is a pipeline rank that holds the stage. */
-struct chain_layer *stage_chain(struct scenario *scenario, const struct stage *stage, int rank);
+struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
+                                int rank);
 
 /* The layer with that number in the order of the forward. */
 static inline const struct slice *stage_layer(const struct stage *stage, size_t layer)

@@ -105,7 +105,8 @@ static bool splits(const struct row *row)
     return false;
 }
 
-static void keep_everything(struct scenario *scenario, struct stage *stages, int rank, struct chain_plan *plans)
+static void keep_everything(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,
+                            struct chain_plan *plans)
 {
     struct chain_limit limit = {.memory = INFINITY, .in_flight = 1};
     bool full = scenario->memory.recompute.mode == RECOMPUTE_FULL;
@@ -114,9 +115,9 @@ static void keep_everything(struct scenario *scenario, struct stage *stages, int
         const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
 
         if (full)
-            plans[c] = full_plan(&scenario->arena, stage->chain, stage->nslices,
+            plans[c] = full_plan(arena, stage->chain, stage->nslices,
                                  scenario_offloads(scenario, OFFLOAD_ACTIVATIONS));
-        else if (chain_plan(&scenario->arena, stage->chain, stage->nslices, &limit, &plans[c]))
+        else if (chain_plan(arena, stage->chain, stage->nslices, &limit, &plans[c]))
             BUG("nothing fits into infinite memory");
     }
 }
@@ -151,29 +152,30 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
     free(bytes);
     if (isnan(cluster->host.memory) || needed <= cluster->host.memory)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->memory.node, "offload"),
-                     "memory: offload: the host of node %d needs %s and has %s", most,
-                     unit_format_short(UNIT_BYTES, needed, need, sizeof need),
-                     unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
+    return error_memory(err, node_loc(scenario->memory.node, "offload"),
+                        "memory: offload: the host of node %d needs %s and has %s", most,
+                        unit_format_short(UNIT_BYTES, needed, need, sizeof need),
+                        unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
-static void make_chains(struct scenario *scenario, struct stage *stages)
+static void make_chains(struct arena *arena, const struct scenario *scenario, struct stage *stages)
 {
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
             struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
 
             if (!stage->chain)
-                stage->chain = stage_chain(scenario, stage, rank);
+                stage->chain = stage_chain(arena, scenario, stage, rank);
         }
 }
 
-static int plan_rows(struct scenario *scenario, struct stage *stages, const struct row *rows, struct error *err)
+int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
+                      const struct row *rows, struct error *err)
 {
     const struct plan *plan = &scenario->plan;
-    struct chain_plan *plans = ARENA_ARRAY(&scenario->arena, struct chain_plan, plan->chunks);
+    struct chain_plan *plans = ARENA_ARRAY(arena, struct chain_plan, plan->chunks);
 
-    make_chains(scenario, stages);
+    make_chains(arena, scenario, stages);
     for (int rank = 0; rank < plan->stages; rank++) {
         if (splits(&rows[rank]))
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
@@ -183,24 +185,15 @@ static int plan_rows(struct scenario *scenario, struct stage *stages, const stru
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
                              "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
-            keep_everything(scenario, stages, rank, plans);
-        else if (rank_plan(scenario, stages, rank, &rows[rank], plans, err))
+            keep_everything(arena, scenario, stages, rank, plans);
+        else if (rank_plan(arena, scenario, stages, rank, &rows[rank], plans, err))
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
 
             if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
-                stage_plan_set(&scenario->arena, stage, &plans[c]);
+                stage_plan_set(arena, stage, &plans[c]);
         }
     }
     return check_host_memory(scenario, stages, rows, err);
-}
-
-int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err)
-{
-    struct row *rows = rows_of(scenario_strategy(scenario), &scenario->plan);
-    int rc = plan_rows(scenario, stages, rows, err);
-
-    rows_release(rows, scenario->plan.stages);
-    return rc;
 }

@@ -26,9 +26,11 @@ struct stage_plan {
     struct plan_step *steps;     /* chain.nsteps */
 };
 
-/* Fills stage.plan and stage.recomputed. Errors: no plan fits (EXIT_INFEASIBLE, with the least that does), host memory
- * that does not suffice (likewise), schedules that split backwards. */
-int stage_plans_build(struct scenario *scenario, struct stage *stages, struct error *err);
+/* Fills stage.plan and stage.recomputed, for the rows of all ranks; what it allocates lives in the arena. Errors: no
+ * plan fits (EXIT_INFEASIBLE, with the least that does), the host's memory does not suffice (EXIT_INFEASIBLE), the
+ * schedule splits its backwards (EXIT_INPUT). */
+int stage_plans_build(struct arena *arena, const struct scenario *scenario, struct stage *stages,
+                      const struct row *rows, struct error *err);
 /* Has the stage, whose `chain` is known, computed so; what comes and goes step by step follows. */
 void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain_plan *plan);
 

@@ -4,65 +4,73 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/memory_advice.h"
+
 enum { MICRO_MAX = 1 << 20 };
 
 /* Whether micro-batches of so many samples fit, as many of them as before: memory follows from the order alone, so the
  * engine without a network tells it; or the planner, that no plan of the layers fits. */
-static int fits(struct scenario *scenario, int micro, bool *does, struct error *err)
+static int micro_fits(const struct scenario *scenario, int micro, bool *fit, struct error *err)
 {
+    const struct simulate_options options = {.engine = ENGINE_IDEAL, .free_network = true};
     struct error own = {0};
-    struct run run;
-    int rc;
+    struct arena arena = {0};
+    struct scenario varied;
+    struct workload workload = {0};
+    const char *const sets[] = {
+        arena_printf(&arena, "batch.micro=%d", micro),
+        arena_printf(&arena, "batch.global=%d", micro * scenario->strategy.data * scenario->plan.micro_batches),
+    };
+    bool planned = scenario_by_layers(scenario);
+    int rc = scenario_vary(scenario, sets, node_get(scenario->batch.node, "global") ? 2 : 1, &varied, err);
 
-    scenario->batch.micro = micro;
-    scenario->batch.global = micro * scenario->strategy.data * scenario->plan.micro_batches;
-    rc = run_simulate(&run, scenario, scenario_by_layers(scenario) ? &own : err);
-    *does = !rc && run.metrics.peak_memory <= memory_limit(scenario);
-    if (rc && own.count && error_exit_code(&own) == EXIT_INFEASIBLE)
-        rc = 0;
-    else if (own.count)
-        rc = error_add(err, own.messages[0].code, own.messages[0].loc, "%s", own.messages[0].text);
+    *fit = !rc && !workload_init(&workload, &varied, &own) &&
+           memory_fits(&workload, options, memory_limit(scenario), &own);
+    for (int i = 0; i < own.count && !(planned && error_exit_code(&own) == EXIT_INFEASIBLE); i++)
+        rc = error_add(err, own.messages[i].code, own.messages[i].loc, "%s", own.messages[i].text);
+    workload_release(&workload);
+    scenario_release(&varied);
+    arena_release(&arena);
     error_release(&own);
-    run_release(&run);
     return rc;
 }
 
-/* Doubles until it does not fit, then halves the rest. The scenario is not used afterwards. */
-static int largest_micro(struct scenario *scenario, int *largest, struct error *err)
+/* Doubles until it does not fit, then halves the rest. */
+static int largest_micro(const struct scenario *scenario, int *largest, struct error *err)
 {
     double each = (double)scenario->strategy.data * scenario->plan.micro_batches;
     int low = 0, high = 1;
-    bool does = true;
+    bool fit = true;
 
     *largest = -1;
     if (!model_has_samples(&scenario->model) || isinf(memory_limit(scenario)))
         return 0;
-    scenario->simulation.engine = ENGINE_IDEAL;
-    scenario->cluster.ideal = true;
-    for (; does && high <= MICRO_MAX && high * each <= 2e9; high *= 2) {
-        if (fits(scenario, high, &does, err))
+    for (; fit && high <= MICRO_MAX && high * each <= 2e9; high *= 2) {
+        if (micro_fits(scenario, high, &fit, err))
             return -1;
-        low = does ? high : low;
+        low = fit ? high : low;
     }
-    if (does)                            /* memory is not what limits it */
+    if (fit)                             /* memory is not what limits it */
         return 0;
     for (high /= 2; high - low > 1;) {
         int middle = low + (high - low) / 2;
 
-        if (fits(scenario, middle, &does, err))
+        if (micro_fits(scenario, middle, &fit, err))
             return -1;
-        *(does ? &low : &high) = middle;
+        *(fit ? &low : &high) = middle;
     }
     *largest = low;
     return 0;
 }
 
-int comparison_init(struct comparison *comparison, struct scenario *scenario, const struct comparison *baseline,
+int comparison_init(struct comparison *comparison, const struct scenario *scenario, const struct comparison *baseline,
                     struct error *err)
 {
-    struct run run;
+    struct workload workload;
+    struct run run = {0};
     const struct metrics *metrics = &run.metrics;
-    int rc = run_simulate(&run, scenario, err);
+    int rc = workload_init(&workload, scenario, err) ||
+             simulate(&workload, simulate_options_of(scenario), &run, err) ? -1 : 0;
 
     *comparison = (struct comparison){.name = strdup(scenario->name), .gpus = scenario_gpus(scenario)};
     if (!comparison->name)
@@ -75,6 +83,7 @@ int comparison_init(struct comparison *comparison, struct scenario *scenario, co
     comparison->time = metrics->iteration_time;
     comparison->peak_memory = metrics->peak_memory;
     run_release(&run);
+    workload_release(&workload);
     if (rc || largest_micro(scenario, &comparison->micro, err))
         return -1;
     comparison->batch_growth = NAN;

@@ -20,7 +20,7 @@ struct comparison {
 
 /* Simulates the scenario and, where it has samples, searches for the largest micro-batch. A scenario that does not fit
  * in memory is compared all the same. `baseline` NULL: it is the baseline. Release in either case. */
-int comparison_init(struct comparison *comparison, struct scenario *scenario, const struct comparison *baseline,
+int comparison_init(struct comparison *comparison, const struct scenario *scenario, const struct comparison *baseline,
                     struct error *err);
 void comparison_release(struct comparison *comparison);
 

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lower/lower.h"
-#include "lower/workload.h"
+#include "run/run.h"
 
 /* An action is a cell, or several that overlap. How many cells it is. */
 static size_t action_length(const struct row *row, size_t first)
@@ -32,25 +31,25 @@ static char *action_format(const struct plan *plan, int rank, const struct row *
     return buffer;
 }
 
-void orders_print(const struct scenario *scenario, FILE *out)
+void orders_print(const struct workload *workload, FILE *out)
 {
-    struct row *rows = rows_build(scenario);
+    const struct plan *plan = &workload->plan;
+    struct row *rows = rows_copy(workload->rows, plan->stages);
     char cell[96];
 
-    rows_strip_updates(rows, scenario->plan.stages);
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
+    rows_strip_updates(rows, plan->stages);
+    for (int rank = 0; rank < plan->stages; rank++)
         for (size_t i = 0; i < rows[rank].count; i += action_length(&rows[rank], i))
             fprintf(out, "%s%s%s", i ? "," : "",
-                    action_format(&scenario->plan, rank, &rows[rank], i, cell, sizeof cell),
+                    action_format(plan, rank, &rows[rank], i, cell, sizeof cell),
                     i + action_length(&rows[rank], i) < rows[rank].count ? "" : "\n");
-    rows_release(rows, scenario->plan.stages);
+    rows_release(rows, plan->stages);
 }
 
 /* One replica's rows on a free network. */
 struct replayed {
-    struct scenario free;            /* the scenario, on the ideal cluster */
-    struct lowered lowered;
-    struct timeline timeline;
+    const struct plan *plan;
+    struct run run;
     struct row *rows;
     struct slot { double start, end; } **cells;  /* s; a rank and cell */
     double slot;                     /* s of the shortest cell; 0: none takes time */
@@ -59,7 +58,7 @@ struct replayed {
 /* The compute operations of a rank follow its row; a cell may be several pieces. */
 static void time_cells(struct replayed *replayed)
 {
-    const struct program *program = &replayed->lowered.program;
+    const struct program *program = &replayed->run.lowered.program;
     size_t *cells = xcalloc((size_t)program->ranks, sizeof *cells);
 
     replayed->cells = xcalloc((size_t)program->ranks, sizeof *replayed->cells);
@@ -72,15 +71,15 @@ static void time_cells(struct replayed *replayed)
         if (op->kind != OP_COMPUTE)
             continue;
         if (!op->continues)
-            replayed->cells[rank][cells[rank]++].start = replayed->timeline.start[i];
-        replayed->cells[rank][cells[rank] - 1].end = replayed->timeline.end[i];
+            replayed->cells[rank][cells[rank]++].start = replayed->run.timeline.start[i];
+        replayed->cells[rank][cells[rank] - 1].end = replayed->run.timeline.end[i];
     }
     free(cells);
 }
 
 static void measure_slot(struct replayed *replayed)
 {
-    for (int rank = 0; rank < replayed->lowered.program.ranks; rank++) {
+    for (int rank = 0; rank < replayed->run.lowered.program.ranks; rank++) {
         const struct row *row = &replayed->rows[rank];
         struct slot *cells = replayed->cells[rank];
 
@@ -95,41 +94,30 @@ static void measure_slot(struct replayed *replayed)
 
 static void replayed_release(struct replayed *replayed)
 {
-    for (int rank = 0; replayed->cells && rank < replayed->lowered.program.ranks; rank++)
+    for (int rank = 0; replayed->cells && rank < replayed->run.lowered.program.ranks; rank++)
         free(replayed->cells[rank]);
     free(replayed->cells);
-    rows_release(replayed->rows, replayed->free.plan.stages);
-    timeline_release(&replayed->timeline);
-    lowered_release(&replayed->lowered);
+    rows_release(replayed->rows, replayed->plan->stages);
+    run_release(&replayed->run);
 }
 
-static int replay_rows(struct scenario *scenario, struct replayed *replayed, struct error *err)
+static int replay_rows(const struct workload *workload, struct replayed *replayed, struct error *err)
 {
-    struct stage *stages;
-    struct measure measure;
-    int rc;
+    const struct simulate_options options = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE, .free_network = true};
+    int rc = 0;
 
-    *replayed = (struct replayed){0};
-    if (stages_build(scenario, &stages, err))
+    *replayed = (struct replayed){.plan = &workload->plan};
+    if (simulate(workload, options, &replayed->run, err)) {
+        run_release(&replayed->run);
         return -1;
-    replayed->free = *scenario;
-    replayed->free.cluster.ideal = true;
-    measure_init(&measure, ENGINE_IDEAL, &replayed->free.cluster);
-    rc = lower(&replayed->free, stages, LOWER_COMPUTE, &measure, &replayed->lowered, err);
-    measure_release(&measure);
-    if (rc) {
-        lowered_release(&replayed->lowered);
-        return rc;
     }
-    timeline_init(&replayed->timeline, &replayed->lowered.program);
-    replay_ideal(&replayed->lowered.program, &replayed->free.cluster, &replayed->timeline);
-    replayed->rows = rows_build(scenario);
-    rows_strip_updates(replayed->rows, scenario->plan.stages);
+    replayed->rows = rows_copy(workload->rows, workload->plan.stages);
+    rows_strip_updates(replayed->rows, workload->plan.stages);
     time_cells(replayed);
     measure_slot(replayed);
-    if (replayed->slot == 0 || replayed->timeline.makespan / replayed->slot > 1e7) {
+    if (replayed->slot == 0 || replayed->run.timeline.makespan / replayed->slot > 1e7) {
         rc = error_add(
-            err, EXIT_INPUT, node_loc(scenario->node, "model"),
+            err, EXIT_INPUT, node_loc(workload->scenario->node, "model"),
             "model: no work takes time, or one 10 million times less than the whole; there is no slot to draw");
         replayed_release(replayed);
     }
@@ -147,12 +135,13 @@ static bool cell_slots(const struct replayed *replayed, int rank, size_t i, int 
     return fabs(start - *from) < 1e-6 && fabs(end - *to) < 1e-6;
 }
 
-static int check_slots(const struct scenario *scenario, const struct replayed *replayed, struct error *err)
+static int check_slots(const struct replayed *replayed, struct error *err)
 {
+    const struct scenario *scenario = replayed->run.workload->scenario;
     int from, to;
     char slot[48];
 
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
+    for (int rank = 0; rank < replayed->plan->stages; rank++)
         for (size_t i = 0; i < replayed->rows[rank].count; i++)
             if (!cell_slots(replayed, rank, i, &from, &to))
                 return error_add(err, EXIT_INPUT, node_loc(scenario->node, "model"),
@@ -171,20 +160,20 @@ static int row_label(const struct plan *plan, int rank, char *buffer, size_t siz
     return snprintf(buffer, size, "S%d", (plan_shares(plan) ? stage : rank) + 1);
 }
 
-static void grid_row(const struct scenario *scenario, const struct replayed *replayed, int rank, int slots, FILE *out)
+static void grid_row(const struct replayed *replayed, int rank, int slots, FILE *out)
 {
     int next = 0, from, to;
     const struct row *row = &replayed->rows[rank];
     char cell[96];
 
-    row_label(&scenario->plan, rank, cell, sizeof cell);
+    row_label(replayed->plan, rank, cell, sizeof cell);
     fputs(cell, out);
     for (size_t i = 0; i < row->count; i += action_length(row, i)) {
         int unused;
 
         cell_slots(replayed, rank, i, &from, &unused);
         cell_slots(replayed, rank, i + action_length(row, i) - 1, &unused, &to);
-        action_format(&scenario->plan, rank, row, i, cell, sizeof cell);
+        action_format(replayed->plan, rank, row, i, cell, sizeof cell);
         for (; next < from; next++)
             fputc(',', out);
         for (; next < to; next++)
@@ -195,24 +184,24 @@ static void grid_row(const struct scenario *scenario, const struct replayed *rep
     fputc('\n', out);
 }
 
-int grid_print(struct scenario *scenario, FILE *out, struct error *err)
+int grid_print(const struct workload *workload, FILE *out, struct error *err)
 {
     struct replayed replayed;
     int slots;
 
-    if (replay_rows(scenario, &replayed, err))
+    if (replay_rows(workload, &replayed, err))
         return -1;
-    if (check_slots(scenario, &replayed, err)) {
+    if (check_slots(&replayed, err)) {
         replayed_release(&replayed);
         return -1;
     }
-    slots = (int)lround(replayed.timeline.makespan / replayed.slot);
+    slots = (int)lround(replayed.run.timeline.makespan / replayed.slot);
     fputs("row", out);
     for (int s = 1; s <= slots; s++)
         fprintf(out, ",%d", s);
     fputc('\n', out);
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
-        grid_row(scenario, &replayed, rank, slots, out);
+    for (int rank = 0; rank < workload->plan.stages; rank++)
+        grid_row(&replayed, rank, slots, out);
     replayed_release(&replayed);
     return 0;
 }
@@ -239,7 +228,7 @@ static void draw_cells(const struct replayed *replayed, int rank, int slots, int
         char cell[32];
 
         cell_slots(replayed, rank, i, &from, &to);
-        cell_draw(&replayed->free.plan, row->items[i], cell, sizeof cell);
+        cell_draw(replayed->plan, row->items[i], cell, sizeof cell);
         for (; next < from; next++)
             fprintf(out, " %-*s", width, ".");
         for (; next < to; next++)
@@ -254,7 +243,7 @@ static void draw_cells(const struct replayed *replayed, int rank, int slots, int
 static void draw_line(const struct replayed *replayed, int rank, int columns, FILE *out)
 {
     const struct work *work = replayed->rows[rank].items;
-    double width = replayed->timeline.makespan / columns;
+    double width = replayed->run.timeline.makespan / columns;
     size_t i = 0;
 
     fputc(' ', out);
@@ -273,9 +262,9 @@ static int widest_cell(const struct replayed *replayed)
 {
     size_t widest = 1;
 
-    for (int rank = 0; rank < replayed->free.plan.stages; rank++)
+    for (int rank = 0; rank < replayed->plan->stages; rank++)
         for (size_t i = 0; i < replayed->rows[rank].count; i++) {
-            size_t width = cell_draw(&replayed->free.plan, replayed->rows[rank].items[i], NULL, 0);
+            size_t width = cell_draw(replayed->plan, replayed->rows[rank].items[i], NULL, 0);
 
             widest = width > widest ? width : widest;
         }
@@ -292,32 +281,34 @@ static void end_line(char *line, FILE *out)
     fprintf(out, "%.*s\n", (int)length, line);
 }
 
-int figure_print(struct scenario *scenario, FILE *out, struct error *err)
+int figure_print(const struct workload *workload, FILE *out, struct error *err)
 {
     struct replayed replayed;
     struct error ignored = {0};
     char time[48];
+    double makespan;
     int slots, label, width;
     bool cells;
 
-    if (replay_rows(scenario, &replayed, err))
+    if (replay_rows(workload, &replayed, err))
         return -1;
-    slots = (int)lround(replayed.timeline.makespan / replayed.slot);
-    label = snprintf(NULL, 0, "S%d", scenario->plan.stages);
-    for (int rank = 0; rank < scenario->plan.stages; rank++) {
-        int length = row_label(&scenario->plan, rank, time, sizeof time);
+    makespan = replayed.run.timeline.makespan;
+    slots = (int)lround(makespan / replayed.slot);
+    label = snprintf(NULL, 0, "S%d", workload->plan.stages);
+    for (int rank = 0; rank < workload->plan.stages; rank++) {
+        int length = row_label(&workload->plan, rank, time, sizeof time);
 
         label = length > label ? length : label;
     }
     width = widest_cell(&replayed);
-    cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(scenario, &replayed, &ignored);
+    cells = label + 1 + (double)slots * (width + 1) <= COLUMNS && !check_slots(&replayed, &ignored);
     error_release(&ignored);
-    for (int rank = scenario->plan.stages - 1; rank >= 0; rank--) {
+    for (int rank = workload->plan.stages - 1; rank >= 0; rank--) {
         char *line = NULL;
         size_t size = 0;
         FILE *memory = open_memstream(&line, &size);
 
-        row_label(&scenario->plan, rank, time, sizeof time);
+        row_label(&workload->plan, rank, time, sizeof time);
         fprintf(memory, "%-*s ", label, time);
         if (cells)
             draw_cells(&replayed, rank, slots, width, memory);
@@ -329,7 +320,7 @@ int figure_print(struct scenario *scenario, FILE *out, struct error *err)
     }
     if (!cells)
         fprintf(out, "%*s each column is %s\n", label, "",
-                unit_format_short(UNIT_TIME, replayed.timeline.makespan / (COLUMNS - label - 2), time, sizeof time));
+                unit_format_short(UNIT_TIME, makespan / (COLUMNS - label - 2), time, sizeof time));
     replayed_release(&replayed);
     return 0;
 }

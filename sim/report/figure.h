@@ -2,19 +2,19 @@
 #ifndef DTSIM_FIGURE_H
 #define DTSIM_FIGURE_H
 
-#include "stage/stage.h"
+#include "lower/workload.h"
 
 /* The compute order of every pipeline rank, a line a rank: "0F0,0F1,0B0,...". */
-void orders_print(const struct scenario *scenario, FILE *out);
+void orders_print(const struct workload *workload, FILE *out);
 
 /* The rows replayed on a free network, in slots of the smallest stage time, as CSV ("row,1,2,..."; "S1,0F0,...").
  * EXIT_INPUT when a stage time is no multiple of the slot. */
-int grid_print(struct scenario *scenario, FILE *out, struct error *err);
+int grid_print(const struct workload *workload, FILE *out, struct error *err);
 
 /* The same as the papers draw it, the last stage on top, micro-batches from 1, within 100 columns: one cell a slot
  * where that fits, else one character for as many slots as it takes, which it says. Of two chunks in a V or two
  * directions, the second is in lower case; what is overlapped is joined by +, or a column's O. */
-int figure_print(struct scenario *scenario, FILE *out, struct error *err);
+int figure_print(const struct workload *workload, FILE *out, struct error *err);
 
 /* Which GPUs form which tensor, data and pipeline group, and where each GPU stands. */
 void groups_print(const struct scenario *scenario, FILE *out);

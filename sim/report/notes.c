@@ -3,36 +3,57 @@
 #include <math.h>
 
 /* A vocabulary that nobody padded costs more than its rows: kernels for such products are slower. */
-static const char *vocabulary_note(struct scenario *scenario, const struct transformer *shape)
+static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)
 {
+    const struct transformer *shape = scenario->model.transformer;
     int tensor = scenario->strategy.tensor;
-    double share = transformer_output_columns(shape, tensor) / tensor, value = dtype_bytes(scenario_dtype(scenario));
+    double share, value = dtype_bytes(scenario_dtype(scenario));
 
-    if (shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE || fmod(share * value, 16) == 0)
+    if (!shape || shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE)
         return NULL;
-    return arena_printf(&scenario->arena, "the output layer has %.0f columns a GPU, no multiple of %.0f, for which its "
+    share = transformer_output_columns(shape, tensor) / tensor;
+    if (fmod(share * value, 16) == 0)
+        return NULL;
+    return arena_printf(arena, "the output layer has %.0f columns a GPU, no multiple of %.0f, for which its "
                         "kernels are slower; vocabulary: %.0f is what Megatron-LM pads to", share, 16 / value,
                         transformer_padded_vocabulary(shape, tensor));
 }
 
 /* scenarios/paper/megatron-bridge-qwen3-h100.yaml; wide ones (grok1-h100.yaml) are as good as other layers. */
-static const char *experts_note(struct scenario *scenario, const struct transformer *shape)
+static const char *experts_note(struct arena *arena, const struct scenario *scenario)
 {
-    if (!shape->experts || shape->expert_ffn >= shape->hidden)
+    const struct transformer *shape = scenario->model.transformer;
+
+    if (!shape || !shape->experts || shape->expert_ffn >= shape->hidden)
         return NULL;
-    return arena_printf(&scenario->arena, "experts of %d columns are narrower than what they compute on (%d); "
+    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); "
                         "published runs of such a model (Qwen3 30B-A3B) took one and a half to three times as long as "
                         "predicted", shape->expert_ffn, shape->hidden);
 }
 
-struct notes notes_of(struct scenario *scenario)
+/* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
+static const char *halves_note(struct arena *arena, const struct scenario *scenario)
 {
-    static const char *(*const all[])(struct scenario *, const struct transformer *) = {vocabulary_note, experts_note};
-    const struct transformer *shape = scenario->model.transformer;
+    const struct collective *all_reduce = scenario_all_reduce(scenario);
+
+    if (!scenario->strategy.zero || scenario_replicas(scenario) == 1 || all_reduce->reduce_scatter)
+        return NULL;
+    return arena_printf(arena, "all_reduce: %s has no reduce-scatter and all-gather of its own; ZeRO %s those of %s",
+                        all_reduce->name,
+                        scenario->strategy.reduce_scatter ? "scatters gradients and gathers weights with"
+                                                          : "gathers weights with",
+                        collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
+}
+
+struct notes notes_of(struct arena *arena, const struct scenario *scenario)
+{
+    static const char *(*const all[])(struct arena *, const struct scenario *) = {
+        vocabulary_note, experts_note, halves_note,
+    };
     struct notes notes = {0};
 
-    for (size_t i = 0; shape && i < COUNT(all); i++)
-        if ((notes.items[notes.count] = all[i](scenario, shape)))
+    for (size_t i = 0; i < COUNT(all); i++)
+        if ((notes.items[notes.count] = all[i](arena, scenario)))
             notes.count++;
     return notes;
 }

@@ -5,10 +5,10 @@
 #include "scenario/scenario.h"
 
 struct notes {
-    const char *items[4];        /* a sentence each, without a full stop; in the scenario's arena */
+    const char *items[4];        /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
-struct notes notes_of(struct scenario *scenario);
+struct notes notes_of(struct arena *arena, const struct scenario *scenario);
 
 #endif

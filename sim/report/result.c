@@ -97,20 +97,31 @@ static json_t *protocols_json(const struct lowered *lowered)
     return json;
 }
 
-static json_t *notes_json(struct scenario *scenario)
+static json_t *notes_json(const struct scenario *scenario)
 {
-    struct notes notes = notes_of(scenario);
+    struct arena arena = {0};
+    struct notes notes = notes_of(&arena, scenario);
     json_t *json = json_array();
 
     for (size_t i = 0; i < notes.count; i++)
         json_array_append_new(json, json_string(notes.items[i]));
+    arena_release(&arena);
+    return json;
+}
+
+static json_t *scenario_json(const struct scenario *scenario)
+{
+    struct arena arena = {0};
+    json_t *json = node_json(field_dump(&arena, &scenario_table, scenario));
+
+    arena_release(&arena);
     return json;
 }
 
 json_t *result_json(const struct run *run)
 {
     const struct metrics *m = &run->metrics;
-    struct scenario *scenario = run->scenario;
+    const struct scenario *scenario = run->workload->scenario;
     bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
     json_t *json = json_object();
 
@@ -141,7 +152,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "notes", notes_json(scenario));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
-    json_object_set_new(json, "scenario", node_json(field_dump(&scenario->arena, &scenario_table, scenario)));
+    json_object_set_new(json, "scenario", scenario_json(scenario));
     return json;
 }
 

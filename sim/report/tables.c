@@ -160,7 +160,7 @@ static int by_kind_and_index(const void *a, const void *b)
 void links_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
-    const struct cluster *cluster = &run->scenario->cluster;
+    const struct cluster *cluster = &run->workload->scenario->cluster;
     struct { struct crossing { struct link link; double bytes; } *items; size_t count, capacity; } list = {0};
 
     fputs("link\tbytes\tutilization\n", out);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lower/workload.h"
 #include "recompute/stage_plan.h"
 #include "run/run.h"
 
@@ -118,36 +117,26 @@ struct candidate {
     double cost;             /* GPU seconds a sample on the ideal engine; INFINITY: does not fit or is not possible */
 };
 
-/* Reads the scenario with the assignments; the arena becomes the candidate's. */
-static int load_changed(const struct scenario *scenario, const char *sets, struct scenario *changed, struct error *err)
-{
-    struct arena arena = {0};
-    struct node *root = ARENA_ARRAY(&arena, struct node, 1);
-
-    *root = *scenario->node;
-    for (const char *line = sets; *line; line += strcspn(line, "\n") + 1)
-        if (conf_set(&arena, root, arena_strndup(&arena, line, strcspn(line, "\n")), err)) {
-            arena_release(&arena);
-            return -1;
-        }
-    return scenario_read(&arena, root, scenario->name, changed, err);
-}
-
 /* Less than what any schedule takes: GPU seconds of a sample's kernels, none of them computed again as a whole. */
-static double least_cost(const struct scenario *scenario, const struct stage *stages)
+static double least_cost(const struct workload *workload)
 {
+    const struct scenario *scenario = workload->scenario;
+    const struct stage *stages = workload->stages;
     double seconds = 0;
 
-    for (int s = 0; s < plan_global_stages(&scenario->plan); s++)
+    for (int s = 0; s < plan_global_stages(&workload->plan); s++)
         seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
                    (stages[s].plan ? stages[s].plan->chain.recompute : 0);
     return seconds * scenario->strategy.tensor * scenario->strategy.context / scenario->batch.micro;
 }
 
-static bool states_fit(const struct scenario *scenario, const struct stage *stages, double limit)
+const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};
+
+/* A look at what ranks hold all the time saves many simulations. */
+static bool states_fit(const struct workload *workload, double limit)
 {
-    for (int r = 0; r < scenario->plan.stages; r++) {
-        struct memory states = memory_states(scenario, stages, r);
+    for (int r = 0; r < workload->plan.stages; r++) {
+        struct memory states = memory_states(workload->scenario, workload->stages, r);
 
         if (memory_total(&states) > limit)
             return false;
@@ -155,57 +144,54 @@ static bool states_fit(const struct scenario *scenario, const struct stage *stag
     return true;
 }
 
-/* Whether the changed scenario fits: its memory follows from the rows of one replica. What would cost `most` or more
- * need not be looked at. */
-static bool fits(struct scenario *changed, double limit, double most, struct error *err)
+bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err)
 {
-    struct measure measure;
-    struct lowered lowered = {0};
-    struct timeline timeline = {0};
-    struct stage *stages;
-    bool fit;
+    struct run run = {0};
+    bool fit = states_fit(workload, limit) && !simulate(workload, options, &run, err) &&
+               run.metrics.peak_memory <= limit;
 
-    if (stages_build(changed, &stages, err))
-        return false;
-    if (least_cost(changed, stages) >= most || !states_fit(changed, stages, limit))
-        return false;
-    measure_init(&measure, ENGINE_IDEAL, &changed->cluster);
-    fit = !lower(changed, stages, LOWER_COMPUTE, &measure, &lowered, err);
-    if (fit) {
-        timeline_init(&timeline, &lowered.program);
-        fit = !replay(ENGINE_IDEAL, &lowered.program, &changed->cluster, &timeline, err);
-    }
-    if (fit) {
-        struct memory_peak *peaks = memory_peaks(changed, stages, &timeline);
-
-        for (int r = 0; r < lowered.program.ranks; r++)
-            fit &= memory_total(&peaks[r].memory) <= limit;
-        free(peaks);
-    }
-    timeline_release(&timeline);
-    lowered_release(&lowered);
-    measure_release(&measure);
+    run_release(&run);
     return fit;
+}
+
+/* What the workload costs; INFINITY where it does not fit, or costs `most` or more and that is known beforehand. */
+static double workload_cost(const struct workload *workload, double limit, double most, struct error *err)
+{
+    const struct simulate_options whole = {.engine = ENGINE_IDEAL};
+    struct run run = {0};
+    double cost = INFINITY;
+
+    if (least_cost(workload) < most && memory_fits(workload, memory_needs, limit, err) &&
+        !simulate(workload, whole, &run, err))
+        cost = run.metrics.iteration_time * scenario_gpus(workload->scenario) / run.metrics.samples;
+    run_release(&run);
+    return cost;
 }
 
 /* What the candidate costs, where that is less than `most`; its collectives are measured alone, which is enough to
  * compare. */
-static double cost_of(const struct scenario *scenario, const char *sets, double limit, double most)
+static double cost_of(const struct scenario *scenario, const char *lines, double limit, double most)
 {
+    enum { MOST = 16 };
+    const char *sets[MOST + 1];
+    size_t count = 0;
     struct error err = {0};
+    struct arena arena = {0};
     struct scenario changed = {0};
+    struct workload workload = {0};
     double cost = INFINITY;
 
-    if (!load_changed(scenario, sets, &changed, &err)) {
-        struct run run = {0};
-
-        changed.simulation.engine = ENGINE_IDEAL;
-        changed.simulation.collectives = COLLECTIVES_MEASURED;
-        if (fits(&changed, limit, most, &err) && !run_simulate(&run, &changed, &err))
-            cost = run.metrics.iteration_time * scenario_gpus(&changed) / run.metrics.samples;
-        run_release(&run);
+    for (size_t length; *lines; lines += length + 1) {
+        length = strcspn(lines, "\n");
+        BUG_IF(count == MOST);
+        sets[count++] = arena_strndup(&arena, lines, length);
     }
+    sets[count++] = "simulation.collectives=measured";
+    if (!scenario_vary(scenario, sets, count, &changed, &err) && !workload_init(&workload, &changed, &err))
+        cost = workload_cost(&workload, limit, most, &err);
+    workload_release(&workload);
     scenario_release(&changed);
+    arena_release(&arena);
     error_release(&err);
     return cost;
 }
@@ -317,14 +303,19 @@ static const char *largest_parts(struct arena *arena, const struct memory *memor
 int memory_fits_twice(const struct scenario *scenario, bool *fit, struct error *err)
 {
     struct scenario changed = {0};
+    struct workload workload = {0};
     struct arena arena = {0};
-    const char *sets = arena_printf(&arena, "batch.micro=%d\n", 2 * scenario->batch.micro);
+    const char *const sets[] = {
+        arena_printf(&arena, "batch.micro=%d", 2 * scenario->batch.micro),
+        arena_printf(&arena, "batch.global=%d", 2 * scenario->batch.global),
+    };
+    size_t count = node_get(scenario->batch.node, "global") ? 2 : 1;
     int before = err->count + err->dropped;
 
-    if (node_get(scenario->batch.node, "global"))
-        sets = arena_printf(&arena, "%sbatch.global=%d\n", sets, 2 * scenario->batch.global);
-    if (!load_changed(scenario, sets, &changed, err))
-        *fit = fits(&changed, scenario_room(scenario), INFINITY, err);
+    if (!scenario_vary(scenario, sets, count, &changed, err))
+        *fit = !workload_init(&workload, &changed, err) &&
+               memory_fits(&workload, memory_needs, scenario_room(scenario), err);
+    workload_release(&workload);
     scenario_release(&changed);
     arena_release(&arena);
     return err->count + err->dropped > before ? -1 : 0;
@@ -335,26 +326,28 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     struct arena arena = {0};
     const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
-    if (last && last->code == EXIT_INFEASIBLE && !strncmp(last->text, "memory:", 7) && scenario_by_layers(scenario))
-        error_add(err, EXIT_INFEASIBLE, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
+    if (last && last->kind == ERROR_MEMORY && scenario_by_layers(scenario))
+        error_memory(err, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
     arena_release(&arena);
 }
 
-int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err)
+int memory_check(const struct run *run, struct error *err)
 {
+    const struct scenario *scenario = run->workload->scenario;
+    const struct metrics *metrics = &run->metrics;
     double limit = memory_limit(scenario);
     struct arena arena = {0};
     char need[48], have[48], over[48];
 
     if (metrics->peak_memory <= limit)
         return 0;
-    error_add(err, EXIT_INFEASIBLE, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-              "memory: a GPU of rank %d needs %s and has %s, %s too little (%s); %s; or 'enforce: false' simulates it "
-              "anyway", metrics->peak_rank % scenario->plan.stages,
-              unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
-              unit_format_short(UNIT_BYTES, limit, have, sizeof have),
-              unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-              largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
+    error_memory(err, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
+                 "memory: a GPU of rank %d needs %s and has %s, %s too little (%s); %s; or 'enforce: false' simulates "
+                 "it anyway", metrics->peak_rank % scenario->plan.stages,
+                 unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
+                 unit_format_short(UNIT_BYTES, limit, have, sizeof have),
+                 unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
+                 largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
     arena_release(&arena);
     return -1;
 }

@@ -2,15 +2,19 @@
 #ifndef DTSIM_MEMORY_ADVICE_H
 #define DTSIM_MEMORY_ADVICE_H
 
-#include "run/metrics.h"
+#include "run/run.h"
 
 /* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,
  * alone, and where none of them fits in pairs and in threes. Changes keep the model, its formats and its optimizer. */
-int memory_check(const struct metrics *metrics, const struct scenario *scenario, struct error *err);
-/* The same advice behind the error that said so ("memory: ..."), for a scenario for whose layers no plan was found
- * (stages_build). */
+int memory_check(const struct run *run, struct error *err);
+/* The same advice behind an error of kind ERROR_MEMORY, for a scenario for whose layers no plan was found
+ * (workload_init). */
 void memory_advise(const struct scenario *scenario, struct error *err);
+/* Whether no rank of the workload needs more than `limit` bytes, as the simulation tells: where nothing depends on
+ * times, memory follows from the rows of one replica (memory_needs). False, with the reason, where it fails. */
+bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err);
+extern const struct simulate_options memory_needs;
 /* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);

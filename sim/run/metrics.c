@@ -193,10 +193,9 @@ static struct window find_window(const struct scenario *scenario, const struct t
     return window;
 }
 
-static void read_memory(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
-                        const struct timeline *timeline)
+static void read_memory(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
 {
-    struct memory_peak *peaks = memory_peaks(scenario, stages, timeline);
+    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, timeline);
 
     for (int r = 0; r < metrics->nranks; r++) {
         struct rank_metrics *rank = &metrics->ranks[r];
@@ -243,10 +242,11 @@ static void averages(struct metrics *metrics)
 
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
-static void count_flop(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages)
+static void count_flop(struct metrics *metrics, const struct workload *workload)
 {
-    const struct plan *plan = &scenario->plan;
-    struct row *rows = rows_build(scenario);
+    const struct scenario *scenario = workload->scenario;
+    const struct plan *plan = &workload->plan;
+    const struct row *rows = workload->rows;
     double hardware = 0, extrapolated = 0;
     int updates = rows_updates(rows);
 
@@ -255,17 +255,16 @@ static void count_flop(struct metrics *metrics, const struct scenario *scenario,
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
-            const struct stage *stage = &stages[plan_global_stage(plan, rank, work.chunk)];
+            const struct stage *stage = &workload->stages[plan_global_stage(plan, rank, work.chunk)];
             struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
 
             hardware += stage->work[work.kind].flop + again.flop;
             extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
         }
         for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-            extrapolated += updates * stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
+            extrapolated += updates * workload->stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
     }
     metrics->extrapolated = extrapolated / plan->stages / updates;
-    rows_release(rows, plan->stages);
     if (model_is_timed(&scenario->model))
         return;
     metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
@@ -288,9 +287,11 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     metrics->hfu = metrics->hardware_flops_per_gpu / peak;
 }
 
-void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
-                  const struct lowered *lowered, const struct timeline *timeline)
+void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+                  const struct timeline *timeline)
 {
+    const struct scenario *scenario = workload->scenario;
+
     *metrics = (struct metrics){
         .window = find_window(scenario, timeline), .makespan = timeline->makespan, .nranks = lowered->program.ranks,
     };
@@ -299,14 +300,69 @@ void metrics_init(struct metrics *metrics, const struct scenario *scenario, cons
     read_lanes(metrics, timeline);
     metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
-    read_memory(metrics, scenario, stages, timeline);
+    read_memory(metrics, workload, timeline);
     averages(metrics);
-    count_flop(metrics, scenario, stages);
+    count_flop(metrics, workload);
     rates(metrics, scenario);
+}
+
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+                         const struct timeline *timeline)
+{
+    *metrics = (struct metrics){.makespan = timeline->makespan, .nranks = lowered->program.ranks};
+    metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
+    read_memory(metrics, workload, timeline);
 }
 
 void metrics_release(struct metrics *metrics)
 {
     free(metrics->ranks);
     memset(metrics, 0, sizeof *metrics);
+}
+
+#define METRIC(text, member, in, of) {text, offsetof(struct metrics, member), in, of}
+static const struct metric named[] = {
+    METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME),
+    METRIC("makespan_s", makespan, 1, METRIC_TIME),
+    METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE),
+    METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE),
+    METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE),
+    METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE),
+    METRIC("mfu", mfu, 1, METRIC_RATE),
+    METRIC("hfu", hfu, 1, METRIC_RATE),
+    METRIC("bubble_fraction", bubble_fraction, 1, METRIC_SHARE),
+    METRIC("bubble_overhead", bubble_overhead, 1, METRIC_SHARE),
+    METRIC("utilization", utilization, 1, METRIC_SHARE),
+    METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
+    METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
+    METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
+    METRIC("exposed_offload_s", exposed_offload, 1, METRIC_TIME),
+    METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES),
+    METRIC("forward_s", forward, 1, METRIC_TIME),
+    METRIC("backward_s", backward, 1, METRIC_TIME),
+    METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES),
+    METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES),
+    METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES),
+    METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES),
+};
+
+const struct metric *metric_at(size_t index)
+{
+    return index < COUNT(named) ? &named[index] : NULL;
+}
+
+const struct metric *metric_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT(named); i++)
+        if (!strcmp(named[i].name, name))
+            return &named[i];
+    return NULL;
+}
+
+double metric_value(const struct metrics *of, const struct metric *metric)
+{
+    double value;
+
+    memcpy(&value, (const char *)of + metric->offset, sizeof value);
+    return value / metric->unit;
 }

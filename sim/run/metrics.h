@@ -70,8 +70,11 @@ struct metrics {
     int nranks;
 };
 
-void metrics_init(struct metrics *metrics, const struct scenario *scenario, const struct stage *stages,
-                  const struct lowered *lowered, const struct timeline *timeline);
+void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+                  const struct timeline *timeline);
+/* Those of memory alone (`ranks` have no others), for a timeline that is no whole iteration. */
+void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
+                         const struct timeline *timeline);
 void metrics_release(struct metrics *metrics);
 
 /* The metrics by name, as result.json has them. */

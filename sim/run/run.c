@@ -1,39 +1,48 @@
 #include "run/run.h"
 
 #include "engine/jitter.h"
-#include "lower/workload.h"
 #include "run/memory_advice.h"
 
 #include <string.h>
 
-int run_simulate(struct run *run, struct scenario *scenario, struct error *err)
+struct simulate_options simulate_options_of(const struct scenario *scenario)
 {
+    return (struct simulate_options){.engine = (enum engine)scenario->simulation.engine};
+}
+
+static int play(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
+{
+    const struct simulation_spec *spec = &workload->scenario->simulation;
+    const struct cluster *cluster = &workload->scenario->cluster;
     struct measure measure;
     int rc;
 
-    *run = (struct run){.scenario = scenario};
-    if (stages_build(scenario, &run->stages, err))
-        return -1;
-    measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
-    rc = lower(scenario, run->stages, LOWER_ITERATION, &measure, &run->lowered, err);
-    if (!rc) {
-        jitter_apply(&run->lowered.program, scenario->simulation.jitter, scenario->simulation.seed);
-        timeline_init(&run->timeline, &run->lowered.program);
-        rc = replay((enum engine)scenario->simulation.engine, &run->lowered.program, &scenario->cluster,
-                    &run->timeline, err);
-    }
-    if (!rc)
-        metrics_init(&run->metrics, scenario, run->stages, &run->lowered, &run->timeline);
+    measure_init(&measure, options.engine, cluster);
+    rc = lower(workload, options.what, &measure, &run->lowered, err);
     measure_release(&measure);
-    return rc;
+    if (rc)
+        return rc;
+    if (options.what == LOWER_ITERATION)
+        jitter_apply(&run->lowered.program, spec->jitter, spec->seed);
+    timeline_init(&run->timeline, &run->lowered.program);
+    return replay(options.engine, &run->lowered.program, cluster, &run->timeline, err);
 }
 
-int run_init(struct run *run, struct scenario *scenario, struct error *err)
+int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
 {
-    if (!run_simulate(run, scenario, err))
-        return memory_check(&run->metrics, scenario, err);
-    memory_advise(scenario, err);
-    return -1;
+    struct scenario scenario = *workload->scenario;      /* the same, but for its network */
+    struct workload there = *workload;
+
+    *run = (struct run){.workload = workload};
+    scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
+    there.scenario = &scenario;
+    if (play(&there, options, run, err))
+        return -1;
+    if (options.what == LOWER_ITERATION)
+        metrics_init(&run->metrics, workload, &run->lowered, &run->timeline);
+    else
+        metrics_init_memory(&run->metrics, workload, &run->lowered, &run->timeline);
+    return 0;
 }
 
 void run_release(struct run *run)
@@ -42,4 +51,18 @@ void run_release(struct run *run)
     timeline_release(&run->timeline);
     lowered_release(&run->lowered);
     memset(run, 0, sizeof *run);
+}
+
+int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err)
+{
+    if (!workload_init(workload, scenario, err))
+        return 0;
+    memory_advise(scenario, err);
+    return -1;
+}
+
+int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
+                     struct error *err)
+{
+    return simulate(workload, options, run, err) ? -1 : memory_check(run, err);
 }

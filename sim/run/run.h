@@ -1,23 +1,34 @@
-/* run: one scenario simulated: the only way from a scenario to a timeline and its numbers. */
+/* run: a workload simulated. simulate() is the only way from a workload to a timeline and its numbers. */
 #ifndef DTSIM_RUN_H
 #define DTSIM_RUN_H
 
 #include "run/metrics.h"
 
-/* One simulated iteration, with all that its files are written from. */
-struct run {
-    struct scenario *scenario;
-    struct stage *stages;
-    struct lowered lowered;
-    struct timeline timeline;
-    struct metrics metrics;
+struct simulate_options {
+    enum engine engine;
+    enum lower_what what;            /* of the compute alone there are no metrics but those of memory, and no jitter */
+    bool free_network;               /* nothing that is sent takes time; the rows stay those of the real network */
 };
 
-/* Simulates the scenario. Release in either case (a zeroed struct too). Memory that does not fit is EXIT_INFEASIBLE;
- * the metrics are there all the same. */
-int run_init(struct run *run, struct scenario *scenario, struct error *err);
-/* The same whatever memory it needs. */
-int run_simulate(struct run *run, struct scenario *scenario, struct error *err);
+/* One simulation, with all that its files are written from. The workload stays until it is released. */
+struct run {
+    const struct workload *workload;
+    struct lowered lowered;
+    struct timeline timeline;
+    struct metrics metrics;          /* metrics.ranks is NULL where nothing was simulated */
+};
+
+/* A whole iteration on the scenario's own engine and network. */
+struct simulate_options simulate_options_of(const struct scenario *scenario);
+/* Simulates the workload, whatever memory it needs. Release in either case (a zeroed struct too). Errors: those of
+ * lower() and of the engine. */
+int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
 void run_release(struct run *run);
+
+/* For whoever hands the errors to a person: the same and workload_init, with advice. Memory that does not fit is
+ * EXIT_INFEASIBLE and names what would help; after simulate_advised() the metrics are there all the same. */
+int workload_init_advised(struct workload *workload, const struct scenario *scenario, struct error *err);
+int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
+                     struct error *err);
 
 #endif

@@ -6,14 +6,11 @@ const char *const server_names[] = {"star", "ring", "tree", NULL};
 
 const struct collective *scenario_sync(const struct scenario *scenario)
 {
-    const struct collective *all_reduce = scenario_all_reduce(scenario);
-    const struct collective *scatter = collective_find(COLLECTIVE_REDUCE_SCATTER, all_reduce->name);
-
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
         return collective_find(COLLECTIVE_REDUCE, server_names[scenario->strategy.server]);
     if (!scenario->strategy.zero || !scenario->strategy.reduce_scatter)
-        return all_reduce;
-    return scatter ? scatter : collective_find(COLLECTIVE_REDUCE_SCATTER, "ring");
+        return scenario_all_reduce(scenario);
+    return collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER);
 }
 
 bool scenario_hands_out_weights(const struct scenario *scenario)
@@ -29,13 +26,11 @@ bool scenario_hybrid(const struct scenario *scenario)
 
 const struct collective *scenario_hand_out(const struct scenario *scenario)
 {
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, scenario_all_reduce(scenario)->name);
-
     if (scenario->strategy.local_steps > 1)
         return scenario_all_reduce(scenario);
     if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
         return collective_find(COLLECTIVE_BROADCAST, server_names[scenario->strategy.server]);
-    return gather ? gather : collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    return collective_half(scenario_all_reduce(scenario), COLLECTIVE_ALL_GATHER);
 }
 
 int shard_resolve(struct scenario *scenario, struct error *err)
@@ -198,6 +193,8 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
 
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_scatter(scenario, err) |
-           check_replicated(scenario, err) | check_local_steps(scenario, err);
+    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_local_steps};
+    int rc = compression_resolve(scenario, err);
+
+    return scenario_check(scenario, rules, COUNT(rules), err) ? -1 : rc;
 }

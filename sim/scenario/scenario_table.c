@@ -7,13 +7,14 @@ const char *const dimension_names[] = {
     [DIMENSION_TENSOR] = "tensor", [DIMENSION_DATA] = "data", [DIMENSION_PIPELINE] = "pipeline",
     [DIMENSION_CONTEXT] = "context", NULL,
 };
+_Static_assert(COUNT(dimension_names) == DIMENSION_COUNT + 1, "a name for every dimension");
 static const char *const recompute_rule_names[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
     [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
 };
-const char *const recompute_names[] = {"none", "selective", "full", "optimal", NULL};
+_Static_assert(COUNT(recompute_rule_names) == RECOMPUTE_JUST_IN_TIME + 2, "a name for every rule");
+const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
 
-#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
 #define TABLE(text, help, record) \
     .name = text, .brief = help, .fields = record##_fields, .count = COUNT(record##_fields), \
     .size = sizeof(struct record), .node_offset = offsetof(struct record, node)
@@ -57,7 +58,7 @@ static const struct table schedule_table = {
 #define MEMBER(member) .offset = offsetof(struct compression_spec, member)
 static const struct field compression_spec_fields[] = {
     {.key = "method", .kind = FIELD_CHOICE, MEMBER(method), .required = true,
-     .choices = NAMES("none", "powersgd", "top-k", "quantized"),
+     .choices = CHOICES(COMPRESSIONS),
      .choice_briefs = NAMES("gradients are sent as they are", "sends low-rank factors of every matrix",
                             "sends only the values that are largest in magnitude", "sends fewer bits per value"),
      .brief = "how gradients are compressed"},
@@ -111,7 +112,7 @@ static const struct field strategy_spec_fields[] = {
     {.key = "context_attention",
      .kind = FIELD_CHOICE,
      MEMBER(context_attention),
-     .choices = NAMES("ring", "all-gather"),
+     .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
                             "the GPUs gather all keys and values before they compute"),
@@ -172,7 +173,7 @@ static const struct field strategy_spec_fields[] = {
      .kind = FIELD_CHOICE,
      MEMBER(data_parallel),
      .fallback = "ddp",
-     .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
+     .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
                             "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
                             "overlaps computation",
@@ -211,8 +212,8 @@ static const struct field strategy_spec_fields[] = {
      MEMBER(all_reduce),
      .choice = all_reduce_name,
      .fallback = "ring",
-     .brief = "all-reduce algorithm (dtsim list collectives); under ZeRO the reduce-scatter and all-gather of that "
-              "name, or ring where it has none"},
+     .brief = "all-reduce algorithm (dtsim list collectives); ZeRO runs its two halves, a reduce-scatter and an "
+              "all-gather, or ring's where it has none"},
     {.key = "channels",
      .kind = FIELD_INT,
      MEMBER(channels),
@@ -293,34 +294,34 @@ static const struct table recompute_table = {
 #define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
     {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
-     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
+     .choices = CHOICES(PRECISIONS),
      .choice_briefs = NAMES("everything in fp32", "data in fp32, products on tensor cores in tf32",
                             "weights and products in fp16, master weights in fp32",
                             "weights and products in bf16, master weights in fp32",
                             "as mixed-bf16, but the blocks' products of weights are in fp8"),
      .brief = "number formats of weights and products"},
     {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
-     .choices = NAMES("cast", "kept", "primary"),
+     .choices = CHOICES(FP8_WEIGHTS),
      .choice_briefs = NAMES("in every forward",
                             "once per iteration, with the update; they are kept in addition to the bf16 weights "
                             "(Megatron-LM's is_first_microbatch)",
                             "once per iteration, with the update; there are no bf16 weights (NeMo's fp8_params)"),
      .brief = "under mixed-fp8: when weights are cast to fp8"},
     {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb", "adam-half"),
+     .choices = CHOICES(OPTIMIZERS),
      .choice_briefs = NAMES("keeps two moments", "keeps two moments in 8 bits", "keeps one moment", "keeps no moment",
                             "keeps a factored second moment", "keeps a first moment and a factored second moment",
                             "keeps two moments, and computes norms of every tensor (Apex's FusedLAMB)",
                             "keeps two moments in half precision"),
      .brief = "the optimizer, which says what states each parameter has"},
     {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
-     .choices = NAMES("fp32", "remainders", "half", "none"),
+     .choices = CHOICES(MASTERS),
      .choice_briefs = NAMES("a copy of the weights in fp32",
                             "the 16 bits by which fp32 weights exceed bf16 weights (Apex's store_param_remainders)",
                             "a copy of the weights in half precision", "no copy: the weights themselves are updated"),
      .brief = "under mixed precision: the master weights, which the update changes"},
     {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
-     .choices = NAMES("half", "fp32", "converted", "widened"),
+     .choices = CHOICES(GRADIENTS),
      .choice_briefs = NAMES("kept and sent in the format of the weights",
                             "accumulated and sent in fp32 (Megatron-LM with bf16)",
                             "accumulated and sent in fp32, with a further copy in the format of the weights "
@@ -337,24 +338,24 @@ static const struct field memory_spec_fields[] = {
     {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
      .brief = "which activations the backward recomputes: a mode, or a mapping such as {mode: full, blocks: 4}"},
     {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",
-     .choices = NAMES("none", "activations", "weights", "optimizer"),
+     .choices = CHOICES(OFFLOADS),
      .choice_briefs = NAMES("nothing is offloaded", "activations that do not fit in GPU memory",
                             "half-precision weights", "optimizer states; the host's CPUs also do the update"),
      .brief = "what is kept in host memory until it is needed"},
     {.key = "lora", .kind = FIELD_OPTIONAL, MEMBER(lora), .table = &lora_table,
      .brief = "low-rank adapters are trained and the model's own weights are frozen (LoRA)"},
     {.key = "activations", .kind = FIELD_CHOICE, MEMBER(activations), .fallback = "korthikanti",
-     .choices = NAMES("korthikanti", "rajbhandari"),
+     .choices = CHOICES(ACTIVATION_FORMULAS),
      .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
      .brief = "the formula for the activations that a block keeps"},
     {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "plain", "fused", "compiled"),
+     .choices = CHOICES(CROSS_ENTROPIES),
      .choice_briefs = NAMES("logits are converted to fp32 and kept in fp32",
                             "PyTorch's log_softmax of the logits in their own format",
                             "one kernel that reads the logits in their own format",
                             "as fp32, compiled into fewer kernels (Megatron-LM's cross_entropy_loss_fusion)"),
      .brief = "how the loss is computed from the logits"},
-    {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
+    {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = CHOICES(LOGITS),
      .choice_briefs = NAMES("after the backward of the output layer",
                             "after the whole backward, by a training loop that then computes two metrics from them "
                             "(Composer)"),
@@ -389,14 +390,14 @@ static const struct field simulation_spec_fields[] = {
      .kind = FIELD_CHOICE,
      MEMBER(collectives),
      .fallback = "auto",
-     .choices = NAMES("auto", "messages", "measured"),
+     .choices = CHOICES(COLLECTIVES_MODES),
      .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
                             "measured",
                             "every message is a flow of its own",
                             "each distinct collective is simulated once, alone, and its duration is used wherever it "
                             "runs; this ignores other traffic on its links"),
      .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
-    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
+    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = CHOICES(FOLDS),
      .brief = "auto: if all replicas are identical and collectives are measured, only one replica is simulated; off: "
               "all are simulated"},
     {.key = "jitter", .kind = FIELD_QUANTITY, MEMBER(jitter), .unit = UNIT_NUMBER, .max = 1, .fallback = "0",

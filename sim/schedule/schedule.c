@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void append(struct row *row, enum work_kind kind, int chunk, int mb)
 {
@@ -60,6 +61,32 @@ void rows_release(struct row *rows, int count)
     for (int rank = 0; rank < count; rank++)
         free(rows[rank].items);
     free(rows);
+}
+
+struct row *rows_copy(const struct row *rows, int count)
+{
+    struct row *copy = xcalloc((size_t)count, sizeof *copy);
+
+    for (int rank = 0; rank < count; rank++) {
+        size_t cells = rows[rank].count;
+
+        copy[rank] = (struct row){xcalloc(cells + 1, sizeof *copy[rank].items), cells, cells + 1};
+        if (cells)
+            memcpy(copy[rank].items, rows[rank].items, cells * sizeof *copy[rank].items);
+    }
+    return copy;
+}
+
+void rows_strip_updates(struct row *rows, int count)
+{
+    for (int rank = 0; rank < count; rank++) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < rows[rank].count; i++)
+            if (rows[rank].items[i].kind != UPDATE)
+                rows[rank].items[kept++] = rows[rank].items[i];
+        rows[rank].count = kept;
+    }
 }
 
 /* What has been done of a direction's global stage and micro-batch. */

@@ -109,6 +109,10 @@ struct strategy {
 /* The rows of all ranks, an entry a rank; rows_release(rows, plan->stages) when done. */
 struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
 void rows_release(struct row *rows, int count);
+/* The same rows again, to be changed and released apart. */
+struct row *rows_copy(const struct row *rows, int count);
+/* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
+void rows_strip_updates(struct row *rows, int count);
 /* Whether the rows wait for each other forever, however fast they are. */
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
 

@@ -36,8 +36,8 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-int split_blocks(struct scenario *scenario, const struct layer *layers, size_t count, size_t **begins,
-                 struct error *err)
+int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers, size_t count,
+                 size_t **begins, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0, others;
@@ -52,7 +52,7 @@ int split_blocks(struct scenario *scenario, const struct layer *layers, size_t c
                          "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",
                          nstages, blocks, others ? ", and two beside them" : "",
                          scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
-    *begins = ARENA_ARRAY(&scenario->arena, size_t, nstages + 1);
+    *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :
                            (*begins)[s] + even_share(blocks, nstages, s);

@@ -154,12 +154,12 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
-static void add_tied_copy(struct scenario *scenario, struct stage *stage, const struct layer *layer,
-                          const struct layer *embedding)
+static void add_tied_copy(struct arena *arena, const struct scenario *scenario, struct stage *stage,
+                          const struct layer *layer, const struct layer *embedding)
 {
     struct slice *slice = &stage->slices[stage->nslices - 1];
-    double *tensors = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
-    double *rows = ARENA_ARRAY(&scenario->arena, double, slice->ntensors + 1);
+    double *tensors = ARENA_ARRAY(arena, double, slice->ntensors + 1);
+    double *rows = ARENA_ARRAY(arena, double, slice->ntensors + 1);
 
     if (scenario->memory.lora) {
         slice->frozen += layer->tied;
@@ -219,15 +219,15 @@ static void reverse(struct slice *slices, size_t count)
 
 /* What comes before the blocks goes to the first stage, what comes after to the last. begins: the first block of every
  * stage, and past the last stage how many blocks there are. */
-static void place_layers(struct scenario *scenario, const struct layer *layers, size_t count, const size_t *begins,
-                         struct stage *stages)
+static void place_layers(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
+                         size_t count, const size_t *begins, struct stage *stages)
 {
     size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
     int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
-    struct stage_peaks *peaks = ARENA_ARRAY(&scenario->arena, struct stage_peaks, nstages);
+    struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
 
     for (size_t s = 0; s < nstages; s++)
-        stages[s].slices = ARENA_ARRAY(&scenario->arena, struct slice, count);
+        stages[s].slices = ARENA_ARRAY(arena, struct slice, count);
     for (size_t i = 0; i < count; i++) {
         if (layers[i].role == LAYER_FIRST)
             stage = 0;
@@ -239,7 +239,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
         add_layer(&stages[stage], scenario, &layers[i], &peaks[stage]);
         block += layers[i].role == LAYER_BLOCK;
         if (layers[i].tied > 0 && first_rank != plan_rank(&scenario->plan, 0, (int)stage, 0, NULL))
-            add_tied_copy(scenario, &stages[stage], &layers[i], &layers[0]);
+            add_tied_copy(arena, scenario, &stages[stage], &layers[i], &layers[0]);
     }
     for (size_t s = 0; s < nstages; s++) {
         stage_peaks_settle(&peaks[s], &stages[s], scenario);
@@ -248,7 +248,7 @@ static void place_layers(struct scenario *scenario, const struct layer *layers, 
     }
 }
 
-static int from_layers(struct scenario *scenario, struct stage *stages, struct error *err)
+static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
     struct shard shard = {
@@ -266,11 +266,11 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
     const struct layer *layers;
     size_t count, *begins = NULL;
 
-    if (model_layers(&scenario->arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
+    if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(scenario, layers, count, &begins, err))
+        split_blocks(arena, scenario, layers, count, &begins, err))
         return -1;
-    place_layers(scenario, layers, count, begins, stages);
+    place_layers(arena, scenario, layers, count, begins, stages);
     if (spec->partitioned_outputs && spec->tensor > 1)
         assembly_add(stages, scenario);
     stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
@@ -279,7 +279,7 @@ static int from_layers(struct scenario *scenario, struct stage *stages, struct e
 
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
  * boundary of the stage before it. */
-static void from_given(struct scenario *scenario, struct stage *stages)
+static void from_given(struct arena *arena, const struct scenario *scenario, struct stage *stages)
 {
     const struct list *list = &scenario->model.stages;
     int count = plan_global_stages(&scenario->plan);
@@ -298,7 +298,7 @@ static void from_given(struct scenario *scenario, struct stage *stages)
         stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
         stage->boundary = stage->outside.output = given->boundary;
-        stage->slices = ARENA_ARRAY(&scenario->arena, struct slice, 1);
+        stage->slices = ARENA_ARRAY(arena, struct slice, 1);
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
             .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .again = true,
@@ -309,14 +309,14 @@ static void from_given(struct scenario *scenario, struct stage *stages)
     }
 }
 
-int stages_cost(struct scenario *scenario, struct stage **stages, struct error *err)
+int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err)
 {
     int count = plan_global_stages(&scenario->plan);
 
-    *stages = ARENA_ARRAY(&scenario->arena, struct stage, count);
+    *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)
-        from_given(scenario, *stages);
-    else if (from_layers(scenario, *stages, err))
+        from_given(arena, scenario, *stages);
+    else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
         update_seconds(scenario, &(*stages)[s]);

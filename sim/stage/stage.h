@@ -105,8 +105,8 @@ double stage_share(const struct scenario *scenario, int from, double parameters,
 /* Those that ZeRO 3 gathers and scatters: all but experts that one replica alone holds. */
 double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters);
 
-/* One struct for each global stage (pipeline * chunks), in model order, in the scenario's arena. Errors: more stages
+/* One struct for each global stage (pipeline * chunks), in model order, in the arena. Errors: more stages
  * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
-int stages_cost(struct scenario *scenario, struct stage **stages, struct error *err);
+int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err);
 
 #endif

@@ -1,7 +1,6 @@
 #include "stage/stage_exchange.h"
 
 #include <math.h>
-#include <string.h>
 
 bool divides_attention(const struct scenario *scenario, const struct layer *layer)
 {
@@ -23,29 +22,29 @@ void exchanges_add(struct stage_work *work, const struct scenario *scenario, con
         work->seconds += work->exchanges[i] * scenario->costs.host_launch;
 }
 
-/* Of a layer, the product of that name in a phase of the backward. */
-static double product_seconds(const struct scenario *scenario, const struct layer *layer, const char *name,
+/* Of a layer, a product in a phase of the backward. */
+static double product_seconds(const struct scenario *scenario, const struct layer *layer, enum product_id product,
                               enum phase phase)
 {
     double seconds = 0;
 
     for (size_t i = 0; i < layer->nkernels; i++)
-        if (layer->kernels[i].phase == phase && !strcmp(layer->kernels[i].name, name))
+        if (layer->kernels[i].phase == phase && layer->kernels[i].product == product)
             seconds += scenario_cost(scenario, &layer->kernels[i]).seconds;
     return seconds;
 }
 
 /* The same, and of one of n pieces of its rows. */
-static struct pieces product_pieces(const struct scenario *scenario, const struct layer *layer, const char *name,
-                                    enum phase phase, int n)
+static struct pieces product_pieces(const struct scenario *scenario, const struct layer *layer,
+                                    enum product_id product, enum phase phase, int n)
 {
-    struct pieces pieces = {.whole = product_seconds(scenario, layer, name, phase)};
+    struct pieces pieces = {.whole = product_seconds(scenario, layer, product, phase)};
 
     for (size_t i = 0; i < layer->nkernels; i++) {
         struct kernel piece = layer->kernels[i];
         double columns = dtype_bytes(piece.dtype) * piece.batch * piece.k * piece.n;     /* each needs all of them */
 
-        if (piece.phase != phase || strcmp(piece.name, name))
+        if (piece.phase != phase || piece.product != product)
             continue;
         piece.m /= n;
         piece.flop /= n;

@@ -52,6 +52,8 @@ static const struct table bars_table = {
 #define AT(member) .offset = offsetof(struct paper, member)
 static const struct table list_table = {.name = "paper", .brief = "a list", .size = sizeof(struct node_holder)};
 static const struct field paper_fields[] = {
+    {.key = "title", .kind = FIELD_STRING, AT(title),
+     .brief = "a few words for a table of papers; left out: the name of the file"},
     {.key = "source", .kind = FIELD_STRING, AT(source), .required = true, .brief = "who measured it, which table"},
     {.key = "notes", .kind = FIELD_STRING, AT(notes), .brief = "hardware, assumptions, what is unconfirmed"},
     {.key = "fitted", .kind = FIELD_STRING, AT(fitted),
@@ -130,7 +132,8 @@ static int read_columns(struct paper *paper, struct error *err)
     paper->ncolumns = node->count;
     paper->columns = ARENA_ARRAY(&paper->arena, struct column, node->count);
     for (size_t i = 0; i < node->count; i++) {
-        rc |= read_column(node->items[i], &paper->columns[i], err);
+        if (read_column(node->items[i], &paper->columns[i], err))
+            rc = -1;
         has_id |= paper->columns[i].kind == COLUMN_ID;
         has_measured |= paper->columns[i].kind == COLUMN_MEASURED;
         for (size_t k = 0; !rc && k < i; k++)
@@ -203,7 +206,8 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
                          "column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
     for (size_t i = 0; i < paper->ncolumns; i++) {
         row->measured[i] = NAN;
-        rc |= read_cell(&paper->columns[i], node->items[i], row, i, err);
+        if (read_cell(&paper->columns[i], node->items[i], row, i, err))
+            rc = -1;
         measured |= !isnan(row->measured[i]);
     }
     if (!rc && !row->id)
@@ -241,9 +245,11 @@ static int read_rows(struct paper *paper, struct error *err)
     paper->nrows = node->count;
     paper->rows = ARENA_ARRAY(&paper->arena, struct paper_row, node->count);
     for (size_t i = 0; i < node->count; i++)
-        rc |= read_row(paper, node->items[i], &paper->rows[i], err);
+        if (read_row(paper, node->items[i], &paper->rows[i], err))
+            rc = -1;
     for (size_t i = 0; !rc && i < node->count; i++) {
-        rc |= find_relative(paper, &paper->rows[i], err);
+        if (find_relative(paper, &paper->rows[i], err))
+            rc = -1;
         for (size_t k = 0; !rc && k < i; k++)
             if (!strcmp(paper->rows[k].id, paper->rows[i].id))
                 rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: rows: a second row '%s'",
@@ -264,6 +270,8 @@ int paper_load(const char *path, struct paper *paper, struct error *err)
     paper->arena = arena;
     paper->file = path;
     paper->name = data_stem(&paper->arena, path);
+    if (!paper->title)
+        paper->title = paper->name;
     if (!rc && !isnan(paper->bars.largest) && !paper->largest)
         rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: asks "
                        "for what the table does not say; expected 'largest: true' beside bars");
@@ -289,7 +297,5 @@ int paper_scenario(struct paper *paper, size_t index, const char *const *sets, s
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
             rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        rc = conf_set(&paper->arena, root, sets[i], err);
-    return rc ? rc : scenario_read(&paper->arena, root, row->id, scenario, err);
+    return rc ? rc : scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
 }

@@ -43,6 +43,7 @@ struct paper {
     const struct node *node;
     struct arena arena;
     const char *file, *name;         /* name: the file's */
+    const char *title;               /* a few words, for a table of papers */
     const char *source;              /* who measured it, and which table */
     const char *notes;               /* hardware, assumptions, what is unconfirmed; or NULL */
     const char *fitted;              /* what was fitted to these rows; or NULL: nothing */

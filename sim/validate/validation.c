@@ -38,11 +38,13 @@ static void run_row(void *context, size_t index)
     struct outcome *outcome = &running->validation->outcomes[row];
     struct error err = {0};
     struct scenario scenario;
+    struct workload workload = {0};
     struct run run = {0};
 
     if (!paper_scenario(running->validation->paper, row, running->options->sets, running->options->nsets, &scenario,
-                        &err))
-        outcome->fits = !run_init(&run, &scenario, &err);
+                        &err) &&
+        !workload_init_advised(&workload, &scenario, &err))
+        outcome->fits = !simulate_advised(&workload, simulate_options_of(&scenario), &run, &err);
     outcome->simulated = run.metrics.ranks != NULL;
     if (outcome->simulated && running->validation->paper->largest && !running->validation->paper->rows[row].oom)
         outcome->simulated = !memory_fits_twice(&scenario, &outcome->fits_twice, &err);

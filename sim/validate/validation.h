@@ -71,6 +71,8 @@ size_t validation_bars(const struct validation *validation, struct bar_result re
 void validation_print(const struct validation *validation, bool brief, FILE *out);
 /* A heading (NULL), or a line, of a table over several papers. */
 void validation_print_line(const struct validation *validation, FILE *out);
+/* The same for a document beside the papers' files: the heading of a table (NULL), or a line for each measured column. */
+void validation_print_markdown(const struct validation *validation, FILE *out);
 /* How many of the rows have the largest micro-batch that is predicted to fit; nothing where there are none. */
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);

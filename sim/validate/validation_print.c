@@ -178,6 +178,58 @@ void validation_print_line(const struct validation *validation, FILE *out)
     }
 }
 
+/* "-3.1 %", never "-0.0 %". */
+static char *percent_text(double share, char text[CELL])
+{
+    snprintf(text, CELL, "%+.1f %%", round(1000 * share) / 10 + 0.0);
+    return text;
+}
+
+/* What is known of the whole table: of how many rows it is right whether they fit in memory, and of how many that twice
+ * the micro-batch does not. */
+static void print_markdown_memory(const struct validation *validation, FILE *out)
+{
+    size_t right = validation->memory[0][0] + validation->memory[1][1];
+    size_t wrong = validation->memory[0][1] + validation->memory[1][0];
+
+    fprintf(out, " %zu of %zu |", right, right + wrong);
+    if (validation->largest[0])
+        fprintf(out, " %zu of %zu |", validation->largest[1], validation->largest[0]);
+    else
+        fputs(" |", out);
+}
+
+void validation_print_markdown(const struct validation *validation, FILE *out)
+{
+    if (!validation) {
+        fputs("| table | what was measured | compared | rows | mean error | largest | bias | rank | fits | largest micro-batch |\n"
+              "|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n", out);
+        return;
+    }
+    const struct paper *paper = validation->paper;
+
+    for (size_t c = 0; c < paper->ncolumns; c++) {
+        const struct summary *summary = &validation->summaries[c];
+        bool first = c == validation->first;
+        char text[2][CELL];
+
+        if (!summary->count)
+            continue;
+        fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %s | %s |", paper->name, paper->name,
+                first ? paper->title : "", paper->columns[c].metric->name, summary->count, 100 * summary->mean,
+                percent_text(summary->max, text[0]), percent_text(summary->bias, text[1]));
+        if (summary->groups)
+            fprintf(out, " %.2f |", summary->rank);
+        else
+            fputs(" |", out);
+        if (first)
+            print_markdown_memory(validation, out);
+        else
+            fputs(" | |", out);
+        fputc('\n', out);
+    }
+}
+
 static json_t *number_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();

@@ -1,16 +1,18 @@
 /* Recursive doubling all-gather: neighbours swap their shares, then ranks two apart what they now have, then four, ...
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    a => 1   b => 0   c => 3   d => 2
- *  1    ab => 2  ab => 3  cd => 0  cd => 1
- *
- * a b c d: the shares of ranks 0 to 3; => the receiver keeps them. Other counts than powers of two are folded (fold.h):
- * a resting rank hands its share to its neighbour before, and gets everything from it after.
+ * Other counts than powers of two are folded (fold.h): a resting rank hands its share to its neighbour before, and
+ * gets everything from it after.
  *
  * Cost: log2 n messages of 1, 2, 4, ... shares; folded, one share before them and the whole vector after them, and each
  * message of the core as large as its largest (Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "fold.h"
+
+/* a b c d: the shares of ranks 0 to 3; => the receiver keeps them. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    a => 1   b => 0   c => 3   d => 2\n"
+    " 1    ab => 2  ab => 3  cd => 0  cd => 1\n";
 
 static int chunks(const struct task *task)
 {
@@ -43,10 +45,7 @@ const struct collective collective_all_gather_doubling = {
     .title = "Recursive doubling all-gather",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    a => 1   b => 0   c => 3   d => 2\n"
-        " 1    ab => 2  ab => 3  cd => 0  cd => 1\n",
+    .figure = figure,
     .formula = "log2 n latency + (1 - 1/n) bytes / bandwidth, n = 2^k; else, p = 2^floor(log2 n): (2 + log2 p) "
                "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
     .crowds = true,

@@ -1,16 +1,16 @@
 /* Ring all-gather: every rank's share travels once round the ring, and everybody keeps a copy.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    a => 1   b => 2   c => 3   d => 0
- *  1    d => 1   a => 2   b => 3   c => 0
- *  2    c => 1   d => 2   a => 3   b => 0
- *
- * a b c d: the shares of ranks 0 to 3; => the receiver keeps it.
- *
  * Cost: n - 1 messages of 1/n of the vector, one after another; it is the second half of the ring all-reduce
  * (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed
  * Computing 69(2), 2009). */
 #include "once_round.h"
+
+/* a b c d: the shares of ranks 0 to 3; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    a => 1   b => 2   c => 3   d => 0\n"
+    " 1    d => 1   a => 2   b => 3   c => 0\n"
+    " 2    c => 1   d => 2   a => 3   b => 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -37,14 +37,11 @@ const struct collective collective_all_gather_ring = {
     .name = "ring",
     .title = "Ring all-gather",
     .paper = "Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    a => 1   b => 2   c => 3   d => 0\n"
-        " 1    d => 1   a => 2   b => 3   c => 0\n"
-        " 2    c => 1   d => 2   a => 3   b => 0\n",
+    .figure = figure,
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

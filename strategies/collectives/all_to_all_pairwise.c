@@ -1,15 +1,15 @@
 /* Pairwise all-to-all: in step k everybody sends to the rank k further on and receives from the rank k before.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    b +> 1   c +> 2   d +> 3   a +> 0
- *  1    c +> 2   d +> 3   a +> 0   b +> 1
- *  2    d +> 3   a +> 0   b +> 1   c +> 2
- *
- * a b c d: what is for ranks 0 to 3; +> it joins what the receiver has for itself, from itself and from others.
- *
  * Cost: n - 1 messages of 1/n of what a rank holds (Thakur, Rabenseifner, Gropp, "Optimization of collective
  * communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "collective/collective.h"
+
+/* a b c d: what is for ranks 0 to 3; +> it joins what the receiver has for itself, from itself and from others. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    b +> 1   c +> 2   d +> 3   a +> 0\n"
+    " 1    c +> 2   d +> 3   a +> 0   b +> 1\n"
+    " 2    d +> 3   a +> 0   b +> 1   c +> 2\n";
 
 static int chunks(const struct task *task)
 {
@@ -36,15 +36,12 @@ const struct collective collective_all_to_all_pairwise = {
     .title = "Pairwise all-to-all",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    b +> 1   c +> 2   d +> 3   a +> 0\n"
-        " 1    c +> 2   d +> 3   a +> 0   b +> 1\n"
-        " 2    d +> 3   a +> 0   b +> 1   c +> 2\n",
+    .figure = figure,
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .crowds = true,
     .pacer = PACER_SEND,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

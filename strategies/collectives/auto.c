@@ -1,6 +1,8 @@
 /* Automatic all-reduce: of all others, that which its own formula says is the cheapest for this group, on this cluster,
  * of this many bytes. It draws nothing itself; of equals the first listed is taken.
  *
+ * Its halves are rings, as NCCL's are.
+ *
  * Choosing by a model of latency and bandwidth is what NCCL's tuner does (src/graph/tuning.cc), between rings and
  * trees; so do Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J.
  * High Performance Computing Applications 19(1), 2005, section 5. */
@@ -13,4 +15,6 @@ const struct collective collective_auto = {
     .paper = "NCCL (src/graph/tuning.cc); Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
     .figure = "",
     .formula = "the least of the others' formulas",
+    .reduce_scatter = &collective_reduce_scatter_ring,
+    .all_gather = &collective_all_gather_ring,
 };

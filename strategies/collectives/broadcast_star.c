@@ -1,15 +1,15 @@
 /* Star broadcast: the root sends its vector to every rank, one after another.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    a => 1
- *  1    a => 2
- *  2    a => 3
- *
- * a: the whole vector; => the receiver keeps it.
- *
  * Cost: n - 1 messages one after another through the root's port, as of a parameter server (Li et al., "Scaling
  * distributed machine learning with the parameter server", OSDI 2014). */
 #include "collective/collective.h"
+
+/* a: the whole vector; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    a => 1\n"
+    " 1    a => 2\n"
+    " 2    a => 3\n";
 
 static int chunks(const struct task *task)
 {
@@ -33,11 +33,7 @@ const struct collective collective_broadcast_star = {
     .name = "star",
     .title = "Star broadcast (from a server, one after another)",
     .paper = "Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    a => 1\n"
-        " 1    a => 2\n"
-        " 2    a => 3\n",
+    .figure = figure,
     .formula = "(n - 1) (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

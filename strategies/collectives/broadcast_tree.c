@@ -1,15 +1,15 @@
 /* Tree broadcast: the root's vector comes down a binomial tree, across half of the ranks first, then a quarter, ...
  *
- * step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5
- *  0    a => 4
- *  1    a => 2
- *  2    a => 1            a => 3            a => 5
- *
- * a: the whole vector; => the receiver keeps it.
- *
  * Cost: ceil(log2 n) rounds, in each of which the root sends once more (Thakur, Rabenseifner, Gropp, "Optimization of
  * collective communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "collective/collective.h"
+
+/* a: the whole vector; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
+    " 0    a => 4\n"
+    " 1    a => 2\n"
+    " 2    a => 1            a => 3            a => 5\n";
 
 static int chunks(const struct task *task)
 {
@@ -43,11 +43,7 @@ const struct collective collective_broadcast_tree = {
     .title = "Tree broadcast (binomial)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
-        " 0    a => 4\n"
-        " 1    a => 2\n"
-        " 2    a => 1            a => 3            a => 5\n",
+    .figure = figure,
     .formula = "ceil(log2 n) (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

@@ -1,18 +1,20 @@
 /* Butterfly all-reduce (recursive doubling): partners at distance 1, 2, 4, ... swap their sums, so that after each
  * round twice as many ranks share the same sum.
  *
- * step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5
- *  0    a +> 1            a +> 3
- *  1             a +> 3            a +> 1   a +> 5   a +> 4
- *  2             a +> 4            a +> 5   a +> 1   a +> 3
- *  3             a => 0            a => 2
- *
- * a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. Steps 0 and 3 are the folding of a
- * count that is no power of two (fold.h): ranks 1, 3, 4, 5 are numbers 0, 1, 2, 3 of a butterfly of four.
+ * Steps 0 and 3 of the figure fold a count that is no power of two (fold.h): ranks 1, 3, 4, 5 are numbers 0, 1, 2, 3
+ * of a butterfly of four.
  *
  * Cost: log2 p rounds, p the largest power of two up to n; two more to fold (Thakur, Rabenseifner, Gropp, "Optimization
  * of collective communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "fold.h"
+
+/* a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
+    " 0    a +> 1            a +> 3\n"
+    " 1             a +> 3            a +> 1   a +> 5   a +> 4\n"
+    " 2             a +> 4            a +> 5   a +> 1   a +> 3\n"
+    " 3             a => 0            a => 2\n";
 
 static int chunks(const struct task *task)
 {
@@ -54,12 +56,7 @@ const struct collective collective_butterfly = {
     .title = "Butterfly all-reduce (recursive doubling)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
-        " 0    a +> 1            a +> 3\n"
-        " 1             a +> 3            a +> 1   a +> 5   a +> 4\n"
-        " 2             a +> 4            a +> 5   a +> 1   a +> 3\n"
-        " 3             a => 0            a => 2\n",
+    .figure = figure,
     .formula = "log2 p (latency + bytes / bandwidth), p = 2^floor(log2 n); n > p: + 2 (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

@@ -2,19 +2,11 @@
  * piece after piece. A node that passes on the one half is a leaf of the other tree (but for one, if they are odd),
  * so that no link carries much more than the vector each way, whatever their number, and the way is short.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    b +> 1   a +> 2   b +> 1   a +> 2
- *  1             b +> 3   a +> 0
- *  2    a => 2                     b => 1
- *  3             b => 0   a => 1
- *  4             b => 2   a => 3
- *
- * a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it.
  * In the first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that
- * leads too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node
- * further. In a node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks
- * that are all in one node are treated as nodes. Steps are the first in which the sender is free and has the piece;
- * two children may send to their parent in the same step, and then share its link where links are shared.
+ * leads too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further.
+ * In a node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all
+ * in one node are treated as nodes. Steps are the first in which the sender is free and has the piece; two children
+ * may send to their parent in the same step, and then share its link where links are shared.
  *
  * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1
  * messages. It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders,
@@ -23,6 +15,16 @@
 #include "pieces.h"
 
 #include <stdlib.h>
+
+/* a b: the pieces (pieces.h) of the first and the second half; +> the receiver adds it to its own; => it keeps it.
+ * */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    b +> 1   a +> 2   b +> 1   a +> 2\n"
+    " 1             b +> 3   a +> 0\n"
+    " 2    a => 2                     b => 1\n"
+    " 3             b => 0   a => 1\n"
+    " 4             b => 2   a => 3\n";
 
 /* Over how many nodes the trees spread. */
 static int tree_nodes(const struct task *task)
@@ -242,13 +244,7 @@ const struct collective collective_double_tree = {
     .title = "Double binary tree all-reduce (pipelined)",
     .paper = "Sanders, Speck, Traeff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, Parallel "
              "Computing 35(12), 2009; NCCL (src/graph/trees.cc)",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    b +> 1   a +> 2   b +> 1   a +> 2\n"
-        " 1             b +> 3   a +> 0\n"
-        " 2    a => 2                     b => 1\n"
-        " 3             b => 0   a => 1\n"
-        " 4             b => 2   a => 3\n",
+    .figure = figure,
     .formula = "(4 c + 3 ceil(log2 n) - 5) (latency + bytes / 2 c / bandwidth), c pieces of 128 KiB a half, 1 to 32; "
                "n = 2: 2 c; an estimate where n is no power of two",
     .error = 0.25,

@@ -2,20 +2,21 @@
  * sends the half that the other keeps and adds up its own; after log2 n rounds every rank holds one finished chunk, and
  * the way back puts the halves together again.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
- *  1    b +> 2   d +> 3   a +> 0   c +> 1
- *  2    a => 2   c => 3   b => 0   d => 1
- *  3    ab => 1  cd => 0  ab => 3  cd => 2
- *
- * a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. Other counts are folded as in
- * butterfly.c, with whole vectors.
+ * Other counts are folded as in butterfly.c, with whole vectors.
  *
  * Cost: with p the largest power of two up to n, halves, quarters, ... of the vector, (1 - 1/p) of it each way; two
  * whole vectors more to fold (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004, LNCS 3036;
  * Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in MPICH", Int. J. High Performance
  * Computing Applications 19(1), 2005). */
 #include "fold.h"
+
+/* a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
+    " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
+    " 2    a => 2   c => 3   b => 0   d => 1\n"
+    " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
 /* Where the p / distance chunks begin that are still number q's after the rounds at distances below `distance`. */
 static int block(int p, int q, int distance)
@@ -70,14 +71,11 @@ const struct collective collective_halving_doubling = {
     .title = "Halving-doubling all-reduce (Rabenseifner: recursive halving, then recursive doubling)",
     .paper = "Rabenseifner, Optimization of collective reduction operations, ICCS 2004; "
              "Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
-        " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
-        " 2    a => 2   c => 3   b => 0   d => 1\n"
-        " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
+    .figure = figure,
     .formula = "2 log2 p latency + 2 (1 - 1/p) bytes / bandwidth, p = 2^floor(log2 n); "
                "n > p: + 2 (latency + bytes / bandwidth)",
+    .reduce_scatter = &collective_reduce_scatter_halving,
+    .all_gather = &collective_all_gather_doubling,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -1,21 +1,22 @@
 /* Hierarchical all-reduce, two levels of rings: a reduce-scatter inside every node, all-reduces between the ranks of
  * the same place in all nodes, each of the share that they hold, and an all-gather inside every node.
  *
- * 2 ranks a node
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
- *  1    b +> 2   d +> 3   a +> 0   c +> 1
- *  2    a => 2   c => 3   b => 0   d => 1
- *  3    ab => 1  cd => 0  ab => 3  cd => 2
- *
- * a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. Every rank sends to other
- * nodes, so that all NICs work at once without channels. In one node, where every node holds one rank, and where
- * nodes do not hold equally many, this is the flat ring.
+ * Every rank sends to other nodes, so that all NICs work at once without channels. In one node, where every node holds
+ * one rank, and where nodes do not hold equally many, this is the flat ring.
  *
  * Cost: with g ranks a node and L nodes, 1/g of the vector a message inside, 1/n between nodes; only 2 (L - 1)
  * messages pay the network's latency (Cho, Finkler, Serrano, Kung, Hunter, "BlueConnect: decomposing all-reduce for
  * deep learning on heterogeneous network hierarchy", IBM J. Research and Development 63(6), 2019). */
 #include "collective/collective.h"
+
+/* a b c d: the chunks; +> the receiver adds them to its own; => the receiver keeps them. */
+static const char figure[] =
+    "2 ranks a node\n"
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
+    " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
+    " 2    a => 2   c => 3   b => 0   d => 1\n"
+    " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
 static int chunks(const struct task *task)
 {
@@ -61,13 +62,7 @@ const struct collective collective_hierarchical = {
     .title = "Hierarchical all-reduce (reduce-scatter in the nodes, rings between them, all-gather in the nodes)",
     .paper = "Cho, Finkler, Serrano, Kung, Hunter, BlueConnect: decomposing all-reduce for deep learning on "
              "heterogeneous network hierarchy, IBM J. R&D 63(6), 2019",
-    .figure =
-        "2 ranks a node\n"
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
-        " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
-        " 2    a => 2   c => 3   b => 0   d => 1\n"
-        " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
+    .figure = figure,
     .formula = "2 (g - 1) (latency in the node + bytes / g / bandwidth) + 2 (L - 1) (latency + bytes / n / bandwidth), "
                "g ranks in each of L nodes",
     .every_nic = true,

@@ -1,19 +1,21 @@
 /* Naive all-reduce: everybody's vector to rank 0, one after another, and the sum back to everybody, one after another.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0             a +> 0
- *  1                      a +> 0
- *  2                               a +> 0
- *  3    a => 1
- *  4    a => 2
- *  5    a => 3
- *
- * a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. Each arrival at rank 0 has a step
- * of its own because rank 0 takes in one vector at a time; all the traffic crosses its port.
+ * Each arrival at rank 0 has a step of its own because rank 0 takes in one vector at a time; all the traffic crosses
+ * its port.
  *
  * Cost: every vector crosses rank 0's port by itself, n - 1 in and n - 1 out (the latency and bandwidth model of
  * Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20(3), 1994). */
 #include "collective/collective.h"
+
+/* a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0             a +> 0\n"
+    " 1                      a +> 0\n"
+    " 2                               a +> 0\n"
+    " 3    a => 1\n"
+    " 4    a => 2\n"
+    " 5    a => 3\n";
 
 static int chunks(const struct task *task)
 {
@@ -48,14 +50,7 @@ const struct collective collective_naive = {
     .name = "naive",
     .title = "Naive all-reduce (gather at rank 0, then broadcast, one message at a time)",
     .paper = "the baseline; cost model: Hockney, The communication challenge for MPP, Parallel Computing 20(3), 1994",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0             a +> 0\n"
-        " 1                      a +> 0\n"
-        " 2                               a +> 0\n"
-        " 3    a => 1\n"
-        " 4    a => 2\n"
-        " 5    a => 3\n",
+    .figure = figure,
     .formula = "2 (n - 1) (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

@@ -2,15 +2,7 @@
  * it is read, ranks of the same place sum their shares over all nodes, and the switch copies each share to the whole
  * node as it is written. Messages between the ranks stand for what the switch does.
  *
- * 2 ranks a node
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    cd +> 1  ab +> 0  cd +> 3  ab +> 2
- *  1    b +> 2   d +> 3   a +> 0   c +> 1
- *  2    a => 2   c => 3   b => 0   d => 1
- *  3    ab => 1  cd => 0  ab => 3  cd => 2
- *
- * a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the
- * receiver keeps it. Every rank uses its own way to the network.
+ * Every rank uses its own way to the network.
  *
  * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much: (1 +
  * 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port by
@@ -32,6 +24,16 @@
 #include "collective/collective.h"
 
 #include <math.h>
+
+/* a b: the share of the first rank of each node, c d: of the second; +> the receiver adds it to its own; => the
+ * receiver keeps it. */
+static const char figure[] =
+    "2 ranks a node\n"
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
+    " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
+    " 2    a => 2   c => 3   b => 0   d => 1\n"
+    " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
 enum { HIDDEN = 4096 };  /* so small a part of the time in the nodes is seen beside the network's: none */
 
@@ -174,13 +176,7 @@ const struct collective collective_nvls = {
     .title = "All-reduce in the switches (NVLink SHARP)",
     .paper = "NCCL (src/device/all_reduce.h, NVLS and NVLS tree); Graham et al., Scalable Hierarchical Aggregation and "
              "Reduction Protocol (SHARP) Streaming-Aggregation, ISC 2020",
-    .figure =
-        "2 ranks a node\n"
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    cd +> 1  ab +> 0  cd +> 3  ab +> 2\n"
-        " 1    b +> 2   d +> 3   a +> 0   c +> 1\n"
-        " 2    a => 2   c => 3   b => 0   d => 1\n"
-        " 3    ab => 1  cd => 0  ab => 3  cd => 2\n",
+    .figure = figure,
     .formula = "in a node of g: latency + (1 + 1/g) (bytes + 2 piece) / bandwidth; between L nodes latency + "
                "2 piece / bandwidth + 2 ceil(log2 L) latency + "
                "(2 bytes + (2 ceil(log2 L) - 2 - piece / bytes) piece) / g / bandwidth",

@@ -1,17 +1,17 @@
 /* Ring reduce: sums run along the ring to the root, piece after piece, and collect a contribution on every rank.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0                               a +> 2
- *  1                      a +> 1   b +> 2
- *  2             a +> 0   b +> 1
- *  3             b +> 0
- *
- * a b: the pieces (pieces.h); +> the receiver adds it to its own.
- *
  * Cost: the first of c pieces takes n - 1 hops, and the others follow it: the ring broadcast backwards (Patarasuk,
  * Faraj, Yuan, "Pipelined broadcast on Ethernet switched clusters", IPDPS 2006; as NCCL reduces,
  * src/device/reduce.h). */
 #include "pieces.h"
+
+/* a b: the pieces (pieces.h); +> the receiver adds it to its own. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0                               a +> 2\n"
+    " 1                      a +> 1   b +> 2\n"
+    " 2             a +> 0   b +> 1\n"
+    " 3             b +> 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -41,15 +41,11 @@ const struct collective collective_reduce_ring = {
     .title = "Ring reduce (pipelined chain)",
     .paper = "Patarasuk, Faraj, Yuan, Pipelined broadcast on Ethernet switched clusters, IPDPS 2006; "
              "NCCL (src/device/reduce.h)",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0                               a +> 2\n"
-        " 1                      a +> 1   b +> 2\n"
-        " 2             a +> 0   b +> 1\n"
-        " 3             b +> 0\n",
+    .figure = figure,
     .formula = "(n - 2 + c) (latency + bytes / c / bandwidth), c pieces of 128 KiB, 1 to 16 (n - 2) or 32",
     .chain = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

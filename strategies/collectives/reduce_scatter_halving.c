@@ -1,17 +1,19 @@
 /* Recursive halving reduce-scatter: partners half of the ranks apart swap the halves of the vector that belong to the
  * other's side, then a quarter apart, ..., until every rank's own share is left.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    cd +> 2  cd +> 3  ab +> 0  ab +> 1
- *  1    b +> 1   a +> 0   d +> 3   c +> 2
- *
- * a b c d: the shares of ranks 0 to 3; +> the receiver adds them to its own. Other counts than powers of two are folded
- * (fold.h): a resting rank's vector goes to its neighbour, who collects the shares of both.
+ * Other counts than powers of two are folded (fold.h): a resting rank's vector goes to its neighbour, who collects the
+ * shares of both.
  *
  * Cost: log2 n messages of 1/2, 1/4, ... of the vector; folded, one of the whole vector before them and one share after
  * them, and each message of the core as large as its largest (Thakur, Rabenseifner, Gropp, "Optimization of collective
  * communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "fold.h"
+
+/* a b c d: the shares of ranks 0 to 3; +> the receiver adds them to its own. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    cd +> 2  cd +> 3  ab +> 0  ab +> 1\n"
+    " 1    b +> 1   a +> 0   d +> 3   c +> 2\n";
 
 static int chunks(const struct task *task)
 {
@@ -43,10 +45,7 @@ const struct collective collective_reduce_scatter_halving = {
     .title = "Recursive halving reduce-scatter",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    cd +> 2  cd +> 3  ab +> 0  ab +> 1\n"
-        " 1    b +> 1   a +> 0   d +> 3   c +> 2\n",
+    .figure = figure,
     .formula = "log2 n latency + (1 - 1/n) bytes / bandwidth, n = 2^k; else, p = 2^floor(log2 n): (2 + log2 p) "
                "latency + (n + 1 + sum of d + min(d, n - p), d = 1, 2, .. p/2) bytes / n / bandwidth",
     .crowds = true,

@@ -1,17 +1,17 @@
 /* Ring reduce-scatter: every rank's share of the sum travels once round the ring, starting behind its owner, and
  * collects a contribution on every rank.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    d +> 1   a +> 2   b +> 3   c +> 0
- *  1    c +> 1   d +> 2   a +> 3   b +> 0
- *  2    b +> 1   c +> 2   d +> 3   a +> 0
- *
- * a b c d: the shares of ranks 0 to 3; +> the receiver adds it to its own.
- *
  * Cost: n - 1 messages of 1/n of the vector, one after another; it is the first half of the ring all-reduce (Patarasuk,
  * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed Computing
  * 69(2), 2009). */
 #include "once_round.h"
+
+/* a b c d: the shares of ranks 0 to 3; +> the receiver adds it to its own. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    d +> 1   a +> 2   b +> 3   c +> 0\n"
+    " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
+    " 2    b +> 1   c +> 2   d +> 3   a +> 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -38,14 +38,11 @@ const struct collective collective_reduce_scatter_ring = {
     .name = "ring",
     .title = "Ring reduce-scatter",
     .paper = "Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    d +> 1   a +> 2   b +> 3   c +> 0\n"
-        " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
-        " 2    b +> 1   c +> 2   d +> 3   a +> 0\n",
+    .figure = figure,
     .formula = "(n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

@@ -1,15 +1,15 @@
 /* Star reduce: every rank sends its vector to the root, one after another.
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0             a +> 0
- *  1                      a +> 0
- *  2                               a +> 0
- *
- * a: the whole vector; +> the receiver adds it to its own.
- *
  * Cost: n - 1 messages one after another through the root's port, as of a parameter server (Li et al., "Scaling
  * distributed machine learning with the parameter server", OSDI 2014). */
 #include "collective/collective.h"
+
+/* a: the whole vector; +> the receiver adds it to its own. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0             a +> 0\n"
+    " 1                      a +> 0\n"
+    " 2                               a +> 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -33,11 +33,7 @@ const struct collective collective_reduce_star = {
     .name = "star",
     .title = "Star reduce (to a server, one after another)",
     .paper = "Li et al., Scaling distributed machine learning with the parameter server, OSDI 2014",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0             a +> 0\n"
-        " 1                      a +> 0\n"
-        " 2                               a +> 0\n",
+    .figure = figure,
     .formula = "(n - 1) (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

@@ -1,16 +1,16 @@
 /* Tree reduce: sums climb a binomial tree to the root, across neighbours first, then two apart, four, ...
  *
- * step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5
- *  0             a +> 0            a +> 2            a +> 4
- *  1                      a +> 0
- *  2                                        a +> 0
- *
- * a: the whole vector; +> the receiver adds it to its own.
- *
  * Cost: ceil(log2 n) rounds, in each of which the root takes in one more sum (Thakur, Rabenseifner, Gropp,
  * "Optimization of collective communication operations in MPICH", Int. J. High Performance Computing Applications
  * 19(1), 2005). */
 #include "collective/collective.h"
+
+/* a: the whole vector; +> the receiver adds it to its own. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
+    " 0             a +> 0            a +> 2            a +> 4\n"
+    " 1                      a +> 0\n"
+    " 2                                        a +> 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -42,11 +42,7 @@ const struct collective collective_reduce_tree = {
     .title = "Tree reduce (binomial)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
-        " 0             a +> 0            a +> 2            a +> 4\n"
-        " 1                      a +> 0\n"
-        " 2                                        a +> 0\n",
+    .figure = figure,
     .formula = "ceil(log2 n) (latency + bytes / bandwidth)",
     .chunks = chunks,
     .draw = draw,

@@ -1,20 +1,20 @@
 /* Ring all-reduce: n chunks travel round a ring of n ranks, first collecting everybody's share (reduce-scatter: n - 1
  * steps, then rank r holds the whole sum of chunk r), then once more to be copied (all-gather: n - 1 steps).
  *
- * step  rank 0   rank 1   rank 2   rank 3
- *  0    d +> 1   a +> 2   b +> 3   c +> 0
- *  1    c +> 1   d +> 2   a +> 3   b +> 0
- *  2    b +> 1   c +> 2   d +> 3   a +> 0
- *  3    a => 1   b => 2   c => 3   d => 0
- *  4    d => 1   a => 2   b => 3   c => 0
- *  5    c => 1   d => 2   a => 3   b => 0
- *
- * a b c d: the chunks; +> the receiver adds it to its own; => the receiver keeps it.
- *
  * Cost: 2 (n - 1) messages of 1/n of the vector, one after another: no algorithm moves fewer bytes a rank (Patarasuk,
  * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed Computing
  * 69(2), 2009). */
 #include "once_round.h"
+
+/* a b c d: the chunks; +> the receiver adds it to its own; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3\n"
+    " 0    d +> 1   a +> 2   b +> 3   c +> 0\n"
+    " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
+    " 2    b +> 1   c +> 2   d +> 3   a +> 0\n"
+    " 3    a => 1   b => 2   c => 3   d => 0\n"
+    " 4    d => 1   a => 2   b => 3   c => 0\n"
+    " 5    c => 1   d => 2   a => 3   b => 0\n";
 
 static int chunks(const struct task *task)
 {
@@ -42,17 +42,13 @@ const struct collective collective_ring = {
     .name = "ring",
     .title = "Ring all-reduce (reduce-scatter, then all-gather)",
     .paper = "Patarasuk, Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3\n"
-        " 0    d +> 1   a +> 2   b +> 3   c +> 0\n"
-        " 1    c +> 1   d +> 2   a +> 3   b +> 0\n"
-        " 2    b +> 1   c +> 2   d +> 3   a +> 0\n"
-        " 3    a => 1   b => 2   c => 3   d => 0\n"
-        " 4    d => 1   a => 2   b => 3   c => 0\n"
-        " 5    c => 1   d => 2   a => 3   b => 0\n",
+    .figure = figure,
     .formula = "2 (n - 1) (latency + bytes / n / bandwidth)",
     .ring = true,
     .library = true,
+    .usual = true,
+    .reduce_scatter = &collective_reduce_scatter_ring,
+    .all_gather = &collective_all_gather_ring,
     .chunks = chunks,
     .draw = draw,
     .ideal = ideal,

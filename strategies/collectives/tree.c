@@ -1,20 +1,21 @@
 /* Tree all-reduce: sums climb a binomial tree to rank 0, and the result comes down the same tree.
  *
- * step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5
- *  0             a +> 0            a +> 2            a +> 4
- *  1                      a +> 0
- *  2                                        a +> 0
- *  3    a => 4
- *  4    a => 2
- *  5    a => 1            a => 3            a => 5
- *
- * a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. A rank sends its sum across the
- * distance of its lowest set bit: odd ranks first, then odd multiples of 2, of 4, ...
+ * A rank sends its sum across the distance of its lowest set bit: odd ranks first, then odd multiples of 2, of 4, ...
  *
  * Cost: ceil(log2 n) rounds up and as many down. It is exact for every n: rank 0 receives in each round up, one message
  * after another, and sends in each round down (Thakur, Rabenseifner, Gropp, "Optimization of collective communication
  * operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "collective/collective.h"
+
+/* a: the whole vector; +> the receiver adds it to its own; => the receiver keeps it. */
+static const char figure[] =
+    "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
+    " 0             a +> 0            a +> 2            a +> 4\n"
+    " 1                      a +> 0\n"
+    " 2                                        a +> 0\n"
+    " 3    a => 4\n"
+    " 4    a => 2\n"
+    " 5    a => 1            a => 3            a => 5\n";
 
 static int chunks(const struct task *task)
 {
@@ -61,14 +62,7 @@ const struct collective collective_tree = {
     .title = "Tree all-reduce (binomial reduce to rank 0, then binomial broadcast)",
     .paper = "Thakur, Rabenseifner, Gropp, Optimization of collective communication operations in MPICH, IJHPCA 19(1), "
              "2005",
-    .figure =
-        "step  rank 0   rank 1   rank 2   rank 3   rank 4   rank 5\n"
-        " 0             a +> 0            a +> 2            a +> 4\n"
-        " 1                      a +> 0\n"
-        " 2                                        a +> 0\n"
-        " 3    a => 4\n"
-        " 4    a => 2\n"
-        " 5    a => 1            a => 3            a => 5\n",
+    .figure = figure,
     .formula = "2 ceil(log2 n) (latency + bytes / bandwidth)",
     .pacer = PACER_TREE,
     .chunks = chunks,

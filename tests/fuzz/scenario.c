@@ -2,38 +2,49 @@
  * printing says must read back. */
 #include <stdlib.h>
 
-#include "stage/stage.h"
 #include "lower/workload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *print_resolved(struct scenario *scenario, size_t *size)
+static char *print_resolved(const struct scenario *scenario, size_t *size)
 {
+    struct arena arena = {0};
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
 
-    node_print(field_dump(&scenario->arena, &scenario_table, scenario), out);
+    node_print(field_dump(&arena, &scenario_table, scenario), out);
     fclose(out);
+    arena_release(&arena);
     return text;
 }
 
-/* The resolved scenario as text, or NULL when it is refused; a refusal says why. */
+/* What is larger takes its time, and is well all the same. */
+static bool is_small(const struct scenario *scenario)
+{
+    const struct plan *plan = &scenario->plan;
+
+    return scenario_gpus(scenario) <= 4096 &&
+           (double)plan->stages * plan->chunks * plan->micro_batches * plan->batches <= 100000;
+}
+
+/* The resolved scenario as text, or NULL when it is refused or large; a refusal says why. */
 static char *resolve_text(const char *text, size_t size, size_t *length)
 {
     struct arena arena = {0};
     struct error err = {0};
     struct scenario scenario = {0};
     struct node *root;
-    struct stage *stages;
+    struct workload workload = {0};
     char *resolved = NULL;
 
     if (!conf_parse(&arena, "fuzz.yaml", text, size, &root, &err) &&
-        !scenario_read(&arena, root, "fuzz.yaml", &scenario, &err) && scenario_gpus(&scenario) <= 4096 &&
-        !stages_build(&scenario, &stages, &err))
+        !scenario_read(&arena, root, NULL, 0, "fuzz", &scenario, &err) && is_small(&scenario) &&
+        !workload_init(&workload, &scenario, &err))
         resolved = print_resolved(&scenario, length);
-    else if (!err.count && scenario_gpus(&scenario) <= 4096)
+    else if (!err.count && is_small(&scenario))
         abort();
     arena_release(&arena);
+    workload_release(&workload);
     scenario_release(&scenario);
     error_release(&err);
     return resolved;

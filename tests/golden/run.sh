@@ -13,11 +13,12 @@ if [ $# -lt 2 ]; then
     exit 2
 fi
 dtsim=$(realpath "$1") || exit 2
+here=$(realpath "$(dirname "$0")") || exit 2
 shift
 scratch=$(mktemp -d) || exit 2
 trap 'chmod -R u+w "$scratch"; rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin" && ln -s "$dtsim" "$scratch/bin/dtsim"
-LC_ALL=C PATH=$scratch/bin:$PATH
+LC_ALL=C PATH=$scratch/bin:$here/bin:$PATH
 export LC_ALL PATH
 unset DTSIM_DATA NO_COLOR COLUMNS
 
@@ -73,7 +74,7 @@ status=0
 for case in "$@"; do
     chmod -R u+w "$scratch/work" 2>/dev/null
     rm -rf "$scratch/work"
-    mkdir "$scratch/work"
+    mkdir "$scratch/work" && ln -s "$here/../../scenarios" "$scratch/work/scenarios"
     play "$case" >"$scratch/case"
     if cmp -s "$case" "$scratch/case"; then
         continue

@@ -17,7 +17,7 @@ static bool fits(const struct published *run, bool bloom, const char *gpu)
     double limit = (strcmp(gpu, "a100-40gb") ? 80 : 40) * 1073741824.0;
     bool fit;
 
-    simulate(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d, %s}}\n"
+    run_text(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: %d, %s}}\n"
              "cluster: {nodes: %d, gpus_per_node: 8, gpu: %s, inside: {bandwidth: 300 GB/s, latency: 1 us}, "
              "network: {bandwidth: 25 GB/s, latency: 5 us, nics: 8}}\nbatch: {micro: %d, micro_batches: %d}\n"
              "strategy: {tensor: %d, pipeline: %d, data: %d, zero: %d, bucket: 1 GB}\n"
@@ -95,7 +95,7 @@ static void test_published_peaks(void **state)
 
             for (int s = 0; s < stages * chunks; s++)
                 sprintf(split + strlen(split), "%s%d", s ? ", " : "", each - (s == 0 || s == stages * chunks - 1));
-            simulate(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: 1024, vocabulary: "
+            run_text(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: 1024, vocabulary: "
                      "50304, dropout: 0.1}}\ncluster: {platform: dgx-a100, nodes: %d}\n"
                      "batch: {micro: %d, micro_batches: %d}\nsimulation: {engine: ideal}\n"
                      "strategy: {schedule: %s, pipeline: %d, data: 1, chunks: %d, split: [%s]}\n"
@@ -115,6 +115,7 @@ static double cost_with(const char *text, const char *const *sets, size_t nsets,
     char path[] = "/tmp/dtsim-test-XXXXXX";
     FILE *file = fdopen(mkstemp(path), "w");
     struct scenario scenario;
+    struct workload workload = {0};
     struct error err = {0};
     struct run run = {0};
     double cost = INFINITY;
@@ -125,11 +126,14 @@ static double cost_with(const char *text, const char *const *sets, size_t nsets,
         scenario.simulation.collectives = COLLECTIVES_MEASURED;
         scenario.memory.limit = memory_limit(&scenario);
         scenario.memory.enforce = false;
-        if (!run_init(&run, &scenario, &err) && run.metrics.peak_memory <= scenario.memory.limit)
+        if (!workload_init(&workload, &scenario, &err) &&
+            !simulate(&workload, simulate_options_of(&scenario), &run, &err) &&
+            run.metrics.peak_memory <= scenario.memory.limit)
             cost = run.metrics.iteration_time * scenario_gpus(&scenario) / run.metrics.samples;
     }
     *fit = isfinite(cost);
     run_release(&run);
+    workload_release(&workload);
     scenario_release(&scenario);
     error_release(&err);
     unlink(path);
@@ -163,7 +167,6 @@ static void test_advice(void **state)
     for (size_t i = 0; i < COUNT(texts); i++) {
         struct simulated simulated;
         struct error err = {0};
-        struct run run;
         const char *sets[8];
         char *words;
         size_t count = 0;
@@ -171,7 +174,7 @@ static void test_advice(void **state)
         bool fit;
 
         simulated_load(&simulated, "%s", texts[i]);
-        assert_int_equal(run_init(&run, &simulated.scenario, &err), -1);
+        assert_int_equal(simulated_run(&simulated, &err), -1);
         assert_int_equal(error_exit_code(&err), EXIT_INFEASIBLE);
         words = err.messages[0].text;
         while ((words = strstr(words, " --set "))) {
@@ -192,7 +195,6 @@ static void test_advice(void **state)
         for (size_t k = 0; k < count; k++)
             free((char *)sets[k]);
         error_release(&err);
-        run_release(&run);
         simulated_release(&simulated);
     }
 }

@@ -7,7 +7,7 @@ static const char *const engine_of[] = {"ideal", "simgrid"}, *const modes[] = {"
 
 static void simulate_gpt(struct simulated *simulated, const char *strategy, const char *mode, const char *engine)
 {
-    simulate(simulated, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d}}\n"
+    run_text(simulated, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d}}\n"
              "cluster: {nodes: 4, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
              "          network: {bandwidth: 1 GB/s, latency: 5 us, nics: 4}}\n"
              "batch: {micro_batches: 2}\nstrategy: {%s}\nsimulation: {engine: %s, collectives: %s}\n", LAYERS, HIDDEN,
@@ -54,8 +54,8 @@ static void test_powersgd(void **state)
             simulate_gpt(&simulated, strategy, modes[k % 2], engine_of[k / 2 % 2]);
             expect_near("gradients", simulated.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS],
                         2 * (sent + plain) * 2 * (DATA - 1) / DATA, simulated.text);
-            expect_near("memory", simulated.run.stages[0].compression,
-                        2 * (simulated.run.stages[0].parameters - plain + sent), simulated.text);
+            expect_near("memory", simulated.workload.stages[0].compression,
+                        2 * (simulated.workload.stages[0].parameters - plain + sent), simulated.text);
             assert_true((simulated.run.metrics.compute[WHAT_PACK] > 0) == (sent > 0));
             simulated_release(&simulated);
         }
@@ -82,7 +82,7 @@ static void test_sparse_and_quantized(void **state)
             int rounds = strstr(cases[c].how, "quantized") ? 2 : 1;
             struct memory memory;
 
-            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: %.17g}}\n"
+            run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: %.17g}}\n"
                      "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 3 GB/s, latency: 20 us, nics: 1}}\n"
                      "batch: {micro_batches: 5}\nstrategy: {data: %d, data_parallel: synchronous, compression: %s}\n"
                      "simulation: {engine: %s, collectives: %s}\n", values, DATA, DATA, cases[c].how, engine_of[k % 2],
@@ -91,7 +91,7 @@ static void test_sparse_and_quantized(void **state)
                         simulated.text);
             expect_near("iteration", simulated.run.metrics.iteration_time, 5 * 4e-3 +
                         (DATA - 1) * (rounds * latency + cases[c].seconds / bandwidth), simulated.text);
-            memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+            memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
             expect_near("memory", memory.bytes[MEMORY_GRADIENTS], 2 * values * (1 + cases[c].kept), simulated.text);
             simulated_release(&simulated);
         }
@@ -152,7 +152,7 @@ static void test_worth(void **state)
     assert_true(iteration("data: 16, compression: {method: quantized, bits: 8}", "measured", "ideal") <
                 iteration("data: 16", "measured", "ideal"));
     for (int k = 0; k < 2; k++)
-        simulate(k ? &powersgd : &plain, "model: {preset: gpt2-355m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+        run_text(k ? &powersgd : &plain, "model: {preset: gpt2-355m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {global: 64, micro: 8}\nsimulation: {engine: ideal}\nstrategy: {data: 8%s}\n",
                  k ? ", compression: {method: powersgd, rank: 4}" : "");
     assert_true(powersgd.run.metrics.iteration_time > plain.run.metrics.iteration_time);
@@ -172,7 +172,7 @@ static void test_local_steps(void **state)
         for (int k = 0; k < 4; k++) {
             struct simulated simulated;
 
-            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7000001}}\n"
+            run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7000001}}\n"
                      "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 3 GB/s, latency: 20 us, nics: 1}}\n"
                      "batch: {micro_batches: 5}\nstrategy: {data: %d, data_parallel: synchronous, local_steps: %d}\n"
                      "simulation: {engine: %s, collectives: %s}\n", DATA, DATA, steps, engine_of[k % 2], modes[k / 2]);
@@ -193,7 +193,7 @@ static void test_local_composition(void **state)
 
     (void)state;
     for (int k = 0; k < 2; k++)
-        simulate(k ? &four : &one, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+        run_text(k ? &four : &one, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {micro_batches: 3}\nmemory: {recompute: full}\n"
                  "strategy: {data: 2, pipeline: 2, tensor: 2, local_steps: %d}\n", k ? 4 : 1);
     expect_near("flop", four.run.metrics.hardware_flop, one.run.metrics.hardware_flop, four.text);

@@ -48,7 +48,7 @@ static void shares_add(void **state)
 static void run_tensor(struct simulated *simulated, const char *schedule, int hidden, bool sequence_parallel,
                        const char *overlap, const char *engine)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 16, sequence: 1024, vocabulary: 8, positions: 0,\n"
              "        head: none, final_norm: false}}\n"
              "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: 1}\n"
@@ -95,7 +95,8 @@ static void tensor_overlap(void **state)
             run_tensor(&again, "1f1b", width, sequence_parallel, ", overlap_tensor: true", "simgrid");
             each = communication(&apart, WHAT_FORWARD) / (2 * LAYERS + 1);
             for (int c = 0; c <= COLUMN_MLP; c++) {
-                double weight = beside.run.stages[0].columns[c].weight, input = beside.run.stages[0].columns[c].input;
+                const struct stage *stage = &beside.workload.stages[0];
+                double weight = stage->columns[c].weight, input = stage->columns[c].input;
 
                 assert_true(weight > 0 && input > 0);
                 hidden += weight > each;
@@ -107,7 +108,8 @@ static void tensor_overlap(void **state)
             gathers = sequence_parallel ? LAYERS * each : 0;     /* of inputs */
             expect_near("apart", communication(&apart, WHAT_BACKWARD),
                         2 * LAYERS * each +
-                            contention_exposed(gathers, apart.run.stages[0].work[BACKWARD].seconds, share), apart.text);
+                            contention_exposed(gathers, apart.workload.stages[0].work[BACKWARD].seconds, share),
+                            apart.text);
             expect_near("beside", communication(&beside, WHAT_BACKWARD), LAYERS * expected, beside.text);
             expect_near("forward", communication(&beside, WHAT_FORWARD), (2 * LAYERS + 1) * each, beside.text);
             expect_near("bytes", beside.run.metrics.communication_bytes_per_gpu,
@@ -156,9 +158,9 @@ static void cut_products(void **state)
         run_tensor(&again, "1f1b", width, true, ", overlap_products: true", "simgrid");
         forward = each = communication(&whole, WHAT_FORWARD) / (2 * LAYERS + 1);
         for (int c = 0; c <= COLUMN_MLP; c++) {
-            struct pieces gathering = cut.run.stages[0].columns[c].gathering;
-            struct pieces scattering = cut.run.stages[0].columns[c].scattering;
-            struct pieces returning = cut.run.stages[0].columns[c].returning;
+            struct pieces gathering = cut.workload.stages[0].columns[c].gathering;
+            struct pieces scattering = cut.workload.stages[0].columns[c].scattering;
+            struct pieces returning = cut.workload.stages[0].columns[c].returning;
 
             assert_true(gathering.piece < gathering.whole && 8 * gathering.piece > gathering.whole);
             forward += LAYERS * (ring_of_pieces(each / 2, gathering, 8) - gathering.whole +
@@ -197,7 +199,8 @@ static void when_it_applies(void **state)
         assert_true(split.run.timeline.makespan == apart.run.timeline.makespan);
         gathers = sequence_parallel ? LAYERS * communication(&split, WHAT_FORWARD) / (2 * LAYERS + 1) : 0;
         expect_near("gathers", communication(&split, WHAT_BACKWARD_WEIGHT),
-                    contention_exposed(gathers, split.run.stages[0].work[BACKWARD_WEIGHT].seconds, share), split.text);
+                    contention_exposed(gathers, split.workload.stages[0].work[BACKWARD_WEIGHT].seconds, share),
+                    split.text);
         simulated_release(&left_out);
         simulated_release(&set);
         simulated_release(&split);
@@ -220,7 +223,7 @@ static void every_attention(void **state)
         for (int k = 0; k < 2; k++) {
             struct simulated simulated;
 
-            simulate(&simulated,
+            run_text(&simulated,
                      "model: {transformer: {layers: 2, hidden: 4096, heads: 32, head_size: 128, sequence: 2048,\n"
                      "        positions: 0, vocabulary: 8192, bias: false, %s}}\n"
                      "cluster: {platform: dgx-a100, nodes: 1}\n"
@@ -247,7 +250,7 @@ static void overlapped_works(void **state)
         const struct program *program = &simulated.run.lowered.program;
         double each = NAN, total = 0;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 8,\n"
                  "        positions: 0, flash_attention: true, experts: 8, experts_per_token: 2}}\n"
                  "cluster: {platform: dgx-a100, nodes: 1, inside: {bandwidth: %.17g B/s}}\nbatch: {micro_batches: 8}\n"
@@ -257,7 +260,7 @@ static void overlapped_works(void **state)
             if (on_lane(&simulated, i, LANE_COMPUTE) && program->ops.items[i].what < WHAT_PACK) {
                 total += program->ops.items[i].communication;
                 if (isnan(each))
-                    each = total / simulated.run.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
+                    each = total / simulated.workload.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
             }
         expect_near("all-to-alls", total, shown_all_to_alls(&simulated, each, share, &shown, &hidden), simulated.text);
         simulated_release(&simulated);
@@ -267,7 +270,7 @@ static void overlapped_works(void **state)
 
 static void run_data(struct simulated *simulated, const char *strategy, const char *profile, const char *simulation)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: 2048, heads: 16, sequence: 1024, vocabulary: 2048}}\n"
              "cluster: {platform: dgx-a100, nodes: 1, communication: %s}\nbatch: {micro: 8, micro_batches: 2}\n"
              "memory: {enforce: false}\nstrategy: {data: 8, %s}\nsimulation: {%s}\n",
@@ -346,7 +349,7 @@ static void channels(void **state)
     for (int nics = 1; nics <= 8; nics *= 2) {
         struct simulated simulated;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {transformer: {layers: 1, hidden: 64, heads: 1, sequence: 64, vocabulary: 64}}\n"
                  "cluster: {platform: dgx-a100, nodes: 2, network: {nics: %d}}\nbatch: {global: 16}\n"
                  "simulation: {engine: ideal}\n", nics);

@@ -8,7 +8,7 @@ struct place { int context, data, expert, gpus_per_node, nodes; double bandwidth
 static void run(struct simulated *simulated, const struct place *p, const char *attention, const char *engine,
                 const char *more, int micro_batches)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: %d, vocabulary: 1000, positions: 0,\n"
              "        flash_attention: true, experts: 8, experts_per_token: 2}}\n"
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb,\n"
@@ -53,7 +53,8 @@ static void exposed(void **state)
 
                 run(&simulated, &p, gathers ? "all-gather" : "ring", "ideal", "", 1);
                 double one = p.latency + block / bandwidth, both = p.latency + 2 * block / bandwidth;
-                double step[2] = {simulated.run.stages[0].attention[0] / n, simulated.run.stages[0].attention[1] / n};
+                const double *attention = simulated.workload.stages[0].attention;
+                double step[2] = {attention[0] / n, attention[1] / n};
                 assert_true(step[0] > 0 && step[1] > 0);
                 forward = gathers ? (n - 1) * one : (n - 1) * positive(one - step[0]);
                 backward = gathers ? 2 * (n - 1) * one
@@ -78,9 +79,10 @@ static void divides(void **state)
         run(&a, &whole, "ring", "ideal", "", 1);
         run(&b, &part, "ring", "ideal", "", 1);
         for (int kind = FORWARD; kind <= RECOMPUTE; kind++)
-            expect_near("FLOPs", b.run.stages[0].work[kind].flop, a.run.stages[0].work[kind].flop / context, b.text);
-        expect_near("activations", b.run.stages[0].activation, a.run.stages[0].activation / context, b.text);
-        expect_near("parameters", b.run.stages[0].parameters, a.run.stages[0].parameters, b.text);
+            expect_near("FLOPs", b.workload.stages[0].work[kind].flop, a.workload.stages[0].work[kind].flop / context,
+                        b.text);
+        expect_near("activations", b.workload.stages[0].activation, a.workload.stages[0].activation / context, b.text);
+        expect_near("parameters", b.workload.stages[0].parameters, a.workload.stages[0].parameters, b.text);
         expect_near("model FLOPs", b.run.metrics.model_flop, a.run.metrics.model_flop, b.text);
         expect_near("hardware FLOPs", b.run.metrics.hardware_flop, a.run.metrics.hardware_flop, b.text);
         simulated_release(&a);
@@ -140,7 +142,7 @@ static void keeps_step(void **state)
     int differ = 0;
 
     (void)state;
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 1000, positions: 0,\n"
              "        flash_attention: true, experts: 8, experts_per_token: 2}}\n"
              "cluster: {nodes: 8, gpus_per_node: 3, gpu: a100-80gb, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
@@ -186,10 +188,10 @@ static void sums_experts(void **state)
             same += op->src % 2 == op->dst % 2 ? op->amount : 0;
         }
     }
-    experts = simulated.run.stages[0].expert_parameters;
+    experts = simulated.workload.stages[0].expert_parameters;
     assert_true(experts == LAYERS * 4 * (2.0 * H * 4 * H + 4 * H + H));
     expect_near("experts' gradients", same, 4 * 2 * 0.5 * 2 * experts, simulated.text);
-    expect_near("others' gradients", all - same, 4 * 2 * 0.75 * 2 * (simulated.run.stages[0].parameters - experts),
+    expect_near("others' gradients", all - same, 4 * 2 * 0.75 * 2 * (simulated.workload.stages[0].parameters - experts),
                 simulated.text);
     simulated_release(&simulated);
 }
@@ -205,7 +207,7 @@ static void overlapped_all_to_alls(void **state)
         const struct program *program = &simulated.run.lowered.program;
         double all_to_all, total = 0;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 4096, vocabulary: 1000,\n"
                  "        positions: 0, flash_attention: true, experts: 8, experts_per_token: 2}}\n"
                  "cluster: {nodes: 1, gpus_per_node: 8, gpu: a100-80gb,\n"
@@ -253,7 +255,7 @@ static void turns(void **state)
     for (int k = 0; k < 2; k++) {
         struct simulated simulated;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {transformer: {layers: 6, hidden: 1024, heads: 8, sequence: 512, vocabulary: 1000}}\n"
                  "cluster: {nodes: 3, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 0 s},\n"
                  "          network: {bandwidth: 2 GB/s, latency: 3 us, nics: 4}}\n"
@@ -283,7 +285,7 @@ static void replicas_like_others(void **state)
         struct simulated runs[2];
 
         for (int k = 0; k < 2; k++)
-            simulate(&runs[k],
+            run_text(&runs[k],
                      "model: {transformer: {layers: 2, hidden: 512, heads: 8, sequence: 4096, vocabulary: 1000,\n"
                      "        positions: 0, flash_attention: true}}\n"
                      "cluster: {nodes: 2, gpus_per_node: 4, gpu: a100-80gb,\n"

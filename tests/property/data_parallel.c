@@ -32,7 +32,7 @@ static void simulate_example(struct simulated *simulated, const struct example *
         fprintf(out, ", first_bucket: %.17g B, bucket: %.17g B", example->first_bucket, example->bucket);
     fputs("}\n", out);
     fclose(out);
-    simulate(simulated, "%s", text);
+    run_text(simulated, "%s", text);
     free(text);
 }
 
@@ -164,7 +164,7 @@ static void test_default_buckets(void **state)
     for (size_t i = 0; i < COUNT(kept); i++)
         fprintf(out, "%s{forward: 1 ms, parameters: %.17g}", i ? ", " : "", kept[i] * mib / 2);
     fclose(out);
-    simulate(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 2}\nstrategy: {data: 4}\n"
+    run_text(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: 2}\nstrategy: {data: 4}\n"
              "simulation: {collectives: measured}\n", layers);
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
@@ -208,7 +208,7 @@ static void test_all_reduces(void **state)
                 struct simulated simulated;
                 bool inside = k / 4;
 
-                simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7000001}}\n"
+                run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7000001}}\n"
                          "cluster: {nodes: %d, gpus_per_node: %d, inside: {bandwidth: 3 GB/s, latency: 20 us},\n"
                          "          network: {bandwidth: 3 GB/s, latency: 20 us, nics: 1}}\nbatch: {micro_batches: 5}\n"
                          "strategy: {data: %d, all_reduce: %s, data_parallel: synchronous}\n"
@@ -227,7 +227,7 @@ static void test_one_replica(void **state)
     struct simulated simulated;
 
     (void)state;
-    simulate(&simulated, "model: {stages: {forward: 1 ms, parameters: 7 M}}\nbatch: {micro_batches: 5}\n"
+    run_text(&simulated, "model: {stages: {forward: 1 ms, parameters: 7 M}}\nbatch: {micro_batches: 5}\n"
              "cluster: {nodes: 1, gpus_per_node: 2, inside: {bandwidth: 3 GB/s, latency: 20 us}}\n"
              "strategy: {data: 1}\n");
     for (size_t i = 0; i < simulated.run.lowered.program.ops.count; i++)
@@ -247,7 +247,7 @@ static void test_auto(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {preset: gpt2-355m}\ncluster: {platform: dgx-a100, nodes: %d}\n"
+        run_text(&simulated, "model: {preset: gpt2-355m}\ncluster: {platform: dgx-a100, nodes: %d}\n"
                  "batch: {global: %d}\nstrategy: {data_parallel: %s}\nsimulation: {engine: ideal}\n",
                  cases[i].nodes, 8 * cases[i].nodes, cases[i].synchronous ? "synchronous" : "ddp");
         assert_int_equal(simulated.run.lowered.measured, cases[i].measured);
@@ -266,7 +266,7 @@ static void test_after_flush(void **state)
         struct simulated simulated;
         double *last, summed = 0;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {stages: {forward: 2 s, backward: 4 s, boundary: 1 MB, parameters: 1 M}}\n"
                  "cluster: {nodes: 4, gpus_per_node: 2, inside: {bandwidth: 1 GB/s, latency: 1 us},\n"
                  "          network: {bandwidth: 1 GB/s, latency: 1 us, nics: 2}}\n"

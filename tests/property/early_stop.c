@@ -10,7 +10,7 @@ static struct figures figures_at(const char *model, const char *strategy, const 
     struct simulated simulated;
     struct figures figures = {0};
 
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, ffn: %d, vocabulary: 1000, %s}}\n"
              "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 1, micro_batches: %d}\nstrategy: {%s}\n"
              "memory: {recompute: %s}\ncosts: {gpu: roofline, %s}\n"
@@ -20,7 +20,7 @@ static struct figures figures_at(const char *model, const char *strategy, const 
     figures.seconds = simulated.run.metrics.iteration_time;
     figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
     for (int s = 0; s < plan_global_stages(&simulated.scenario.plan); s++)
-        figures.recompute += simulated.run.stages[s].work[RECOMPUTE].seconds;
+        figures.recompute += simulated.workload.stages[s].work[RECOMPUTE].seconds;
     simulated_release(&simulated);
     return figures;
 }

@@ -36,7 +36,7 @@ static struct degrees draw(uint64_t *seed)
 
 static void run(struct simulated *simulated, const struct degrees *d)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: %d, kv_heads: %d, ffn: %d, sequence: %d,\n"
              "        vocabulary: %d, positions: 0, norm: rmsnorm, mlp: swiglu, qkv_bias: false, bias: false,\n"
              "        tied: false, dropout: 0, flash_attention: true, experts: %d, experts_per_token: %d,\n"
@@ -128,12 +128,12 @@ static double between_replicas(const struct degrees *d, int stage)
 
 static void expect_states(const struct simulated *simulated, const struct degrees *d, int stage)
 {
-    struct memory states = memory_states(&simulated->scenario, simulated->run.stages, stage);
+    struct memory states = memory_states(&simulated->scenario, simulated->workload.stages, stage);
     double other = other_parameters(d, stage), experts = expert_parameters(d, stage);
     int replicas = d->context * d->data;
     double kept = other / replicas + experts / (replicas / (double)d->expert);
 
-    expect_near("parameters", simulated->run.stages[stage].parameters, other + experts, simulated->text);
+    expect_near("parameters", simulated->workload.stages[stage].parameters, other + experts, simulated->text);
     expect_near("optimizer", states.bytes[MEMORY_OPTIMIZER], 12 * (d->zero ? kept : other + experts), simulated->text);
     expect_near("gradients", states.bytes[MEMORY_GRADIENTS], 2 * (d->zero >= 2 ? kept : other + experts),
                 simulated->text);

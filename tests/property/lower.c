@@ -191,7 +191,7 @@ static void test_p2p_without_overlap(void **state)
             struct simulated simulated;
             double f = 2, b = 3, c = 1, expected = overlap ? (m + 1) * (f + b) + 2 * c : m * (f + b + 2 * c) + f + b;
 
-            simulate(&simulated,
+            run_text(&simulated,
                           "model: {stages: {forward: 2 s, backward: 3 s, boundary: 1 GB}}\n"
                           "cluster: {nodes: 1, gpus_per_node: 2, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
                           "batch: {micro_batches: %d}\n"
@@ -206,7 +206,7 @@ static double run_1f1b(int stages, int micro_batches, bool duplex)
     struct simulated simulated;
     double makespan;
 
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {stages: {forward: 2 s, backward: 3 s, boundary: 250 MB}}\n"
              "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
              "batch: {micro_batches: %d}\n"

@@ -33,7 +33,7 @@ static void test_zero_paper(void **state)
         struct simulated simulated;
         const struct metrics *metrics = &simulated.run.metrics;
 
-        simulate(&simulated, "model: {preset: gpt2-1.5b}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+        run_text(&simulated, "model: {preset: gpt2-1.5b}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {global: 32, micro: 32}\nstrategy: {data: 1}\nsimulation: {engine: ideal}\n"
                  "memory: {recompute: %s, activations: rajbhandari, fused_gradients: true, enforce: false}\n",
                  cases[i].recompute);
@@ -69,8 +69,6 @@ static void test_korthikanti(void **state)
 
         for (int k = 0; k < 5; k++) {
             struct simulated simulated;
-            struct error err = {0};
-            struct stage *stages;
             struct memory memory;
 
             simulated_load(&simulated, "model: {transformer: {layers: %d, hidden: %d, heads: %d, sequence: 2048, "
@@ -79,7 +77,7 @@ static void test_korthikanti(void **state)
                            "strategy: {tensor: 8, pipeline: %d, data: 1, sequence_parallel: %s}\n",
                            cases[i].layers, cases[i].hidden, cases[i].heads, cases[i].micro, modes[k],
                            cases[i].pipeline, k % 2 ? "true" : "false");
-            assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+            const struct stage *stages = simulated_workload(&simulated)->stages;
             /* the last stage, whose final norm keeps its input too */
             const struct stage *stage = &stages[cases[i].pipeline - 1];
             double norm = 2.0 * 2048 * cases[i].micro * h / (k % 2 ? 8 : 1), mask = norm / 2;
@@ -105,11 +103,11 @@ static void test_converted(void **state)
         struct simulated simulated;
         struct memory memory;
 
-        simulate(&simulated, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
+        run_text(&simulated, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
                  "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 4}\n"
                  "strategy: {data: 4, zero: %d}\nmemory: {precision: mixed-bf16, gradients: converted}\n", zero);
-        memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
-        expect_near("bytes a parameter", model_states(&memory) / simulated.run.stages[0].parameters,
+        memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
+        expect_near("bytes a parameter", model_states(&memory) / simulated.workload.stages[0].parameters,
                     zero ? 2 + 2 + 4 + 12 / 4.0 : 20, simulated.text);
         simulated_release(&simulated);
     }
@@ -138,7 +136,7 @@ static void test_optimizers(void **state)
         for (int mixed = 0; mixed < 2; mixed++) {
             struct simulated simulated;
 
-            simulate(&simulated, "%smemory: {optimizer: %s, precision: %s}\nstrategy: {data: 1}\n", little,
+            run_text(&simulated, "%smemory: {optimizer: %s, precision: %s}\nstrategy: {data: 1}\n", little,
                      cases[i].name, mixed ? "mixed-bf16" : "fp32");
             expect_near("states", peak_of(&simulated, 0)[MEMORY_OPTIMIZER],
                         cases[i].bytes + (mixed ? 4 * (large + small) : 0), simulated.text);
@@ -161,7 +159,7 @@ static void test_every(void **state)
         double held = 0, inputs = 0;
         struct simulated simulated;
 
-        simulate(&simulated, "%smemory: {recompute: {mode: full, every: %d}}\nstrategy: {pipeline: 2, data: 1}\n",
+        run_text(&simulated, "%smemory: {recompute: {mode: full, every: %d}}\nstrategy: {pipeline: 2, data: 1}\n",
                  little, k);
         for (int block = 0; block < BLOCKS; block += k) {
             inputs += 2 * sbh;
@@ -191,7 +189,7 @@ static void test_logits(void **state)
         double loss = LAYERS * 2 * sbh + 5 * sbh + cases[i].most * logits + 2 * sbh;
         struct simulated simulated;
 
-        simulate(&simulated, "%smemory: {recompute: full, logits: held, cross_entropy: %s}\nstrategy: {data: 1}\n",
+        run_text(&simulated, "%smemory: {recompute: full, logits: held, cross_entropy: %s}\nstrategy: {data: 1}\n",
                  little, cases[i].loss);
         expect_near("held", peak_of(&simulated, 0)[MEMORY_ACTIVATIONS] + peak_of(&simulated, 0)[MEMORY_WORKSPACE],
                     fmax(blocks + logits, loss), simulated.text);
@@ -219,7 +217,7 @@ static void test_over_time(void **state)
                                          "workspace\tbuffers\tcontext\tfragmentation\n";
             double first[8], last[8], most[8] = {0};
 
-            simulate(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
+            run_text(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
                      recompute[k], options[i]);
             memory_write(&simulated.run, out);
             fclose(out);
@@ -263,7 +261,7 @@ static void test_allowances(void **state)
         const double *held;
         double allocated;
 
-        simulate(&simulated, "%smemory: {%s}\nstrategy: {pipeline: 2, data: 4}\n", little, cases[i].keys);
+        run_text(&simulated, "%smemory: {%s}\nstrategy: {pipeline: 2, data: 4}\n", little, cases[i].keys);
         held = peak_of(&simulated, 1);
         expect_near("context", held[MEMORY_CONTEXT], cases[i].context * 1048576, simulated.text);
         allocated = simulated.run.metrics.ranks[1].peak_memory - held[MEMORY_CONTEXT];
@@ -290,9 +288,9 @@ static void test_buffers(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "%smemory: {%s}\nstrategy: {%s}\n", little, cases[i].memory, cases[i].strategy);
+        run_text(&simulated, "%smemory: {%s}\nstrategy: {%s}\n", little, cases[i].memory, cases[i].strategy);
         expect_near("buffers", peak_of(&simulated, 0)[MEMORY_BUFFERS],
-                    cases[i].parameters * simulated.run.stages[0].parameters + cases[i].bytes, simulated.text);
+                    cases[i].parameters * simulated.workload.stages[0].parameters + cases[i].bytes, simulated.text);
         simulated_release(&simulated);
     }
 }
@@ -308,19 +306,20 @@ static void test_lora(void **state)
     struct simulated full;
 
     (void)state;
-    simulate(&full, "%sstrategy: {data: 2}\n", little);
+    run_text(&full, "%sstrategy: {data: 2}\n", little);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const double rank = 4, trained = LAYERS * rank * HIDDEN * cases[i].widths;
         struct simulated simulated;
         const double *held;
         double samples, core;
 
-        simulate(&simulated, "%sstrategy: {data: 2}\nmemory: {lora: {rank: 4, targets: %s}}\n", little,
+        run_text(&simulated, "%sstrategy: {data: 2}\nmemory: {lora: {rank: 4, targets: %s}}\n", little,
                  cases[i].targets);
         held = peak_of(&simulated, 0);
-        expect_near("trained", simulated.run.stages[0].parameters, trained, simulated.text);
-        expect_near("frozen", simulated.run.stages[0].frozen, full.run.stages[0].parameters, simulated.text);
-        expect_near("weights", held[MEMORY_PARAMETERS], 2 * (trained + full.run.stages[0].parameters), simulated.text);
+        expect_near("trained", simulated.workload.stages[0].parameters, trained, simulated.text);
+        expect_near("frozen", simulated.workload.stages[0].frozen, full.workload.stages[0].parameters, simulated.text);
+        expect_near("weights", held[MEMORY_PARAMETERS], 2 * (trained + full.workload.stages[0].parameters),
+                    simulated.text);
         expect_near("gradients", held[MEMORY_GRADIENTS], 2 * trained, simulated.text);
         expect_near("states", held[MEMORY_OPTIMIZER], 12 * trained, simulated.text);
         expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, 2 * trained, simulated.text);
@@ -350,7 +349,7 @@ static void test_lora_composes(void **state)
         for (size_t k = 0; k < COUNT(recompute); k++) {
             struct simulated simulated;
 
-            simulate(&simulated, "%smemory: {recompute: %s, lora: {rank: 4}}\nstrategy: {%s}\n", little, recompute[k],
+            run_text(&simulated, "%smemory: {recompute: %s, lora: {rank: 4}}\nstrategy: {%s}\n", little, recompute[k],
                      strategies[i]);
             assert_true(simulated.run.metrics.iteration_time > 0);
             assert_true(simulated.run.metrics.memory.bytes[MEMORY_GRADIENTS] * 20 <

@@ -6,7 +6,7 @@ enum { HIDDEN = 64, SEQUENCE = 32, VOCABULARY = 1000, LAYERS = 12, MICRO = 2, HE
 /* The same model everywhere, with what the case says of its kernels, its tensor group and its memory. */
 static void simulate_case(struct simulated *simulated, const char *shape, int tensor, const char *memory)
 {
-    simulate(simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+    run_text(simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
              "dropout: 0.1, %s}}\n"
              "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
              "batch: {micro: 2, micro_batches: 4}\nsimulation: {engine: ideal}\ncosts: {host_launch: 0}\n"
@@ -119,7 +119,7 @@ static void test_gathered_inputs(void **state)
         for (int overlap = 0; overlap < 2; overlap++) {
             struct simulated simulated;
 
-            simulate(&simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: "
+            run_text(&simulated, "model: {transformer: {layers: 12, hidden: 64, heads: 8, sequence: 32, vocabulary: "
                      "1000, fused_kernels: %s}}\n"
                      "cluster: {nodes: 1, gpus_per_node: 8, gpu: h100-80gb, "
                      "inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"

@@ -34,7 +34,7 @@ static void assert_compute(const struct simulated *simulated, const struct rando
     const struct run *run = &simulated->run;
 
     for (int r = 0; r < run->metrics.nranks; r++) {
-        const struct stage *stage = &run->stages[r % plan->pipeline];
+        const struct stage *stage = &run->workload->stages[r % plan->pipeline];
         const double *seconds = run->metrics.ranks[r].seconds;
 
         expect_near("forward", seconds[WHAT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
@@ -106,7 +106,7 @@ static void test_random_plans(void **state)
         assert_seconds(&simulated);
         assert_compute(&simulated, &plan);
         for (int stage = 0; stage < plan.pipeline; stage++)
-            expect_near("parameters", simulated.run.stages[stage].parameters, stage_parameters(&plan, stage),
+            expect_near("parameters", simulated.workload.stages[stage].parameters, stage_parameters(&plan, stage),
                         simulated.text);
         expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu, expected_bytes(&plan),
                     simulated.text);
@@ -219,7 +219,7 @@ static void test_rank_span(void **state)
             struct simulated simulated;
             double work = 3.0 * 12, span = work + cases[i].extra * (p - 1);
 
-            simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
+            run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
                      "batch: {micro_batches: 12}\nstrategy: {schedule: %s, pipeline: %d}\n"
                      "simulation: {engine: ideal}\n", cases[i].schedule, p);
             if (isnan(span)) {
@@ -248,7 +248,7 @@ static void test_bytes_without_flush(void **state)
                 double ranks = 1 + sharers, all = sharers * data, each, sums;
                 struct simulated simulated;
 
-                simulate(&simulated,
+                run_text(&simulated,
                          "model: {stages: [{forward: 50 us, backward: 100 us, boundary: %.0f B, parameters: 1 M},\n"
                          "                 {forward: 300 us, backward: 100 us, parameters: 1 M}]}\n"
                          "cluster: {nodes: 1, gpus_per_node: 12, inside: {bandwidth: 1 GB/s, latency: 5 us}}\n"

@@ -25,7 +25,7 @@ static double one_stage(int layers, double f, double b, double bandwidth, const 
         sprintf(list + strlen(list),
                 "%s{forward: %g s, backward: %g s, activation: 10 MB, boundary: 4 MB, parameters: 1 M}",
                 l ? ", " : "", f, b);
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {layers: [%s]}\n"
              "cluster: {platform: ideal, host: {bandwidth: %.17g B/s, latency: 0 s, update: 1 M}}\n"
              "batch: {%s}\nstrategy: {data: 1}\nmemory: {%s}\n", list, bandwidth, batch, memory);
@@ -63,7 +63,7 @@ static void test_shares(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct simulated simulated;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {layers: [%s, %s, %s, %s, %s]}\n"
                  "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 10 GB/s, latency: 1 us}, "
                  "host: {bandwidth: 10 GB/s, latency: 1 us, update: 1 B}}\n"
@@ -184,14 +184,14 @@ static char *random_scenario(unsigned number, const char *engine)
 static void check_counts(const struct run *run, const char *text)
 {
     const struct program *program = &run->lowered.program;
-    const struct plan *plan = &run->scenario->plan;
+    const struct plan *plan = &run->workload->plan;
 
     for (int r = 0; r < program->ranks; r++) {
         double again = 0, moved = 0, ops[WHAT_COUNT] = {0}, layers = 0, steps = 0, held = 0, bytes = 0, sum = 0;
         const struct rank_metrics *rank = &run->metrics.ranks[r];
 
         for (int c = 0; c < plan_chunks(plan, r % plan->stages); c++) {
-            const struct stage *stage = &run->stages[plan_global_stage(plan, r % plan->stages, c)];
+            const struct stage *stage = &run->workload->stages[plan_global_stage(plan, r % plan->stages, c)];
 
             if (!stage->plan)
                 return;
@@ -223,12 +223,15 @@ static void check_counts(const struct run *run, const char *text)
     }
 }
 
-/* As run_init, but for advice, which takes many simulations. */
-static int simulate_what_fits(struct run *run, struct scenario *scenario, struct error *err)
+/* As the command, but for advice, which takes many simulations. */
+static int simulate_what_fits(struct simulated *simulated, struct error *err)
 {
-    if (run_simulate(run, scenario, err))
+    const struct scenario *scenario = &simulated->scenario;
+
+    if (workload_init(&simulated->workload, scenario, err) ||
+        simulate(&simulated->workload, simulate_options_of(scenario), &simulated->run, err))
         return -1;
-    if (run->metrics.peak_memory <= memory_limit(scenario))
+    if (simulated->run.metrics.peak_memory <= memory_limit(scenario))
         return 0;
     return error_add(err, EXIT_INFEASIBLE, scenario->node->loc, "memory: too little");
 }
@@ -242,24 +245,20 @@ static void test_random(void **state)
     (void)state;
     for (unsigned seed = 1; seed <= SCENARIOS; seed++) {
         struct error err = {0};
-        struct scenario scenario;
-        struct run run = {0};
-        char *text = random_scenario(seed, "ideal");
+        struct simulated simulated = {.text = random_scenario(seed, "ideal")};
 
-        if (load_text(text, &scenario, &err))
-            fail_at(text, &err);
-        if (simulate_what_fits(&run, &scenario, &err)) {
-            if (scenario_plans_memory(&scenario) && !strstr(err.messages[0].text, "the least that a plan"))
-                fail_at(text, &err);
+        if (load_text(simulated.text, &simulated.scenario, &err))
+            fail_at(simulated.text, &err);
+        if (simulate_what_fits(&simulated, &err)) {
+            if (scenario_plans_memory(&simulated.scenario) && !strstr(err.messages[0].text, "the least that a plan"))
+                fail_at(simulated.text, &err);
             refused++;
         } else {
-            check_counts(&run, text);
-            planned += run.stages[0].plan != NULL;
+            check_counts(&simulated.run, simulated.text);
+            planned += simulated.workload.stages[0].plan != NULL;
         }
-        run_release(&run);
-        scenario_release(&scenario);
+        simulated_release(&simulated);
         error_release(&err);
-        free(text);
     }
     assert_true(planned > SCENARIOS / 4 && refused > SCENARIOS / 20);
 }
@@ -268,26 +267,22 @@ static void test_random(void **state)
 static double seconds_with(const char *schedule, const char *mode, double limit, double *flop)
 {
     struct error err = {0};
-    struct scenario scenario;
-    struct run run = {0};
+    struct simulated simulated = {0};
     double seconds = INFINITY;
-    char *text;
 
-    xprintf(&text,
+    xprintf(&simulated.text,
             "model: {transformer: {layers: 8, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}}\n"
             "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 8}\n"
             "strategy: {schedule: %s, pipeline: 2, data: 1}\n"
             "memory: {recompute: %s, limit: %.0f B}\ncosts: {host_launch: 0 s}\n"
             "simulation: {engine: ideal}\n", schedule, mode, limit);
-    if (load_text(text, &scenario, &err))
-        fail_at(text, &err);
-    if (!simulate_what_fits(&run, &scenario, &err))
-        seconds = run.metrics.iteration_time;
-    *flop = run.metrics.hardware_flop;
-    run_release(&run);
-    scenario_release(&scenario);
+    if (load_text(simulated.text, &simulated.scenario, &err))
+        fail_at(simulated.text, &err);
+    if (!simulate_what_fits(&simulated, &err))
+        seconds = simulated.run.metrics.iteration_time;
+    *flop = simulated.run.metrics.hardware_flop;
+    simulated_release(&simulated);
     error_release(&err);
-    free(text);
     return seconds;
 }
 
@@ -328,19 +323,71 @@ static void test_engines(void **state)
 
         for (int engine = 0; engine < 2; engine++) {
             struct error err = {0};
-            struct scenario scenario;
-            struct run run = {0};
-            char *text = random_scenario(seed, engine ? "ideal" : "simgrid");
+            struct simulated simulated = {.text = random_scenario(seed, engine ? "ideal" : "simgrid")};
 
-            assert_int_equal(load_text(text, &scenario, &err), 0);
-            if (!simulate_what_fits(&run, &scenario, &err))
-                seconds[engine] = run.metrics.iteration_time;
-            run_release(&run);
-            scenario_release(&scenario);
+            assert_int_equal(load_text(simulated.text, &simulated.scenario, &err), 0);
+            if (!simulate_what_fits(&simulated, &err))
+                seconds[engine] = simulated.run.metrics.iteration_time;
+            simulated_release(&simulated);
             error_release(&err);
-            free(text);
         }
         assert_true(fabs(seconds[0] - seconds[1]) <= 1e-9 * (1 + seconds[1]));
+    }
+}
+
+/* When the last exchange of a rank's gradients ends, and when its first gradients leave for the host. */
+static void sums_and_copies(const struct timeline *timeline, int rank, double *summed, double *copied)
+{
+    const struct program *program = timeline->program;
+
+    *summed = 0;
+    *copied = INFINITY;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (program->lanes.items[op->lane].rank != rank)
+            continue;
+        if (op->what == WHAT_SYNC)
+            *summed = fmax(*summed, timeline->end[i]);
+        if (op->what == WHAT_OFFLOAD)
+            *copied = fmin(*copied, timeline->start[i]);
+    }
+}
+
+/* A tensor group whose GPUs stand on links unlike one another has a flow each. All gradients are in one bucket, so the
+ * host's update begins after the end of every flow's sum, also of tied gradients. */
+static void test_all_flows(void **state)
+{
+    static const struct { const char *tied, *collectives; int pipeline; } cases[] = {
+        {"false", "messages", 1}, {"false", "measured", 1}, {"true", "messages", 2}, {"true", "measured", 2},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct simulated simulated;
+
+        run_text(&simulated,
+                 "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 512, vocabulary: 8192, tied: %s}}\n"
+                 "cluster: {nodes: %d, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
+                 "network: {bandwidth: 1 GB/s, latency: 5 us, nics: 4}, "
+                 "host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}}\n"
+                 "batch: {micro: 1, micro_batches: 1}\n"
+                 "strategy: {tensor: 4, pipeline: %d, data: 3, placement: [data, tensor, pipeline], "
+                 "first_bucket: 1 GB, bucket: 1 GB}\n"
+                 "memory: {offload: optimizer, enforce: false}\n"
+                 "simulation: {engine: ideal, collectives: %s, fold: off}\n", cases[i].tied, 3 * cases[i].pipeline,
+                 cases[i].pipeline, cases[i].collectives);
+        assert_int_equal(simulated.run.lowered.program.flows, 4);
+        for (int rank = 0; rank < simulated.run.lowered.program.ranks; rank++) {
+            double summed, copied;
+
+            sums_and_copies(&simulated.run.timeline, rank, &summed, &copied);
+            assert_true(summed > 0 && isfinite(copied));
+            if (copied < summed)
+                fail_msg("rank %d copies from %g s on, but sums until %g s in\n%s", rank, copied, summed,
+                         simulated.text);
+        }
+        simulated_release(&simulated);
     }
 }
 
@@ -351,6 +398,7 @@ int main(void)
         cmocka_unit_test(test_optimizer), cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_bounds),  cmocka_unit_test(test_hidden),    cmocka_unit_test(test_random),
         cmocka_unit_test(test_engines), cmocka_unit_test(test_selective),
+        cmocka_unit_test(test_all_flows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static void load_peer(struct peer *peer, const struct simulated *simulated, doub
 {
     const struct scenario *scenario = &simulated->scenario;
     const struct program *program = &simulated->run.lowered.program;
-    struct row *rows = rows_build(scenario);
+    struct row *rows = rows_copy(simulated->workload.rows, scenario->plan.stages);
 
     *peer = (struct peer){.ranks = scenario->plan.stages, .micro_batches = scenario->plan.micro_batches, .wire = wire,
                           .in_flight = in_flight ? in_flight : INT_MAX};
@@ -174,7 +174,7 @@ static void assert_as_peer(int ranks, int micro_batches, double wire, double jit
 
         if (in_flight)
             snprintf(limit, sizeof limit, ", in_flight: %d", in_flight);
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, boundary: 1 B}}\n"
                  "cluster: {nodes: %d, gpus_per_node: 1, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: 0 s},\n"
                  "          network: {bandwidth: 1e18 B/s, latency: %.17g s}}\nbatch: {micro_batches: %d}\n"
@@ -235,7 +235,7 @@ static double iteration(int ranks, int micro_batches, const char *runtime, const
     struct simulated simulated;
     double seconds;
 
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, boundary: 1 GB, activation: 1 GB}}\n"
              "cluster: %s\nbatch: {micro_batches: %d}\nstrategy: {schedule: varuna, pipeline: %d, data: 1, %s}\n"
              "memory: {enforce: false}\nsimulation: {jitter: %.17g, seed: %d}\n", network, micro_batches, ranks,
@@ -295,7 +295,7 @@ static void test_memory(void **state)
 
         if (limits[i])
             snprintf(limit, sizeof limit, ", in_flight: %d", limits[i]);
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, boundary: 1 GB}}\n"
                  "cluster: {nodes: 3, gpus_per_node: 1, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: 0 s},\n"
                  "          network: {bandwidth: 0.5 GB/s, latency: 0 s}}\n"

@@ -9,18 +9,18 @@
 /* An iteration as it is simulated: its seconds, and the most that a rank holds. */
 struct outcome { double seconds, memory, activations; };
 
-static struct outcome play(const struct scenario *scenario, const struct stage *stages, struct measure *measure)
+static struct outcome play(const struct workload *workload, struct measure *measure)
 {
     struct error err = {0};
     struct lowered lowered;
     struct timeline timeline;
     struct outcome outcome = {0};
 
-    if (lower(scenario, stages, LOWER_ITERATION, measure, &lowered, &err))
+    if (lower(workload, LOWER_ITERATION, measure, &lowered, &err))
         fail_at("a plan", &err);
     timeline_init(&timeline, &lowered.program);
-    replay_ideal(&lowered.program, &scenario->cluster, &timeline);
-    struct memory_peak *peaks = memory_peaks(scenario, stages, &timeline);
+    replay_ideal(&lowered.program, &workload->scenario->cluster, &timeline);
+    struct memory_peak *peaks = memory_peaks(workload->scenario, workload->stages, &timeline);
 
     outcome.seconds = timeline.makespan;
     for (int r = 0; r < lowered.program.ranks; r++) {
@@ -36,23 +36,22 @@ static struct outcome play(const struct scenario *scenario, const struct stage *
 struct all { struct outcome *items; size_t count, capacity; };
 
 /* The outcomes of all plans of all stages, one stage after another. */
-static void play_all(struct scenario *scenario, struct stage *stages, int stage, struct measure *measure,
-                     struct all *all)
+static void play_all(struct workload *workload, int stage, struct measure *measure, struct all *all)
 {
-    bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
+    bool offloads = scenario_offloads(workload->scenario, OFFLOAD_ACTIVATIONS);
     struct tape tape = {0};
 
-    if (stage == plan_global_stages(&scenario->plan)) {
-        *GROW(all) = play(scenario, stages, measure);
+    if (stage == plan_global_stages(&workload->plan)) {
+        *GROW(all) = play(workload, measure);
         return;
     }
     do {
         struct arena arena = {0};
-        struct stage *here = &stages[stage];
+        struct stage *here = &workload->stages[stage];
         struct chain_plan plan = make_plan(&arena, here->chain, here->nslices, offloads, &tape);
 
         stage_plan_set(&arena, here, &plan);
-        play_all(scenario, stages, stage + 1, measure, all);
+        play_all(workload, stage + 1, measure, all);
         arena_release(&arena);
     } while (tape_next(&tape));
 }
@@ -69,8 +68,8 @@ static double fastest(const struct all *all, double memory)
 
 struct setup { const char *model, *cluster, *strategy, *batch, *offload; };
 
-/* The scenario with that limit; its stages, or -1 where none fits. */
-static int load(struct scenario *scenario, struct stage **stages, const struct setup *setup, double limit)
+/* The scenario with that limit and its workload, or -1 where no plan fits; unload() releases both in either case. */
+static int load(struct scenario *scenario, struct workload *workload, const struct setup *setup, double limit)
 {
     struct error err = {0};
     char *text = NULL;
@@ -81,7 +80,7 @@ static int load(struct scenario *scenario, struct stage **stages, const struct s
                          setup->strategy, setup->batch, setup->offload, limit) >= 0);
     if (load_text(text, scenario, &err))
         fail_at(text, &err);
-    int rc = stages_build(scenario, stages, &err);
+    int rc = workload_init(workload, scenario, &err);
 
     if (rc)
         assert_true(strstr(err.messages[0].text, "the least that a plan") ||
@@ -91,24 +90,30 @@ static int load(struct scenario *scenario, struct stage **stages, const struct s
     return rc;
 }
 
-/* What the planner took for the most that a rank with one chunk holds. */
-static double believed(const struct scenario *scenario, const struct stage *stages, int rank)
+static void unload(struct scenario *scenario, struct workload *workload)
 {
-    struct memory states = memory_states(scenario, stages, rank);
-    const struct chain_plan *plan = &stages[rank].plan->chain;
-    struct row *rows = rows_of(scenario_strategy(scenario), &scenario->plan);
-    double context = states.bytes[MEMORY_CONTEXT], held = row_in_flight(&rows[rank], -1) * plan->held + plan->working;
+    workload_release(workload);
+    scenario_release(scenario);
+}
 
-    rows_release(rows, scenario->plan.stages);
+/* What the planner took for the most that a rank with one chunk holds. */
+static double believed(const struct workload *workload, int rank)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct memory states = memory_states(scenario, workload->stages, rank);
+    const struct chain_plan *plan = &workload->stages[rank].plan->chain;
+    double context = states.bytes[MEMORY_CONTEXT];
+    double held = row_in_flight(&workload->rows[rank], -1) * plan->held + plan->working;
+
     return context + (memory_total(&states) - context + held) / (1 - memory_fragmentation(scenario));
 }
 
-static void check_belief(const struct scenario *scenario, const struct stage *stages, double memory)
+static void check_belief(const struct workload *workload, double memory)
 {
     double most = 0;
 
-    for (int rank = 0; rank < scenario->plan.stages; rank++)
-        most = fmax(most, believed(scenario, stages, rank));
+    for (int rank = 0; rank < workload->plan.stages; rank++)
+        most = fmax(most, believed(workload, rank));
     if (!(fabs(most - memory) <= 1e-9 * most))
         fail_msg("the planner believes in %.17g B, the timeline has %.17g B", most, memory);
 }
@@ -122,16 +127,16 @@ static void check(const struct setup *setup, double spare, struct score *score)
 {
     enum { LIMITS = 12 };
     struct scenario scenario;
-    struct stage *stages;
+    struct workload workload;
     struct measure measure;
     struct all all = {0};
     double least = INFINITY, most = 0, before = INFINITY;
 
-    assert_int_equal(load(&scenario, &stages, setup, 1e15), 0);
+    assert_int_equal(load(&scenario, &workload, setup, 1e15), 0);
     measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
-    play_all(&scenario, stages, 0, &measure, &all);
+    play_all(&workload, 0, &measure, &all);
     measure_release(&measure);
-    scenario_release(&scenario);
+    unload(&scenario, &workload);
     for (size_t i = 0; i < all.count; i++) {
         least = fmin(least, all.items[i].memory);
         most = fmax(most, all.items[i].memory + spare);
@@ -140,15 +145,15 @@ static void check(const struct setup *setup, double spare, struct score *score)
         double limit = least + (most - least) * i / (LIMITS - 1) + 1, best = fastest(&all, limit - spare);
         struct outcome outcome = {.seconds = INFINITY};
 
-        if (!load(&scenario, &stages, setup, limit)) {
+        if (!load(&scenario, &workload, setup, limit)) {
             measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
-            outcome = play(&scenario, stages, &measure);
+            outcome = play(&workload, &measure);
             measure_release(&measure);
             assert_true(outcome.memory <= limit);
             if (plan_chunks(&scenario.plan, 0) == 1 && !scenario_offloads(&scenario, OFFLOAD_ACTIVATIONS))
-                check_belief(&scenario, stages, outcome.memory);
+                check_belief(&workload, outcome.memory);
         }
-        scenario_release(&scenario);
+        unload(&scenario, &workload);
         if (outcome.seconds > before * (1 + 1e-9) || (i < 0 && isfinite(outcome.seconds)) ||
             (isinf(outcome.seconds) && isfinite(best)))
             fail_msg("%s, %s, %g B: %g s, with less memory %g s, of all plans %g s", setup->cluster, setup->strategy,
@@ -248,16 +253,16 @@ static void test_offload(void **state)
 static double seconds_of(const struct setup *setup, double limit)
 {
     struct scenario scenario;
-    struct stage *stages;
+    struct workload workload;
     struct measure measure;
     double seconds = INFINITY;
 
-    if (!load(&scenario, &stages, setup, limit)) {
+    if (!load(&scenario, &workload, setup, limit)) {
         measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
-        seconds = play(&scenario, stages, &measure).seconds;
+        seconds = play(&workload, &measure).seconds;
         measure_release(&measure);
     }
-    scenario_release(&scenario);
+    unload(&scenario, &workload);
     return seconds;
 }
 
@@ -299,7 +304,7 @@ static void test_ample(void **state)
         struct simulated simulated[2];
 
         for (int planned = 0; planned < 2; planned++)
-            simulate(&simulated[planned],
+            run_text(&simulated[planned],
                      "model: {transformer: {layers: 6, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}}\n"
                      "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 4}\nstrategy: {%s}\n"
                      "memory: {recompute: %s, limit: 500 GB}\nsimulation: {collectives: measured}\n", strategies[i],
@@ -314,11 +319,11 @@ static void test_ample(void **state)
     }
 }
 
-static void set_alike(struct scenario *scenario, struct stage *stage, bool lean)
+static void set_alike(struct arena *arena, struct stage *stage, bool lean)
 {
     size_t n = stage->nslices;
-    struct chain_plan plan = {.kept = ARENA_ARRAY(&scenario->arena, struct chain_kept, n),
-                              .steps = ARENA_ARRAY(&scenario->arena, struct chain_step, 2 * n)};
+    struct chain_plan plan = {.kept = ARENA_ARRAY(arena, struct chain_kept, n),
+                              .steps = ARENA_ARRAY(arena, struct chain_step, 2 * n)};
 
     for (size_t l = n; l-- > 0;) {
         bool may = !stage->chain[l].keep && (!lean || stage->chain[l].again > 0);
@@ -328,7 +333,7 @@ static void set_alike(struct scenario *scenario, struct stage *stage, bool lean)
             plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
         plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l, .lean = lean && may};
     }
-    stage_plan_set(&scenario->arena, stage, &plan);
+    stage_plan_set(arena, stage, &plan);
 }
 
 /* A plan that computes every block again is full recomputation, one that is lean everywhere selective. */
@@ -352,16 +357,16 @@ static void test_full_and_selective(void **state)
         struct simulated simulated;
         struct scenario scenario;
         struct measure measure;
-        struct stage *stages;
+        struct workload workload;
 
-        assert_int_equal(load(&scenario, &stages, &setup, 500e9), 0);
+        assert_int_equal(load(&scenario, &workload, &setup, 500e9), 0);
         for (int s = 0; s < plan_global_stages(&scenario.plan); s++)
-            set_alike(&scenario, &stages[s], i % 2);
+            set_alike(&workload.arena, &workload.stages[s], i % 2);
         measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
-        struct outcome outcome = play(&scenario, stages, &measure);
+        struct outcome outcome = play(&workload, &measure);
         measure_release(&measure);
-        scenario_release(&scenario);
-        simulate(&simulated, "model: {%s}\ncluster: {%s}\nstrategy: {%s}\nbatch: {%s}\ncosts: {host_launch: 0 s}\n"
+        unload(&scenario, &workload);
+        run_text(&simulated, "model: {%s}\ncluster: {%s}\nstrategy: {%s}\nbatch: {%s}\ncosts: {host_launch: 0 s}\n"
                  "memory: {recompute: %s}\nsimulation: {engine: ideal, collectives: measured}\n", model, setup.cluster,
                  strategy, setup.batch, i % 2 ? "selective" : "full");
         expect_near("seconds", outcome.seconds, simulated.run.metrics.iteration_time, simulated.text);

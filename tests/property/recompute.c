@@ -21,14 +21,13 @@ static const char *const strategies[] = {
 static void assert_pattern(const char *recompute, const char *expected)
 {
     struct simulated simulated;
-    struct error err = {0};
-    struct stage *stages;
+    const struct stage *stages;
     size_t n = strlen(expected);
 
     simulated_load(&simulated, "model: {transformer: {layers: %zu, hidden: 64, heads: 8, sequence: 32, "
                    "vocabulary: 1000}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 1}\n"
                    "strategy: {data: 1}\nmemory: {recompute: {mode: full, %s}}\n", n, recompute);
-    assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+    stages = simulated_workload(&simulated)->stages;
     for (size_t l = 0, block = 0; l < stages->nslices; l++) {
         const struct slice *slice = &stages->slices[stages->nslices - 1 - l];
 
@@ -59,7 +58,7 @@ static void test_patterns(void **state)
 
 static void run_with(struct simulated *simulated, size_t strategy, const char *recompute)
 {
-    simulate(simulated, "%sstrategy: {%s}\nmemory: {recompute: %s}\n", little, strategies[strategy], recompute);
+    run_text(simulated, "%sstrategy: {%s}\nmemory: {recompute: %s}\n", little, strategies[strategy], recompute);
 }
 
 static void assert_same(const struct simulated *a, const struct simulated *b)
@@ -108,7 +107,7 @@ static void test_linear(void **state)
 
         run_with(&none, i, "{mode: full, blocks: 0}");
         run_with(&full, i, "full");
-        const struct stage *whole = full.run.stages;
+        const struct stage *whole = full.workload.stages;
         const double least = none.run.metrics.hardware_flop, extra = full.run.metrics.hardware_flop - least;
         int stages = plan_global_stages(&full.scenario.plan), blocks = BLOCKS / stages;
 
@@ -123,10 +122,10 @@ static void test_linear(void **state)
             for (int s = 0; s < stages; s++) {
                 double kept = whole[s].activation + part * (whole[s].checkpoint - whole[s].activation);
 
-                expect_near("seconds", some.run.stages[s].work[RECOMPUTE].seconds,
+                expect_near("seconds", some.workload.stages[s].work[RECOMPUTE].seconds,
                             part * whole[s].work[RECOMPUTE].seconds, some.text);
                 if (scenario_strategy(&full.scenario)->recompute == RECOMPUTE_WITH_GRADIENT)
-                    expect_near("kept", some.run.stages[s].checkpoint, kept, some.text);
+                    expect_near("kept", some.workload.stages[s].checkpoint, kept, some.text);
             }
             if (i == 0)
                 expect_near("time", some.run.metrics.iteration_time, none.run.metrics.iteration_time +
@@ -174,12 +173,12 @@ static void test_whole_stage(void **state)
         double copies = i / 2 == 3 ? 2 * 32 * 64 * (i % 2 ? 2 : 1) * 2 : 0;  /* of one block, or of two */
 
         for (int again = 0; again < 2; again++)
-            simulate(again ? &full : &none, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, "
+            run_text(again ? &full : &none, "model: {transformer: {layers: 4, hidden: 64, heads: 8, sequence: 32, "
                      "vocabulary: 100, %s}}\ncluster: {platform: dgx-a100}\nbatch: {micro: 2, micro_batches: 4}\n"
                      "strategy: {pipeline: 2, data: 1, schedule: %s}\nmemory: {recompute: %s}\n", shapes[i / 2],
                      schedules[i % 2], again ? "full" : "none");
-        all = full.run.stages;
-        expect_near("activations", all->checkpoint + all->working_split, none.run.stages->activation + copies,
+        all = full.workload.stages;
+        expect_near("activations", all->checkpoint + all->working_split, none.workload.stages->activation + copies,
                     full.text);
         simulated_release(&none);
         simulated_release(&full);
@@ -199,13 +198,13 @@ static void test_memory(void **state)
             struct simulated simulated;
             const double *peak;
 
-            simulate(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, "
+            run_text(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, "
                      "vocabulary: %d}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro: 2, micro_batches: 2}\n"
                      "strategy: {data: 1}\nmemory: {recompute: %s}\n",
                      large ? 10000 : 100, kinds[i]);
             peak = simulated.run.metrics.ranks[0].memory.bytes;
-            expect_near("activations", peak[MEMORY_ACTIVATIONS] + peak[MEMORY_WORKSPACE], walked(simulated.run.stages),
-                        simulated.text);
+            expect_near("activations", peak[MEMORY_ACTIVATIONS] + peak[MEMORY_WORKSPACE],
+                        walked(simulated.workload.stages), simulated.text);
             simulated_release(&simulated);
         }
 }
@@ -220,11 +219,11 @@ static void test_gathered(void **state)
             struct simulated none, some;
             double again = 0;
 
-            simulate(&none, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n", little, ahead ? "gpipe" : "1f1b");
-            simulate(&some, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n"
+            run_text(&none, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n", little, ahead ? "gpipe" : "1f1b");
+            run_text(&some, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n"
                      "memory: {recompute: {mode: full, blocks: %d}}\n", little, ahead ? "gpipe" : "1f1b", n);
-            for (size_t l = 0; l < some.run.stages->nslices; l++)
-                again += some.run.stages->slices[l].again ? some.run.stages->slices[l].parameters : 0;
+            for (size_t l = 0; l < some.workload.stages->nslices; l++)
+                again += some.workload.stages->slices[l].again ? some.workload.stages->slices[l].parameters : 0;
             expect_near("traffic", some.run.metrics.communication_bytes_per_gpu,
                         none.run.metrics.communication_bytes_per_gpu + (ahead ? 3 * 2 * again * 3 / 4 : 0), some.text);
             simulated_release(&none);
@@ -241,8 +240,8 @@ static void test_offloaded(void **state)
     for (int n = 0; n <= BLOCKS; n++) {
         struct simulated plain, some;
 
-        simulate(&plain, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}}\n", little, n);
-        simulate(&some, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}, offload: activations}\n",
+        run_text(&plain, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}}\n", little, n);
+        run_text(&some, "%sstrategy: {data: 1}\nmemory: {recompute: {mode: full, blocks: %d}, offload: activations}\n",
                  little, n);
         expect_near("moved", some.run.metrics.offload_bytes_per_gpu, 4 * 2 * n * 2 * sbh, some.text);
         expect_near("again", some.run.metrics.compute[WHAT_RECOMPUTE], plain.run.metrics.compute[WHAT_RECOMPUTE],

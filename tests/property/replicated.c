@@ -34,7 +34,7 @@ static void test_seconds(void **state)
             if (k / 2 % 2 == 0 && n > 3)
                 each -= (n - 3) * (latency + bytes / pieces_of(n, bytes) / bandwidth);
 
-            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 9000001, "
+            run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 9000001, "
                      "boundary: 3 MB}}\n"
                      "cluster: {nodes: 1, gpus_per_node: %d, inside: {bandwidth: 50 GB/s, latency: 3 us}}\n"
                      "batch: {micro_batches: %d}\nstrategy: {data: %d, data_parallel: dataparallel}\n"
@@ -54,7 +54,7 @@ static void test_seconds(void **state)
 
 static void simulate_gpt(struct simulated *simulated, const char *form, const char *schedule, int micro_batches)
 {
-    simulate(simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+    run_text(simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
              "batch: {micro: 2, micro_batches: %d}\nsimulation: {engine: ideal}\n"
              "strategy: {schedule: %s, data: 8, data_parallel: %s}\n", micro_batches, schedule, form);
 }
@@ -99,7 +99,7 @@ static void test_memory(void **state)
         double own, balance[8] = {0};
 
         simulate_gpt(&simulated, "dataparallel", schedules[k], 2);
-        own = simulated.run.stages[0].activation - 4 * logits + 2 * logits;
+        own = simulated.workload.stages[0].activation - 4 * logits + 2 * logits;
         if (k < 2) {
             expect_near("others", simulated.run.metrics.ranks[7].peak_activation, held * (own + 2 * psi) + 2 * psi,
                         simulated.text);
@@ -122,7 +122,7 @@ static void test_one(void **state)
 
     (void)state;
     for (int k = 0; k < 2; k++)
-        simulate(k ? &plain : &one, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+        run_text(k ? &plain : &one, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {global: 4}\nstrategy: {data: 1, data_parallel: %s}\n", k ? "ddp" : "dataparallel");
     assert_true(one.run.metrics.iteration_time == plain.run.metrics.iteration_time);
     assert_true(one.run.metrics.peak_memory == plain.run.metrics.peak_memory);

@@ -21,7 +21,7 @@ static void test_gradients_of_both_copies(void **state)
                 double bytes = 4e6, holders = 2 * data;
                 struct simulated simulated;
 
-                simulate(&simulated, "model: {stages: {forward: 1 s, parameters: 1 M}}\n"
+                run_text(&simulated, "model: {stages: {forward: 1 s, parameters: 1 M}}\n"
                          "cluster: {nodes: 8, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: "
                          "0 s},\n          network: {bandwidth: 1 GB/s, latency: 0 s, nics: 4}}\n"
                          "batch: {micro_batches: %d}\nstrategy: {schedule: chimera, pipeline: %d, data: %d}\n"
@@ -51,7 +51,7 @@ static void test_replicas_on_a_free_network(void **state)
                 struct simulated simulated;
 
                 /* layers of different lengths, so that a cut for a bucket is none for the recomputation */
-                simulate(&simulated, "model:\n  layers:\n" LAYERS LAYERS LAYERS LAYERS
+                run_text(&simulated, "model:\n  layers:\n" LAYERS LAYERS LAYERS LAYERS
                          "cluster: ideal\nbatch: {micro_batches: 8}\n"
                          "strategy: {schedule: %s, pipeline: 4, data: %d, data_parallel: %s}\n"
                          "simulation: {engine: ideal, collectives: messages}\n",

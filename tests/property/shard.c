@@ -12,7 +12,7 @@ static void run_setup(struct simulated *simulated, const struct setup *setup)
 
     if (setup->shard)
         snprintf(shard, sizeof shard, ", shard: %d", setup->shard);
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d, tied: false}}\n"
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
              "          network: {bandwidth: %.17g GB/s, latency: 5 us, nics: %d}}\n"
@@ -27,8 +27,28 @@ static double parameters_of(const struct simulated *simulated)
     double sum = 0;
 
     for (int s = 0; s < plan_global_stages(&simulated->scenario.plan); s++)
-        sum += simulated->run.stages[s].parameters / plan_global_stages(&simulated->scenario.plan);
+        sum += simulated->workload.stages[s].parameters / plan_global_stages(&simulated->scenario.plan);
     return sum;
+}
+
+/* A GPU has a communicator for its shard and one for those that hold its share, in the place of one for all replicas:
+ * 544 MiB each among two GPUs, 688 MiB among more. */
+static void test_communicators(void **state)
+{
+    static const struct { int data, shard; double mib; } cases[] = {
+        {8, 0, 688}, {8, 2, 544 + 688}, {8, 4, 688 + 544}, {4, 2, 544 + 544}, {12, 4, 688 + 688},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setup setup = {3, cases[i].data, cases[i].shard, 1, 1, 1, "measured", "ideal", 25};
+        struct simulated simulated;
+
+        run_setup(&simulated, &setup);
+        expect_near("context", memory_states(&simulated.scenario, simulated.workload.stages, 0).bytes[MEMORY_CONTEXT],
+                    (1024 + cases[i].mib) * 1048576, simulated.text);
+        simulated_release(&simulated);
+    }
 }
 
 /* Within a group of n what Rajbhandari et al. 2020, section 7, give for n replicas; across the groups, the all-reduce
@@ -61,9 +81,9 @@ static void test_closed_forms(void **state)
                                 simulated.text);
                     expect_near("weights", simulated.run.metrics.sent[PAYLOAD_WEIGHTS],
                                 (n - 1) / n * psi * (zero == 3 ? 2 * setup.micro_batches : 1), simulated.text);
-                    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
-                    psi = 2 * simulated.run.stages[0].parameters;
-                    whole = simulated.run.stages[0].gathered;
+                    memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
+                    psi = 2 * simulated.workload.stages[0].parameters;
+                    whole = simulated.workload.stages[0].gathered;
                     expect_near("optimizer", memory.bytes[MEMORY_OPTIMIZER], 6 * psi / n, simulated.text);
                     expect_near("gradients", memory.bytes[MEMORY_GRADIENTS], zero > 1 ? psi / n : psi, simulated.text);
                     expect_near("parameters", memory.bytes[MEMORY_PARAMETERS] + memory.bytes[MEMORY_GATHERED],
@@ -111,7 +131,7 @@ static void test_seconds(void **state)
         const double bytes = 2 * 7000000.0, inside = 2e-6 + bytes / 4 / 100e9, between = 5e-6 + bytes / 4 / 3 / 25e9;
         struct simulated simulated;
 
-        simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
                  "cluster: {nodes: 3, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
                  "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: 4}}\nbatch: {micro_batches: 2}\n"
                  "strategy: {data: 12, zero: 1, shard: 4, data_parallel: synchronous}\n"
@@ -159,7 +179,7 @@ static void test_shared_nic(void **state)
     for (int k = 0; k < 2; k++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 3 ms, parameters: 7 M}}\n"
                  "cluster: {nodes: 2, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
                  "          network: {bandwidth: 25 GB/s, latency: 5 us, nics: 1}}\nbatch: {micro_batches: 2}\n"
                  "strategy: {data: 8, zero: 1, shard: 4, data_parallel: synchronous}\n"
@@ -174,6 +194,7 @@ static void test_shared_nic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_communicators),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_seconds),

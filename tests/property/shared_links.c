@@ -44,7 +44,7 @@ static void simulate_example(struct simulated *simulated, const struct example *
         snprintf(topology, sizeof topology, "{leaf_nodes: %d, oversubscription: 4}", example->leaf_nodes);
     if (example->shard)
         snprintf(shard, sizeof shard, ", shard: %d", example->shard);
-    simulate(simulated, "model: {transformer: {layers: %d, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024%s}}\n"
+    run_text(simulated, "model: {transformer: {layers: %d, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024%s}}\n"
              "cluster: {gpu: a100-80gb, nodes: %d, gpus_per_node: %d, inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
              "          network: {bandwidth: 10 GB/s, latency: 5 us, nics: %d, topology: %s}}\n"
              "batch: {micro_batches: 2, micro: 1}\ncosts: {host_launch: 0}\n"
@@ -130,7 +130,7 @@ static void test_auto(void **state)
         const struct example *example = &cases[i].example;
         struct simulated simulated;
 
-        simulate(&simulated, "model: {transformer: {layers: 12, hidden: 256, heads: 8, sequence: 128, "
+        run_text(&simulated, "model: {transformer: {layers: 12, hidden: 256, heads: 8, sequence: 128, "
                  "vocabulary: 1024}}\ncluster: {gpu: a100-80gb, nodes: 4, gpus_per_node: 8,\n"
                  "  inside: {bandwidth: 100 GB/s, latency: 2 us},\n"
                  "  network: {bandwidth: 10 GB/s, latency: 5 us, nics: 4}}\n"
@@ -151,7 +151,7 @@ static double exchanged(int nodes, int leaf_nodes, int data, int context)
     struct simulated simulated;
     double seconds = 0;
 
-    simulate(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
+    run_text(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
              "cluster: {gpu: a100-80gb, nodes: %d, gpus_per_node: 1,\n"
              "  network: {bandwidth: 10 GB/s, latency: 5 us, nics: 1,\n"
              "            topology: {leaf_nodes: %d, oversubscription: 4}}}\n"
@@ -190,7 +190,7 @@ static void test_sharers_uplinks(void **state)
     for (int k = 0; k < 2; k++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 7 M}}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 7 M}}\n"
                  "batch: {micro_batches: 1}\ncluster: {nodes: 4, gpus_per_node: 1,\n"
                  "  network: {bandwidth: 10 GB/s, latency: 5 us, nics: 1,\n"
                  "            topology: {leaf_nodes: 2, oversubscription: 4}}}\n"

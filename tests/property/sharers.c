@@ -32,7 +32,7 @@ static void simulate_shape(struct simulated *simulated, const struct shape *shap
         fprintf(out, "%s%d", s ? ", " : "[", shape->sharers[s]);
     fprintf(out, "], %s\n", rest);
     fclose(out);
-    simulate(simulated, "%s", text);
+    run_text(simulated, "%s", text);
     free(text);
 }
 
@@ -79,7 +79,7 @@ static void test_orders(void **state)
         FILE *out = open_memstream(&text, &size);
 
         simulate_shape(&simulated, &orders[i].shape, orders[i].micro_batches, free_network);
-        orders_print(&simulated.scenario, out);
+        orders_print(&simulated.workload, out);
         fclose(out);
         assert_string_equal(text, orders[i].orders);
         free(text);
@@ -149,7 +149,7 @@ static void assert_in_flight(const struct simulated *simulated, const struct sha
 
         limit = limit < each ? limit : each;
         if (each >= 2 * limit)
-            assert_int_equal(simulated->run.stages[s].versions, limit);
+            assert_int_equal(simulated->workload.stages[s].versions, limit);
         for (int i = 0; i < shape->sharers[s]; i++, rank++) {
             assert_int_equal(scenario_strategy(scenario)->ideal_in_flight(&scenario->plan, rank), limit);
             expect_near("in flight", simulated->run.metrics.ranks[rank].peak_activation, limit, simulated->text);
@@ -249,7 +249,7 @@ static void assert_figure_agrees(struct simulated *simulated)
     FILE *out = open_memstream(&grid, &size);
     int slots = 0;
 
-    assert_int_equal(grid_print(&simulated->scenario, out, &err), 0);
+    assert_int_equal(grid_print(&simulated->workload, out, &err), 0);
     fclose(out);
     for (const char *p = grid; *p != '\n'; p++)
         slots += *p == ',';
@@ -347,7 +347,7 @@ static void test_ones(void **state)
 
     (void)state;
     simulate_shape(&ones, &shape, 12, slow_network);
-    simulate(&straight, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 k, activation: 1 B,\n"
+    run_text(&straight, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 k, activation: 1 B,\n"
              "boundary: 500 B}}\nbatch: {micro_batches: 12}\nstrategy: {schedule: pipedream, pipeline: 3, %s\n",
              slow_network);
     assert_int_equal(ones.run.lowered.program.ops.count, straight.run.lowered.program.ops.count);
@@ -361,7 +361,7 @@ static void test_ones(void **state)
 /* One stage on r ranks is data parallelism with r replicas, a batch a micro-batch each. */
 static void simulate_one_stage(struct simulated *simulated, int nodes, int micro_batches, const char *strategy)
 {
-    simulate(simulated, "model: {transformer: {layers: 4, hidden: 256, heads: 4, sequence: 128, vocabulary: 1000}}\n"
+    run_text(simulated, "model: {transformer: {layers: 4, hidden: 256, heads: 4, sequence: 128, vocabulary: 1000}}\n"
              "cluster: {nodes: %d, gpus_per_node: 2, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us},\n"
              "          network: {bandwidth: 10 GB/s, latency: 5 us, nics: 2}}\nbatch: {micro_batches: %d}\n"
              "strategy: {tensor: 2, %s}\nsimulation: {collectives: messages}\n", nodes, micro_batches, strategy);

@@ -37,7 +37,7 @@ static void test_chunks(void **state)
             char cluster[512];
 
             snprintf(cluster, sizeof cluster, cluster_format, rate, latency);
-            simulate(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: %.17g}]}\n%s"
+            run_text(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: %.17g}]}\n%s"
                      "batch: {micro_batches: 1}\nstrategy: {data: %d, zero: 2, data_parallel: synchronous}\n"
                      "memory: {precision: fp32}\nsimulation: {engine: %s}\n", n * share / 4, cluster, n,
                      engines[i / 8]);
@@ -61,7 +61,7 @@ static void test_two_nics(void **state)
     for (int nics = 1; nics <= 2; nics++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: 1e8}]}\ncluster:\n"
+        run_text(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: 1e8}]}\ncluster:\n"
                  "  nodes: 4\n  gpus_per_node: 2\n  inside: {bandwidth: 100 GB/s, latency: 1 us}\n"
                  "  network: {bandwidth: %.17g B/s, latency: 20 ms, nics: %d}\n  communication: nccl-socket\n"
                  "batch: {micro_batches: 1}\nstrategy: {data: 8, all_reduce: ring, data_parallel: synchronous}\n"
@@ -130,7 +130,7 @@ static void test_turns(void **state)
         char cluster[512];
 
         snprintf(cluster, sizeof cluster, cluster_format, rate, latency);
-        simulate(&simulated, "model: {stages: {forward: 10 ms, backward: 20 ms, boundary: 6 MB}}\n%s"
+        run_text(&simulated, "model: {stages: {forward: 10 ms, backward: 20 ms, boundary: 6 MB}}\n%s"
                  "batch: {micro_batches: %d}\nstrategy: {schedule: gpipe, backward: ascending, pipeline: %d, "
                  "one_communicator: %s}\nsimulation: {engine: %s}\n", cluster, MICRO_BATCHES, STAGES,
                  turns ? "true" : "false", engines[i / 8]);
@@ -161,7 +161,7 @@ static void test_choices(void **state)
         double sum, hops;
 
         snprintf(cluster, sizeof cluster, cluster_format, rates[i % 2], latencies[i / 2 % 2]);
-        simulate(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: %.17g}]}\n%s"
+        run_text(&simulated, "model: {layers: [{forward: 1 s, backward: 2 s, parameters: %.17g}]}\n%s"
                  "batch: {micro_batches: 1}\nstrategy: {data: 16, data_parallel: synchronous, all_reduce: auto}\n"
                  "memory: {precision: fp32}\nsimulation: {engine: ideal}\n", sums[i / 4].bytes / 4, cluster);
         sum = simulated.run.metrics.iteration_time - 3;
@@ -193,7 +193,7 @@ static void test_sums(void **state)
                 for (int l = 0; l < layers; l++)
                     strcat(list, "{forward: 1 s, backward: 2 s, parameters: 1000000}, ");
                 snprintf(cluster, sizeof cluster, cluster_format, rate, latency);
-                simulate(&simulated, "model: {layers: [%s]}\n%sbatch: {micro_batches: 1}\n"
+                run_text(&simulated, "model: {layers: [%s]}\n%sbatch: {micro_batches: 1}\n"
                          "strategy: {data: %d, data_parallel: %s}\nmemory: {precision: fp32}\n"
                          "simulation: {engine: ideal}\n", list, cluster, n, forms[form]);
                 sum = simulated.run.metrics.iteration_time - 3 * layers;

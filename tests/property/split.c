@@ -55,13 +55,13 @@ static void test_bottleneck(void **state)
             slow_forward = fmax(slow_forward, f);
             slow_backward = fmax(slow_backward, b);
         }
-        simulate(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: %d}\n"
+        run_text(&simulated, "model: {layers: [%s]}\ncluster: ideal\nbatch: {micro_batches: %d}\n"
                  "strategy: {schedule: gpipe, pipeline: %d, split: %s}\nsimulation: {engine: %s}\n", layers, m, stages,
                  text, engine_of[i % 2]);
         expect_near("iteration", simulated.run.timeline.makespan,
                     forwards + backwards + (m - 1) * (slow_forward + slow_backward), simulated.text);
         for (int s = 0; s < stages; s++)
-            assert_int_equal(simulated.run.stages[s].layers, split[s]);
+            assert_int_equal(simulated.workload.stages[s].layers, split[s]);
         simulated_release(&simulated);
         free(layers);
     }
@@ -74,11 +74,11 @@ static struct whole simulate_whole(const char *split, int layers, int stages, co
     struct simulated simulated;
     struct whole whole = {0};
 
-    simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+    run_text(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
              "tied: false}}\ncluster: dgx-a100\nbatch: {global: 4}\nsimulation: {engine: ideal}\n"
              "strategy: {pipeline: %d, data: 1%s%s%s}\n", layers, stages, *split ? ", split: " : "", split, more);
     for (int s = 0; s < stages; s++) {
-        const struct stage *stage = &simulated.run.stages[s];
+        const struct stage *stage = &simulated.workload.stages[s];
 
         whole.parameters += stage->parameters;
         whole.activation += stage->activation;
@@ -136,12 +136,12 @@ static void test_even(void **state)
         snprintf(head, sizeof head, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, vocabulary: "
                  "1000}}\ncluster: dgx-a100\nbatch: {global: 8}\nstrategy: {schedule: %s, data: 1",
                  cases[i].layers, cases[i].schedule);
-        simulate(&left_out, "%s}\n", head);
-        simulate(&written, "%s, split: %s}\n", head, cases[i].split);
+        run_text(&left_out, "%s}\n", head);
+        run_text(&written, "%s, split: %s}\n", head, cases[i].split);
         assert_true(left_out.run.timeline.makespan == written.run.timeline.makespan);
         assert_true(left_out.run.metrics.peak_memory == written.run.metrics.peak_memory);
         for (int s = 0; s < cases[i].stages; s++)
-            assert_int_equal(left_out.run.stages[s].layers, written.run.stages[s].layers);
+            assert_int_equal(left_out.workload.stages[s].layers, written.workload.stages[s].layers);
         simulated_release(&left_out);
         simulated_release(&written);
     }
@@ -161,13 +161,13 @@ static void test_schedules(void **state)
 
         for (int s = 2; s < 4 * chunks - 1; s++, layers += s)
             snprintf(split + strlen(split), sizeof split - strlen(split), ", %d", s + 1);
-        simulate(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, "
+        run_text(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, "
                  "vocabulary: 1000}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 16}\n"
                  "memory: {recompute: full}\nstrategy: {schedule: %s, pipeline: 4, data: 1, split: %s, 0]}\n", layers,
                  strategy->name, split);
-        assert_int_equal(simulated.run.stages[0].layers, 0);
-        assert_int_equal(simulated.run.stages[2].layers, 3);
-        assert_int_equal(simulated.run.stages[4 * chunks - 1].layers, 0);
+        assert_int_equal(simulated.workload.stages[0].layers, 0);
+        assert_int_equal(simulated.workload.stages[2].layers, 3);
+        assert_int_equal(simulated.workload.stages[4 * chunks - 1].layers, 0);
         assert_true(simulated.run.metrics.iteration_time > 0);
         simulated_release(&simulated);
     }

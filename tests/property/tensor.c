@@ -14,7 +14,7 @@ struct layout {
 static void simulate_layout(struct simulated *simulated, const struct layout *layout, const char *placement,
                             const char *engine)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: 4096, tied: false}}\n"
              "cluster: {nodes: %d, gpus_per_node: %d, gpu: a100-80gb,\n"
              "          inside: {bandwidth: %.17g B/s, latency: %.17g s},\n"
@@ -39,9 +39,9 @@ static double kernels(const struct simulated *simulated, int micro_batches)
     double seconds = 0;
 
     for (int s = 0; s < simulated->scenario.plan.stages; s++)
-        seconds += micro_batches * (simulated->run.stages[s].work[FORWARD].seconds +
-                                    simulated->run.stages[s].work[BACKWARD].seconds);
-    return seconds + simulated->run.stages[0].update;
+        seconds += micro_batches * (simulated->workload.stages[s].work[FORWARD].seconds +
+                                    simulated->workload.stages[s].work[BACKWARD].seconds);
+    return seconds + simulated->workload.stages[0].update;
 }
 
 /* Four all-reduces a block, one for the embedding, one for the output layer, inside a node. */
@@ -71,7 +71,7 @@ static void test_siblings(void **state)
         struct simulated simulated;
 
         simulate_layout(&simulated, &layout, "[data, tensor, pipeline]", "simgrid");
-        gradients = ring(2, 2 * simulated.run.stages[0].parameters, inside_latency, inside_bandwidth);
+        gradients = ring(2, 2 * simulated.workload.stages[0].parameters, inside_latency, inside_bandwidth);
         expect_near("iteration", simulated.run.timeline.makespan,
                     kernels(&simulated, 1) + (4 * BLOCKS + 2) * each + gradients, simulated.text);
         simulated_release(&simulated);

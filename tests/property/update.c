@@ -5,7 +5,7 @@
 static void load_with(struct simulated *simulated, const char *memory, const char *strategy, int micro_batches,
                       const char *host_launch)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: 2, hidden: 512, heads: 8, sequence: 256, vocabulary: 4096}}\n"
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
              "          network: {bandwidth: 25 GB/s, latency: 5 us}}\n"
@@ -64,8 +64,8 @@ static void updates(void **state)
             load(&simulated, cases[i].memory, zero ? "{data: 4, zero: 1}" : "{data: 4}", 1);
             for (size_t pass = 0; pass < COUNT(cases[i].passes); pass++)
                 bytes += cases[i].passes[pass];
-            bytes *= simulated.run.stages[0].parameters / (zero ? 4 : 1);
-            expect_close(simulated.run.stages[0].update, traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
+            bytes *= simulated.workload.stages[0].parameters / (zero ? 4 : 1);
+            expect_close(simulated.workload.stages[0].update, traffic_seconds(&simulated.scenario.cluster.gpu, bytes));
             simulated_release(&simulated);
         }
 }
@@ -77,8 +77,8 @@ static double weight_seconds(const char *memory, const char *strategy, int micro
     double seconds;
 
     load(&simulated, memory, strategy, micro_batches);
-    seconds = simulated.run.stages[0].work[BACKWARD_WEIGHT].seconds;
-    *parameters = simulated.run.stages[0].parameters;
+    seconds = simulated.workload.stages[0].work[BACKWARD_WEIGHT].seconds;
+    *parameters = simulated.workload.stages[0].parameters;
     *gpu = simulated.scenario.cluster.gpu;
     simulated_release(&simulated);
     return seconds;
@@ -160,7 +160,7 @@ static void accumulation_launches(void **state)
         struct simulated simulated;
 
         load_with(&simulated, "{}", "{data: 1}", 1 + more, "1 ms");
-        seconds[more] = simulated.run.stages[0].work[BACKWARD_WEIGHT].seconds;
+        seconds[more] = simulated.workload.stages[0].work[BACKWARD_WEIGHT].seconds;
         simulated_release(&simulated);
     }
     expect_close(seconds[1] - seconds[0], 4e-3);

@@ -10,7 +10,7 @@ struct setup {
 
 static void run_setup(struct simulated *simulated, const struct setup *setup)
 {
-    simulate(simulated,
+    run_text(simulated,
              "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d, tied: %s}}\n"
              "cluster: {nodes: 1, gpus_per_node: 32, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
              "batch: {micro: %d, micro_batches: %d}\nmemory: {recompute: none, enforce: false}\n"
@@ -50,7 +50,7 @@ static void test_traffic(void **state)
 
                 run_setup(&simulated, &setup);
                 expect_near("traffic", simulated.run.metrics.communication_bytes_per_gpu,
-                            zero_bytes(&setup, simulated.run.stages[0].parameters), simulated.text);
+                            zero_bytes(&setup, simulated.workload.stages[0].parameters), simulated.text);
                 simulated_release(&simulated);
             }
 }
@@ -74,9 +74,9 @@ static void test_memory(void **state)
             double psi, expected;
 
             run_setup(&simulated, &setup);
-            whole = simulated.run.stages[0].gathered;
-            psi = simulated.run.stages[0].parameters;
-            memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+            whole = simulated.workload.stages[0].gathered;
+            psi = simulated.workload.stages[0].parameters;
+            memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
             expected = zero == 0 ? 16 * psi : zero == 1 ? 4 * psi + 12 * psi / data
                      : zero == 2 ? 2 * psi + 14 * psi / data : 16 * psi / data;
             expect_near("states", model_states(&memory), expected, simulated.text);
@@ -95,25 +95,25 @@ static void test_whole(void **state)
     struct memory memory;
 
     (void)state;
-    simulate(&simulated, "model: {transformer: {layers: 3, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
+    run_text(&simulated, "model: {transformer: {layers: 3, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000}}\n"
              "cluster: {nodes: 1, gpus_per_node: 2, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
              "batch: {micro: 1, micro_batches: 1}\nstrategy: {zero: 3}\nsimulation: {engine: ideal}\n");
-    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
     expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 2 * block), simulated.text);
     expect_near("gradients", memory.bytes[MEMORY_BUFFERS], 2 * (outside + 2 * block), simulated.text);
     simulated_release(&simulated);
 
-    simulate(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
+    run_text(&simulated, "model: {transformer: {layers: 8, hidden: 64, heads: 8, sequence: 32, vocabulary: 1000, "
              "tied: false}}\ncluster: {platform: dgx-a100}\nbatch: {micro: 1, micro_batches: 4}\n"
              "strategy: {zero: 3, pipeline: 2, data: 2, schedule: zb-v}\nsimulation: {engine: ideal}\n");
-    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
     expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * (outside + 1000 * h + 2 * block), simulated.text);
     simulated_release(&simulated);
 
-    simulate(&simulated, "model: {layers: [{forward: 1 ms, parameters: 5 k}, {forward: 1 ms, parameters: 2 k}, "
+    run_text(&simulated, "model: {layers: [{forward: 1 ms, parameters: 5 k}, {forward: 1 ms, parameters: 2 k}, "
              "{forward: 1 ms, parameters: 4 k}]}\ncluster: {platform: dgx-a100, nodes: 1}\n"
              "batch: {micro_batches: 1}\nstrategy: {zero: 3}\nsimulation: {engine: ideal}\n");
-    memory = memory_states(&simulated.scenario, simulated.run.stages, 0);
+    memory = memory_states(&simulated.scenario, simulated.workload.stages, 0);
     expect_near("weights", memory.bytes[MEMORY_GATHERED], 2 * 7e3, simulated.text);
     simulated_release(&simulated);
 }
@@ -127,15 +127,13 @@ static void test_published_memory(void **state)
     for (int zero = 0; zero <= 3; zero++) {
         struct simulated simulated;
         struct memory memory;
-        struct error err = {0};
-        struct stage *stages;
         char *text;
 
         assert_true(asprintf(&text, "model: {stages: {forward: 1 s, parameters: 7.5 G}}\ncluster: ideal\n"
                              "batch: {micro_batches: 1}\nstrategy: {data: 64, zero: %d}\n", zero) > 0);
         simulated_load(&simulated, "%s", text);
         free(text);
-        assert_int_equal(stages_build(&simulated.scenario, &stages, &err), 0);
+        const struct stage *stages = simulated_workload(&simulated)->stages;
         memory = memory_states(&simulated.scenario, stages, 0);
         assert_true(fabs(model_states(&memory) - published[zero]) < 0.06e9);
         simulated_release(&simulated);
@@ -155,7 +153,7 @@ static void test_seconds(void **state)
             run_setup(&simulated, &setup);
             for (int r = 0; r < simulated.run.metrics.nranks; r++) {
                 const struct rank_metrics *rank = &simulated.run.metrics.ranks[r];
-                const struct stage *stage = &simulated.run.stages[r % setup.pipeline];
+                const struct stage *stage = &simulated.workload.stages[r % setup.pipeline];
                 double sum = rank->bubble + rank->exposed_communication;
 
                 for (int what = 0; what < WHAT_COUNT; what++)
@@ -182,12 +180,12 @@ static void test_stream(void **state)
     double layer, seconds = 0;
 
     (void)state;
-    simulate(&simulated, "model: {layers: [{name: a, forward: 1 ns, parameters: 1 G}, "
+    run_text(&simulated, "model: {layers: [{name: a, forward: 1 ns, parameters: 1 G}, "
              "{name: b, forward: 1 ns, parameters: 1 G}, {name: c, forward: 1 ns, parameters: 1 G}]}\n"
              "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 0 s}}\n"
              "batch: {micro_batches: 1}\n"
              "strategy: {data: 4, zero: 3}\nmemory: {precision: fp32, enforce: false}\n");
-    stage = &simulated.run.stages[0];
+    stage = &simulated.workload.stages[0];
     assert_int_equal(stage->nslices, 3);
     layer = 3.0 / 4 * 4e9 / 100e9;       /* a gather or a scatter of a layer */
     seconds = 3 * layer + 6 * layer;
@@ -206,7 +204,7 @@ static void test_in_turn(void **state)
             struct simulated simulated;
             double layer = 3 * (1e-6 + 1e9 / 100e9), seconds;      /* a gather or a scatter of a layer */
 
-            simulate(&simulated, "model: {layers: [{name: a, forward: 10 ms, parameters: 1 G, activation: 1 GB}, "
+            run_text(&simulated, "model: {layers: [{name: a, forward: 10 ms, parameters: 1 G, activation: 1 GB}, "
                      "{name: b, forward: 20 ms, parameters: 1 G, activation: 1 GB}, "
                      "{name: c, forward: 40 ms, parameters: 1 G, activation: 1 GB}]}\n"
                      "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 100 GB/s, latency: 1 us}}\n"
@@ -280,7 +278,7 @@ static void test_parameter_server(void **state)
             double bytes = 4e6, each = 2e-6 + bytes / 100e9;
             struct simulated simulated;
 
-            simulate(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 1 M}}\n"
+            run_text(&simulated, "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 1 M}}\n"
                      "cluster: {nodes: 1, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
                      "batch: {micro_batches: 2}\nmemory: {precision: fp32}\nsimulation: {collectives: %s}\n"
                      "strategy: {data: %d, data_parallel: parameter-server}\n", k ? "measured" : "messages", data);
@@ -306,7 +304,7 @@ static void test_scatter_order(void **state)
         for (int zero = 1; zero <= 2; zero++) {
             struct simulated simulated;
 
-            simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 G, boundary: 1 kB}}\n"
+            run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 G, boundary: 1 kB}}\n"
                      "cluster: {nodes: 1, gpus_per_node: 4, inside: {bandwidth: 1 GB/s, latency: 0 s}}\n"
                      "batch: {micro_batches: 8}\nmemory: {precision: mixed-bf16, gradients: half}\n"
                      "strategy: {pipeline: 2, data: 2, schedule: %s, zero: %d%s}\nsimulation: {engine: ideal}\n",
@@ -325,11 +323,11 @@ static void test_server_updates(void **state)
     struct simulated simulated;
 
     (void)state;
-    simulate(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
+    run_text(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
              "batch: {micro_batches: 2}\nsimulation: {collectives: measured}\n"
              "strategy: {data: 4, data_parallel: parameter-server}\n");
-    expect_near("update", simulated.run.metrics.compute[WHAT_UPDATE], simulated.run.stages[0].update / 4,
+    expect_near("update", simulated.run.metrics.compute[WHAT_UPDATE], simulated.workload.stages[0].update / 4,
                 simulated.text);
     simulated_release(&simulated);
 }
@@ -345,16 +343,16 @@ static void test_recomputation(void **state)
     for (int k = 0; k < 2; k++) {
         struct simulated simulated;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {transformer: {layers: 6, hidden: 128, heads: 8, sequence: 64, vocabulary: 1024}}\n"
                  "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
                  "batch: {micro: 2, micro_batches: 3}\nmemory: {recompute: %s}\nstrategy: {data: 4, zero: 3}\n",
                  policies[k]);
         bytes[k] = simulated.run.metrics.communication_bytes_per_gpu;
         expect_near("recompute", simulated.run.metrics.compute[WHAT_RECOMPUTE],
-                    k * 3 * simulated.run.stages[0].work[RECOMPUTE].seconds, simulated.text);
+                    k * 3 * simulated.workload.stages[0].work[RECOMPUTE].seconds, simulated.text);
         expect_near("backward", simulated.run.metrics.compute[WHAT_BACKWARD],
-                    3 * simulated.run.stages[0].work[BACKWARD].seconds, simulated.text);
+                    3 * simulated.workload.stages[0].work[BACKWARD].seconds, simulated.text);
         simulated_release(&simulated);
     }
     assert_true(bytes[0] == bytes[1]);
@@ -367,7 +365,7 @@ static void test_no_bubble(void **state)
     for (int zero = 0; zero <= 3; zero++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: pcie-10gbe, nodes: 1}\n"
+        run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: pcie-10gbe, nodes: 1}\n"
                  "batch: {global: 16}\nstrategy: {zero: %d}\n", zero);
         assert_true(simulated.run.metrics.bubble < 1e-9 && simulated.run.metrics.exposed_communication > 0);
         simulated_release(&simulated);

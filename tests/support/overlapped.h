@@ -11,7 +11,7 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
                                        int *hidden)
 {
     const struct plan *plan = &simulated->scenario.plan;
-    struct row *rows = rows_build(&simulated->scenario);
+    const struct row *rows = simulated->workload.rows;
     double seconds = 0;
 
     for (size_t i = 0; i < rows[0].count; i++) {
@@ -21,7 +21,7 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
         for (bool more = true; more; i += more) {
             struct work work = rows[0].items[i];
             const struct stage_work *cost =
-                &simulated->run.stages[plan_global_stage(plan, 0, work.chunk)].work[work.kind];
+                &simulated->workload.stages[plan_global_stage(plan, 0, work.chunk)].work[work.kind];
 
             kernels += cost->seconds;
             dispatches += cost->exchanges[EXCHANGE_DISPATCH] * each;
@@ -31,7 +31,6 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
         *shown += i > first && dispatches > kernels;
         *hidden += i > first && dispatches < kernels;
     }
-    rows_release(rows, plan->stages);
     return seconds;
 }
 

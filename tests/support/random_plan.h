@@ -136,7 +136,7 @@ static inline void simulate_plan(struct simulated *simulated, const struct rando
 {
     char *text = plan_yaml(plan);
 
-    simulate(simulated, "%s", text);
+    run_text(simulated, "%s", text);
     free(text);
 }
 

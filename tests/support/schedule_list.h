@@ -8,8 +8,8 @@
 #include "strategies/list.h"
 #undef SCHEDULE
 
-static const struct { const char *file; const struct strategy *strategy; } files[] = {
-#define SCHEDULE(name) {DTSIM_SOURCE_DIR "/strategies/" #name ".c", &strategy_##name},
+static const struct strategy *const schedules[] = {
+#define SCHEDULE(name) &strategy_##name,
 #include "strategies/list.h"
 #undef SCHEDULE
 };

@@ -2,7 +2,6 @@
 #ifndef DTSIM_TEST_SIMULATED_H
 #define DTSIM_TEST_SIMULATED_H
 
-#include "lower/workload.h"
 #include "report/figure.h"
 #include "report/result.h"
 
@@ -17,6 +16,7 @@
 
 struct simulated {
     struct scenario scenario;
+    struct workload workload;
     struct run run;
     char *text;              /* the YAML, for messages */
 };
@@ -63,9 +63,27 @@ static inline void simulated_load(struct simulated *simulated, const char *forma
     va_end(arguments);
 }
 
-/* The same, and simulates it. */
+/* Its workload, which the first call builds. */
+static inline const struct workload *simulated_workload(struct simulated *simulated)
+{
+    struct error err = {0};
+
+    if (!simulated->workload.scenario && workload_init(&simulated->workload, &simulated->scenario, &err))
+        fail_at(simulated->text, &err);
+    return &simulated->workload;
+}
+
+/* Simulates what has been loaded, as the command does. */
+static inline int simulated_run(struct simulated *simulated, struct error *err)
+{
+    return workload_init_advised(&simulated->workload, &simulated->scenario, err) ||
+           simulate_advised(&simulated->workload, simulate_options_of(&simulated->scenario), &simulated->run, err) ?
+           -1 : 0;
+}
+
+/* simulated_load and simulated_run; it must fit. */
 __attribute__((format(printf, 2, 3)))
-static inline void simulate(struct simulated *simulated, const char *format, ...)
+static inline void run_text(struct simulated *simulated, const char *format, ...)
 {
     struct error err = {0};
     va_list arguments;
@@ -73,13 +91,14 @@ static inline void simulate(struct simulated *simulated, const char *format, ...
     va_start(arguments, format);
     simulated_vload(simulated, format, arguments);
     va_end(arguments);
-    if (run_init(&simulated->run, &simulated->scenario, &err))
+    if (simulated_run(simulated, &err))
         fail_at(simulated->text, &err);
 }
 
 static inline void simulated_release(struct simulated *simulated)
 {
     run_release(&simulated->run);
+    workload_release(&simulated->workload);
     scenario_release(&simulated->scenario);
     free(simulated->text);
 }
@@ -92,13 +111,13 @@ static inline void expect_near(const char *what, double actual, double expected,
 }
 
 /* What orders_print prints; the caller frees it. */
-static inline char *orders_text(const struct scenario *scenario)
+static inline char *orders_text(struct simulated *simulated)
 {
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    orders_print(scenario, out);
+    orders_print(simulated_workload(simulated), out);
     fclose(out);
     return text;
 }
@@ -130,7 +149,7 @@ static inline void assert_grid(struct simulated *simulated, const char *expected
     size_t size;
     FILE *out = open_memstream(&grid, &size);
 
-    assert_int_equal(grid_print(&simulated->scenario, out, &err), 0);
+    assert_int_equal(grid_print(simulated_workload(simulated), out, &err), 0);
     fclose(out);
     assert_string_equal(grid, expected);
     free(grid);

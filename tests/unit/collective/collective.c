@@ -244,37 +244,6 @@ static void figures_show_the_messages(void **state)
     }
 }
 
-/* The header comment of the algorithm's file holds the same figure, line by line. */
-static void comments_show_the_figures(void **state)
-{
-    (void)state;
-    for (size_t i = 0; collective_at(i); i++) {
-        const char *line = collective_at(i)->figure;
-        const struct collective *collective = collective_at(i);
-        char path[500], name[80], *text = xcalloc(1, 100000), expected[200];
-        FILE *file;
-
-        snprintf(name, sizeof name, "%s%s%s", collective->op ? collective_op_names[collective->op] : "",
-                 collective->op ? "_" : "", collective->name);
-        for (char *c = name; *c; c++)
-            *c = *c == '-' ? '_' : *c;
-        snprintf(path, sizeof path, "%s/strategies/collectives/%s.c", DTSIM_SOURCE_DIR, name);
-        file = fopen(path, "r");
-        assert_non_null(file);
-        assert_true(fread(text, 1, 99999, file) > 0);
-        fclose(file);
-        *strstr(text, "*/") = 0;
-        for (const char *place = text; *line; line = strchr(line, '\n') + 1) {
-            snprintf(expected, sizeof expected, "\n * %.*s\n", (int)strcspn(line, "\n"), line);
-            place = strstr(place, expected);
-            if (!place)
-                fail_msg("%s: the header comment lacks '%s'", path, expected);
-            place++;
-        }
-        free(text);
-    }
-}
-
 static void registry_finds_by_name(void **state)
 {
     static const char *const names[] = {"naive", "tree", "butterfly", "halving-doubling", "ring", "double-tree",
@@ -302,14 +271,56 @@ static void registry_finds_by_name(void **state)
     assert_null(collective_op_names[COLLECTIVE_OP_COUNT]);
 }
 
+/* Each operation has one that runs where nobody says; auto stands for the library's choice. */
+static void operations_have_a_usual_collective(void **state)
+{
+    (void)state;
+    for (enum collective_op op = 0; op < COLLECTIVE_OP_COUNT; op++) {
+        const struct collective *automatic = collective_find(op, "auto");
+        int usual = 0;
+
+        for (size_t i = 0; collective_of(op, i); i++)
+            usual += collective_of(op, i)->usual;
+        assert_int_equal(usual, 1);
+        assert_true(collective_usual(op, false)->usual && collective_usual(op, false)->draw);
+        assert_ptr_equal(collective_usual(op, true), automatic ? automatic : collective_usual(op, false));
+    }
+}
+
+/* An all-reduce is its reduce-scatter and then its all-gather: of powers of two, where nothing is folded, it takes as
+ * long as the two. One without halves gets the usual ones. */
+static void halves_make_up_the_all_reduce(void **state)
+{
+    const struct collective *all_reduce;
+
+    (void)state;
+    for (size_t i = 0; (all_reduce = collective_of(COLLECTIVE_ALL_REDUCE, i)); i++) {
+        const struct collective *scatter = collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER);
+        const struct collective *gather = collective_half(all_reduce, COLLECTIVE_ALL_GATHER);
+
+        assert_true(scatter->op == COLLECTIVE_REDUCE_SCATTER && gather->op == COLLECTIVE_ALL_GATHER);
+        assert_true(!all_reduce->reduce_scatter == !all_reduce->all_gather);
+        if (!all_reduce->reduce_scatter)
+            assert_true(scatter->usual && gather->usual);
+        for (int n = 2; all_reduce->reduce_scatter && all_reduce->ideal && n <= 64; n *= 2) {
+            struct task task = {.n = n, .per_node = 1, .bytes = 1e6};
+
+            double halves = scatter->ideal(&task, 2e-6, 1e10) + gather->ideal(&task, 2e-6, 1e10);
+
+            assert_true(fabs(all_reduce->ideal(&task, 2e-6, 1e10) - halves) < 1e-12 * halves);
+        }
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(moves_every_contribution_once),
         cmocka_unit_test(traffic_is_what_the_books_say),
         cmocka_unit_test(figures_show_the_messages),
-        cmocka_unit_test(comments_show_the_figures),
         cmocka_unit_test(registry_finds_by_name),
+        cmocka_unit_test(operations_have_a_usual_collective),
+        cmocka_unit_test(halves_make_up_the_all_reduce),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

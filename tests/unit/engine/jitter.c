@@ -61,7 +61,7 @@ static void test_what_it_touches(void **state)
 
 static void load(struct simulated *simulated, const char *strategy, double jitter, int seed)
 {
-    simulate(simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\n"
+    run_text(simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\n"
              "cluster: {nodes: 4, gpus_per_node: 1, gpu: a100-80gb, inside: {bandwidth: 1 GB/s, latency: 0 s},\n"
              "          network: {bandwidth: 1 GB/s, latency: 0 s}}\nbatch: {micro_batches: 8}\n"
              "strategy: {%s}\nsimulation: {jitter: %.17g, seed: %d, collectives: measured}\n", strategy, jitter, seed);
@@ -119,7 +119,7 @@ static void test_meetings(void **state)
         struct simulated simulated;
         int cell[RANKS] = {0};
 
-        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\ncluster: ideal\n"
+        run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, parameters: 1 M}}\ncluster: ideal\n"
                  "batch: {micro_batches: 8}\nstrategy: {data: 4, zero: %d}\nsimulation: {jitter: 0.2}\n", zero);
         const struct program *program = &simulated.run.lowered.program;
         for (size_t i = 0; i < program->ops.count; i++) {
@@ -151,7 +151,7 @@ static void test_context_meets(void **state)
     struct simulated simulated;
 
     (void)state;
-    simulate(&simulated,
+    run_text(&simulated,
              "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 64, vocabulary: 1000}}\n"
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
              "batch: {micro_batches: 3}\nstrategy: {context: 4, data_parallel: synchronous}\n"

@@ -10,7 +10,7 @@ static const struct collective *all_reduce(const char *name)
 }
 
 /* Alone on the first n GPUs, or on `stride`-th ones. */
-static struct measured simulate(enum engine engine, const struct cluster *cluster,
+static struct measured run_text(enum engine engine, const struct cluster *cluster,
                                 const struct collective *collective, int n, int stride, double bytes)
 {
     struct measure measure;
@@ -64,8 +64,8 @@ static void ring_in_a_node(void **state)
         for (size_t i = 0; i < COUNT(sizes); i++) {
             double steps = 2 * (n - 1), share = sizes[i] / n, latency = sizes[i] < 100e6 ? 4e-6 : 8e-6;
             double ll = 7e-6 + steps * (1e-6 + share / 20e9), simple = 11e-6 + steps * (latency + share / 80e9);
-            struct measured ideal = simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), n, 1, sizes[i]);
-            struct measured simgrid = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), n, 1, sizes[i]);
+            struct measured ideal = run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), n, 1, sizes[i]);
+            struct measured simgrid = run_text(ENGINE_SIMGRID, &cluster, all_reduce("ring"), n, 1, sizes[i]);
 
             used[ideal.protocol] = true;
             assert_int_equal(ideal.protocol, ll < simple ? PROTOCOL_LL : PROTOCOL_SIMPLE);
@@ -83,17 +83,17 @@ static void ring_between_nodes(void **state)
     struct cluster cluster = profiled(4, "0 s");
 
     (void)state;
-    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e6).seconds,
+    assert_near(run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e6).seconds,
                 fmin(9e-6 + 6 * (16e-6 + 25e4 / 9e9), 5e-6 + 6 * (3e-6 + 25e4 / 5e9)), 1e-9);
-    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
+    assert_near(run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (24e-6 + 25e7 / 9e9), 1e-9);
     /* the plateau is that of all-reduces alone */
-    assert_near(simulate(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_ALL_GATHER, "ring"), 4, 8, 1e9).seconds,
+    assert_near(run_text(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_ALL_GATHER, "ring"), 4, 8, 1e9).seconds,
                 9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
-    assert_near(simulate(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), 4, 8, 1e9).seconds,
+    assert_near(run_text(ENGINE_IDEAL, &cluster, collective_find(COLLECTIVE_REDUCE_SCATTER, "ring"), 4, 8, 1e9).seconds,
                 9e-6 + 3 * (16e-6 + 25e7 / 9e9), 1e-9);
     cluster.network.latency = 1e-3;
-    assert_near(simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
+    assert_near(run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 4, 8, 1e9).seconds,
                 9e-6 + 6 * (1e-3 + 25e7 / 9e9), 1e-9);
 }
 
@@ -102,8 +102,8 @@ static void ring_between_nodes(void **state)
 static void ring_over_nodes_is_as_nccl_counts(void **state)
 {
     struct cluster cluster = profiled(4, "0 s");
-    double small = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32).seconds;
-    double large = simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds;
+    double small = run_text(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32).seconds;
+    double large = run_text(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds;
 
     (void)state;
     /* 62 steps, 6 of them between nodes; a chunk may cross once or twice more than that */
@@ -121,8 +121,8 @@ static void in_the_switch(void **state)
     (void)state;
     for (int n = 2; n <= 8; n++)
         for (double bytes = 1e3; bytes <= 1e9; bytes *= 100) {
-            struct measured ideal = simulate(ENGINE_IDEAL, &cluster, all_reduce("nvls"), n, 1, bytes);
-            struct measured simgrid = simulate(ENGINE_SIMGRID, &cluster, all_reduce("nvls"), n, 1, bytes);
+            struct measured ideal = run_text(ENGINE_IDEAL, &cluster, all_reduce("nvls"), n, 1, bytes);
+            struct measured simgrid = run_text(ENGINE_SIMGRID, &cluster, all_reduce("nvls"), n, 1, bytes);
 
             assert_near(ideal.seconds, 1e-6 + 20e-6 + (1 + 1.0 / n) * bytes / 60e9, 1e-9);
             assert_near(simgrid.seconds, ideal.seconds, 1e-7);
@@ -139,7 +139,7 @@ static void in_the_switches_of_nodes(void **state)
             struct cluster cluster = profiled(nodes, "0 s");
             double far = 2 * ceil(log2(nodes)) * 20e-6 + 2 * bytes / 8 / 9e9;
             double near = 20e-6 + 1.125 * bytes / 60e9 / 4096;
-            double seconds = simulate(ENGINE_IDEAL, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds;
+            double seconds = run_text(ENGINE_IDEAL, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds;
 
             assert_near(seconds, 1e-6 + near + far, 1e-9);
         }
@@ -176,7 +176,7 @@ static void pipelines_fill(void **state)
                 expected = 20e-6 + (2 * piece + 1.125 * bytes / 4096) / 60e9 + hops * sizes[i].latency +
                            (2 * bytes + fmax(hops - 2 - piece / bytes, 0) * piece) / 8 / 9e9;
             for (int engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++)
-                assert_near(simulate((enum engine)engine, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds,
+                assert_near(run_text((enum engine)engine, &cluster, all_reduce("nvls"), 8 * nodes, 1, bytes).seconds,
                             expected, engine == ENGINE_IDEAL ? 1e-9 : 0.03);
         }
 }
@@ -192,7 +192,7 @@ static void channels_have_a_bound(void **state)
                              "network_share: 0.95}\n");
     cluster = load_good("{nodes: 4, gpus_per_node: 8, inside: {bandwidth: 100 GB/s, latency: 0.5 us}, network: "
                         "{bandwidth: 10 GB/s, latency: 2 us, nics: 4}, communication: ./bound.yaml}");
-    assert_near(simulate(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds, 62 * 1e9 / 12e9, 0.01);
+    assert_near(run_text(ENGINE_SIMGRID, &cluster, all_reduce("ring"), 32, 1, 32e9).seconds, 62 * 1e9 / 12e9, 0.01);
 }
 
 /* What auto chooses is what NCCL has, the least by its estimate; trees between nodes alone. */
@@ -203,14 +203,14 @@ static void auto_chooses_what_the_library_has(void **state)
 
     (void)state;
     for (double bytes = 1; bytes < 1e11; bytes *= 3) {
-        const struct collective *used = simulate(ENGINE_IDEAL, &one, all_reduce("auto"), 8, 1, bytes).used;
+        const struct collective *used = run_text(ENGINE_IDEAL, &one, all_reduce("auto"), 8, 1, bytes).used;
 
         assert_true(used == all_reduce("ring") || used == all_reduce("nvls"));
-        used = simulate(ENGINE_IDEAL, &many, all_reduce("auto"), 16, 8, bytes).used;
+        used = run_text(ENGINE_IDEAL, &many, all_reduce("auto"), 16, 8, bytes).used;
         assert_true(used == all_reduce("ring") || used == all_reduce("double-tree"));     /* one rank a node */
         ring |= used == all_reduce("ring");
         tree |= used == all_reduce("double-tree");
-        used = simulate(ENGINE_IDEAL, &many, all_reduce("auto"), 128, 1, bytes).used;
+        used = run_text(ENGINE_IDEAL, &many, all_reduce("auto"), 128, 1, bytes).used;
         nvls |= used == all_reduce("nvls");
     }
     assert_true(ring && tree && nvls);
@@ -286,7 +286,7 @@ static void nothing_said_of_the_host(void **state)
             "inside: {bandwidth: 400 GB/s, latency: 0 s}, network: {bandwidth: 10 GB/s, latency: 0 s, nics: 8}, "
             "communication: {profile: ./own.yaml, nics: %s}}", nics[c]));
 
-        seconds[c] = simulate(ENGINE_IDEAL, &cluster, all_reduce("ring"), 16, 2, 1e9).seconds;
+        seconds[c] = run_text(ENGINE_IDEAL, &cluster, all_reduce("ring"), 16, 2, 1e9).seconds;
     }
     assert_near(seconds[1], seconds[0], 1e-12);
     assert_true(seconds[2] > 1.5 * seconds[0]);
@@ -305,8 +305,8 @@ static void no_profile_is_faster_than_its_links(void **state)
 
         for (int n = 2; n <= 32; n *= 2)
             for (double bytes = 1e3; bytes <= 1e9; bytes *= 1e3)
-                assert_true(simulate(ENGINE_IDEAL, &with, all_reduce("ring"), n, 1, bytes).seconds >
-                            0.999 * simulate(ENGINE_IDEAL, &without, all_reduce("ring"), n, 1, bytes).seconds ||
+                assert_true(run_text(ENGINE_IDEAL, &with, all_reduce("ring"), n, 1, bytes).seconds >
+                            0.999 * run_text(ENGINE_IDEAL, &without, all_reduce("ring"), n, 1, bytes).seconds ||
                             n > with.gpus_per_node);     /* there messages are buffered, see above */
     }
 }

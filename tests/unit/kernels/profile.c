@@ -110,7 +110,7 @@ static void extrapolated_seconds(void **state)
     for (int i = 0; i < 2; i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
+        run_text(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
                  "batch: {global: 4, micro: %d}\n",
                  "model: {transformer: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, vocabulary: 32000, "
                  "flash_attention: true}}\nsimulation: {engine: ideal}\nmemory: {enforce: false}\n", i ? 4 : 1);
@@ -119,7 +119,7 @@ static void extrapolated_seconds(void **state)
         assert_true(m->extrapolated > 0 && m->extrapolated < compute);
         share[i] = m->extrapolated / compute;
         simulated_release(&simulated);
-        simulate(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\ncosts: {gpu: roofline}\n", block);
+        run_text(&simulated, "%scluster: {platform: dgx-a100, nodes: 1}\ncosts: {gpu: roofline}\n", block);
         assert_true(simulated.run.metrics.extrapolated == 0);
         simulated_release(&simulated);
     }
@@ -134,7 +134,7 @@ static void with_launches(const char *model, double seconds[3])
     for (int i = 0; i < 3; i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {transformer: %s\ncluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
+        run_text(&simulated, "model: {transformer: %s\ncluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\n"
                  "batch: {global: 1}\ncosts: {host_launch: %s}\n", model, launches[i]);
         seconds[i] = simulated.run.metrics.iteration_time;
         simulated_release(&simulated);
@@ -166,7 +166,7 @@ static void the_waiting_host(void **state)
         for (int k = 0; k < 6; k++) {
             struct simulated simulated;
 
-            simulate(&simulated,
+            run_text(&simulated,
                      "model: {transformer: {layers: 4, hidden: %d, heads: 2, sequence: 64, vocabulary: 256}}\n"
                      "cluster: {platform: dgx-a100, nodes: 1}\nstrategy: {data: 1}\nbatch: {global: 2, micro: 1}\n"
                      "costs: {host_launch: %d us, launch_blocking: %s}\n", hidden[i], 50 * (k / 2),
@@ -194,7 +194,7 @@ static void kept_weights(void **state)
         for (int kept = 0; kept < 2; kept++) {
             struct simulated simulated;
 
-            simulate(&simulated,
+            run_text(&simulated,
                      "model: {transformer: {layers: 4, hidden: 8192, heads: 64, sequence: 4096, vocabulary: 256}}\n"
                      "cluster: {platform: dgx-h100, nodes: 1}\nstrategy: {data: 1}\n"
                      "batch: {micro_batches: %d, micro: 1}\n"

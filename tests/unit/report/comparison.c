@@ -10,7 +10,7 @@ static const double boundary = 2.0 * MICRO * SEQUENCE * HIDDEN;
 
 static void simulate_method(struct simulated *simulated, const char *strategy, const char *more)
 {
-    simulate(simulated, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d}}\n"
+    run_text(simulated, "model: {transformer: {layers: %d, hidden: %d, heads: 8, sequence: %d, vocabulary: %d}}\n"
              "cluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: %d, micro: %d}\n"
              "strategy: {%s}\n%s", LAYERS, HIDDEN, SEQUENCE, VOCABULARY, M, MICRO, strategy, more);
 }
@@ -86,7 +86,8 @@ static double peak_of(const char *format, int micro)
     memset(&simulated, 0, sizeof simulated);
     assert_true(asprintf(&simulated.text, "%s\nbatch: {micro_batches: 2, micro: %d}\n", format, micro) >= 0);
     assert_int_equal(load_text(simulated.text, &simulated.scenario, &err), 0);
-    assert_int_equal(run_simulate(&simulated.run, &simulated.scenario, &err), 0);
+    assert_int_equal(simulate(simulated_workload(&simulated), simulate_options_of(&simulated.scenario), &simulated.run,
+                              &err), 0);
     peak = simulated.run.metrics.peak_memory;
     simulated_release(&simulated);
     return peak;

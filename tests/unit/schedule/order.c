@@ -26,7 +26,7 @@ static char *grid_text(struct simulated *simulated)
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
-    if (grid_print(&simulated->scenario, out, &err))
+    if (grid_print(simulated_workload(simulated), out, &err))
         fail_at(simulated->text, &err);
     fclose(out);
     return text;
@@ -56,7 +56,7 @@ static void print_scenario(char text[STAGES_TEXT], const char *schedule, int pip
 
 static void expect_alike(struct simulated *named, struct simulated *read, bool timed)
 {
-    char *orders[2] = {orders_text(&named->scenario), orders_text(&read->scenario)};
+    char *orders[2] = {orders_text(named), orders_text(read)};
     char *grids[2] = {grid_text(named), grid_text(read)};
 
     assert_string_equal(orders[1], orders[0]);
@@ -89,12 +89,12 @@ static int round_trip(const struct strategy *strategy, struct size size, const c
         return 0;
     }
     scenario_release(&possible);
-    simulate(&named, "%s", text);
-    orders = orders_text(&named.scenario);
+    run_text(&named, "%s", text);
+    orders = orders_text(&named);
     write_file(csv, orders);
     snprintf(schedule, sizeof schedule, "{csv: %s, recomputation: %s}", csv, rules[strategy->recompute]);
     print_scenario(text, schedule, size.pipeline, size.chunks, 0, strchr(orders, 'R') ? recompute : "none", engine);
-    simulate(&read, "%s", text);
+    run_text(&read, "%s", text);
     expect_alike(&named, &read, !strategy->asynchronous);
     unlink(csv);
     free(orders);
@@ -189,7 +189,7 @@ static void test_table(void **state)
     (void)state;
     write_file(csv, "0F0,1F0,3F0,3B0,1B0,0B0\n2F0,2B0\n");
     for (int e = 0; e < 2; e++) {
-        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB, parameters: 1 M}}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB, parameters: 1 M}}\n"
                  "cluster: {nodes: 2, gpus_per_node: 2, gpu: a100-80gb, inside: {bandwidth: 1 MB/s, latency: 0 s},\n"
                  "          network: {bandwidth: 1 GB/s, latency: 0 s, nics: 2}}\n"
                  "strategy: {schedule: {csv: %s}, data: 2, placement: [pipeline, data, tensor]}\n"
@@ -218,7 +218,7 @@ static void test_fill(void **state)
     write_file(csv, "0F0,0F1,0B0,0I1,0W1\n1F0,(1F1;1B0)O,1B1\n");
     simulated_load(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
                    "strategy: {schedule: {csv: %s}}\nmemory: {recompute: full}\n", csv);
-    orders = orders_text(&simulated.scenario);
+    orders = orders_text(&simulated);
     assert_string_equal(orders, "0F0,0F1,0R0,0B0,0R1,0I1,0W1\n1F0,1R0,(1F1;1B0)O,1R1,1B1\n");
     free(orders);
     simulated_release(&simulated);

@@ -39,7 +39,7 @@ static void test_orders_of_peers(void **state)
         char *orders;
 
         load_stages(&simulated, peers[i].schedule, peers[i].stages, peers[i].micro_batches, peers[i].recompute);
-        orders = orders_text(&simulated.scenario);
+        orders = orders_text(&simulated);
         assert_string_equal(orders, peers[i].orders);
         free(orders);
         simulated_release(&simulated);
@@ -100,7 +100,7 @@ static void test_orders_by_rule(void **state)
                 struct row *rows;
 
                 load_stages(&simulated, known_yaml[known], stages, micro_batches, (stages + micro_batches) % 2);
-                rows = rows_build(&simulated.scenario);
+                rows = rows_of(scenario_strategy(&simulated.scenario), &simulated.scenario.plan);
                 for (int rank = 0; rank < stages; rank++)
                     assert_row((enum known)known, &simulated.scenario.plan, rank, &rows[rank]);
                 rows_release(rows, stages);
@@ -161,7 +161,7 @@ static void test_rows_are_complete(void **state)
                 memset(&simulated, 0, sizeof simulated);
                 simulated.text = text;
                 if (!load_text(text, &simulated.scenario, &err)) {     /* a schedule may refuse a plan */
-                    rows = rows_build(&simulated.scenario);
+                    rows = rows_of(scenario_strategy(&simulated.scenario), &simulated.scenario.plan);
                     for (int rank = 0; rank < stages; rank++)
                         assert_row_complete(&simulated.scenario.plan, &rows[rank]);
                     rows_release(rows, stages);
@@ -198,7 +198,7 @@ static void assert_in_flight(enum known known, const struct simulated *simulated
         double peak = simulated->run.metrics.ranks[rank].peak_activation;
         int expected = known == NAIVE ? 1 : known == ONE_F_ONE_B ? (p - rank < m ? p - rank : m) : m;
 
-        assert_int_equal(strategy->ideal_in_flight(&simulated->scenario.plan, rank), expected);
+        assert_int_equal(strategy->ideal_in_flight(&simulated->workload.plan, rank), expected);
         if (!recompute)
             expect_near("in flight", peak, expected, simulated->text);
     }
@@ -213,14 +213,14 @@ static void assert_closed_forms(enum known known, int p, int m, bool recompute, 
         const struct metrics *metrics = &simulated.run.metrics;
         const struct strategy *strategy;
 
-        simulate(&simulated,
+        run_text(&simulated,
                  "model: {stages: {forward: %.17g s, backward: %.17g s, recompute: %.17g s, activation: 1 B}}\n"
                  "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\n"
                  "memory: {recompute: %s}\nsimulation: {engine: %s}\n", t->forward, t->backward, t->recompute, m,
                  known_yaml[known], p, recompute ? "full" : "none", engines[engine]);
         strategy = scenario_strategy(&simulated.scenario);
         expect_near("makespan", metrics->iteration_time, expected, simulated.text);
-        expect_near("ideal makespan", strategy->ideal_makespan(&simulated.scenario.plan, t->forward, t->backward,
+        expect_near("ideal makespan", strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->backward,
                                                                t->recompute), expected, simulated.text);
         expect_near("bubble fraction", 1 - metrics->bubble_fraction, work / expected, simulated.text);
         expect_near("bubble overhead", 1 + metrics->bubble_overhead, expected / work, simulated.text);
@@ -259,10 +259,10 @@ static void test_recompute_last(void **state)
 
             load_stages(&simulated, "schedule: gpipe, recompute_last: true", stages, micro_batches, true);
             struct error err = {0};
-            assert_int_equal(run_init(&simulated.run, &simulated.scenario, &err), 0);
+            assert_int_equal(simulated_run(&simulated, &err), 0);
             expect_near("makespan", simulated.run.metrics.iteration_time, expected, simulated.text);
             expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
-                        &simulated.scenario.plan, 1, 2, 1), expected, simulated.text);
+                        &simulated.workload.plan, 1, 2, 1), expected, simulated.text);
             simulated_release(&simulated);
         }
 }
@@ -279,12 +279,12 @@ static void test_passes(void **state)
 
             snprintf(schedule, sizeof schedule, "schedule: gpipe, passes: %d", passes);
             load_stages(&simulated, schedule, stages, 6, false);
-            assert_int_equal(run_init(&simulated.run, &simulated.scenario, &err), 0);
+            assert_int_equal(simulated_run(&simulated, &err), 0);
             expect_near("makespan", simulated.run.metrics.iteration_time, 3.0 * passes * (6 / passes + stages - 1),
                         simulated.text);
             expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
-                        &simulated.scenario.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
-            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.scenario.plan, 0),
+                        &simulated.workload.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
+            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.workload.plan, 0),
                              6 / passes);
             simulated_release(&simulated);
         }

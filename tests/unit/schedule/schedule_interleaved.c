@@ -261,7 +261,7 @@ static void test_simulated(void **state)
         const struct strategy *strategy;
         const struct plan *plan;
 
-        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, activation: 1 B}}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, activation: 1 B}}\n"
                  "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d, chunks: %d}\n"
                  "memory: {recompute: %s}\nsimulation: {engine: %s}\n", m, schedules[i / 24], p, v,
                  i % 7 ? "none" : "full", i % 2 ? "ideal" : "simgrid");
@@ -285,16 +285,14 @@ static void test_transfers(void **state)
     for (int i = 0; i < 3 * 16; i++) {
         int p = 2 + i % 3, v = 1 + i % 4, m = p * (1 + i % 2);
         struct simulated simulated;
-        struct row *rows;
 
-        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: %d}\n"
+        run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\nbatch: {micro_batches: %d}\n"
                  "cluster: {nodes: %d, gpus_per_node: 1, network: {bandwidth: 1 GB/s, latency: 0.25 s}}\n"
                  "strategy: {schedule: %s, pipeline: %d, chunks: %d}\nsimulation: {engine: %s}\n",
                  m, p, schedules[i / 16], p, v, i % 2 ? "ideal" : "simgrid");
-        rows = rows_build(&simulated.scenario);
         expect_near("makespan", simulated.run.metrics.iteration_time,
-                    replay_in_order(rows, &simulated.scenario.plan, whole[0], 0.25, NULL), simulated.text);
-        rows_release(rows, p);
+                    replay_in_order(simulated.workload.rows, &simulated.workload.plan, whole[0], 0.25, NULL),
+                    simulated.text);
         simulated_release(&simulated);
     }
 }
@@ -308,7 +306,7 @@ static void test_tied_chunks(void **state)
     for (int v = 1; v <= 2; v++) {
         struct simulated simulated;
 
-        simulate(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+        run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
                  "batch: {micro_batches: 2}\nstrategy: {schedule: interleaved, chunks: %d, data: 1}\n"
                  "simulation: {engine: ideal}\n", v);
         parameters[v - 1] = simulated.run.metrics.memory.bytes[MEMORY_PARAMETERS];

@@ -35,7 +35,7 @@ struct done { double forward, input, weight, again; };
 struct played {
     const struct plan *plan;
     const struct times *times;
-    struct row *rows;
+    const struct row *rows;
     struct done *done;
     size_t *next;            /* cell of a rank */
     double *free;            /* since when a rank is */
@@ -135,14 +135,15 @@ static bool play_cell(struct played *played, int rank)
 }
 
 /* Replays the rows, and checks that every rank does all of its work. Returns when all is done. */
-static double play(struct played *played, const struct simulated *simulated, const struct times *times)
+static double play(struct played *played, struct simulated *simulated, const struct times *times)
 {
-    const struct plan *plan = &simulated->scenario.plan;
+    const struct workload *workload = simulated_workload(simulated);
+    const struct plan *plan = &workload->plan;
     int cells = plan_directions(plan) * plan_global_stages(plan) * plan_micro_batches(plan);
     double makespan = 0;
 
     *played = (struct played){
-        .plan = plan, .times = times, .rows = rows_build(&simulated->scenario),
+        .plan = plan, .times = times, .rows = workload->rows,
         .done = xcalloc((size_t)cells, sizeof *played->done),
         .next = xcalloc((size_t)plan->stages, sizeof *played->next),
         .free = xcalloc((size_t)plan->stages, sizeof *played->free),
@@ -170,7 +171,6 @@ static double play(struct played *played, const struct simulated *simulated, con
 
 static void played_release(struct played *played)
 {
-    rows_release(played->rows, played->plan->stages);
     free(played->done);
     free(played->next);
     free(played->free);
@@ -196,7 +196,7 @@ static int limit(enum schedule schedule, int p, int m, int rank)
 
 static void assert_in_flight(enum schedule schedule, const struct simulated *simulated, const struct played *played)
 {
-    const struct plan *plan = &simulated->scenario.plan;
+    const struct plan *plan = &simulated->workload.plan;
     const struct strategy *strategy = scenario_strategy(&simulated->scenario);
 
     for (int rank = 0; rank < plan->stages; rank++) {
@@ -220,14 +220,14 @@ static void check(enum schedule schedule, int p, int m, bool recompute, const st
     struct played played;
     double makespan, ideal = NAN;
 
-    simulate(&simulated, MODEL, ARGUMENTS);
+    run_text(&simulated, MODEL, ARGUMENTS);
     const struct strategy *strategy = scenario_strategy(&simulated.scenario);
 
     makespan = play(&played, &simulated, t);
     if (schedule != VARUNA)      /* where recomputations begin later than they could */
         expect_near("iteration", simulated.run.metrics.iteration_time, makespan, simulated.text);
     if (strategy->ideal_makespan)
-        ideal = strategy->ideal_makespan(&simulated.scenario.plan, t->forward, t->input + t->weight, t->again);
+        ideal = strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->input + t->weight, t->again);
     if (!isnan(ideal) && t->input == t->weight)
         expect_near("iteration", makespan, ideal, simulated.text);
     assert_in_flight(schedule, &simulated, &played);
@@ -271,7 +271,7 @@ static double iteration(enum schedule schedule, int p, int m, const struct times
     struct simulated simulated;
     double seconds_taken;
 
-    simulate(&simulated, MODEL, ARGUMENTS);
+    run_text(&simulated, MODEL, ARGUMENTS);
     seconds_taken = simulated.run.metrics.iteration_time;
     simulated_release(&simulated);
     return seconds_taken;

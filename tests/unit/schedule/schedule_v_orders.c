@@ -99,15 +99,12 @@ static void load(struct simulated *simulated, const char *schedule, int stages, 
 static void assert_orders(const char *schedule, int stages, int micro_batches, const char *expected)
 {
     struct simulated simulated;
-    struct stage *stage;
-    struct error err = {0};
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
 
     load(&simulated, schedule, stages, micro_batches);
-    assert_int_equal(stages_build(&simulated.scenario, &stage, &err), 0);
-    orders_print(&simulated.scenario, out);
+    orders_print(simulated_workload(&simulated), out);
     fclose(out);
     if (strcmp(text, expected))
         fail_msg("%s, %d stages, %d micro-batches:\n%sinstead of\n%s", schedule, stages, micro_batches, text, expected);

@@ -213,19 +213,16 @@ static void test_simulated(void **state)
         int p = 1 + i % 5, m = 1 + i % 11;
         struct simulated simulated;
         const struct strategy *strategy;
-        struct row *rows;
 
-        simulate(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, activation: 1 B}}\ncluster: ideal\n"
+        run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, activation: 1 B}}\ncluster: ideal\n"
                  "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d}\nsimulation: {engine: %s}\n",
                  m, i % 3 ? "zb-h1" : "zb-h2", p, i % 2 ? "ideal" : "simgrid");
         strategy = scenario_strategy(&simulated.scenario);
-        rows = rows_build(&simulated.scenario);
         expect_near("makespan", simulated.run.metrics.iteration_time,
-                    strategy->ideal_makespan(&simulated.scenario.plan, 1, 2, 0), simulated.text);
+                    strategy->ideal_makespan(&simulated.workload.plan, 1, 2, 0), simulated.text);
         for (int rank = 0; rank < p; rank++)
-            expect_near("in flight", simulated.run.metrics.ranks[rank].peak_activation, most_in_flight(&rows[rank]),
-                        simulated.text);
-        rows_release(rows, p);
+            expect_near("in flight", simulated.run.metrics.ranks[rank].peak_activation,
+                        most_in_flight(&simulated.workload.rows[rank]), simulated.text);
         simulated_release(&simulated);
     }
 }
@@ -243,7 +240,7 @@ static void test_recomputed_until_weights(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct simulated simulated;
 
-        simulate(&simulated, "%s\ncluster: ideal\nbatch: {micro_batches: 3}\nstrategy: {schedule: %s}\n"
+        run_text(&simulated, "%s\ncluster: ideal\nbatch: {micro_batches: 3}\nstrategy: {schedule: %s}\n"
                  "memory: {recompute: full}\nsimulation: {engine: ideal}\n", model, cases[i].schedule);
         expect_near("peak", simulated.run.metrics.ranks[0].peak_activation, cases[i].bytes, simulated.text);
         simulated_release(&simulated);

@@ -1,4 +1,4 @@
-/* The kernels of the loss, which follow the output layer. */
+/* The kernels of the output layer and of the loss, which follows it. */
 #include "model/transformer.h"
 
 static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
@@ -25,7 +25,7 @@ static void loss_kernel(struct kernels *list, const struct cut *cut, const char 
  * The all-reduces (maximum, sum and the target's logit: 12 bytes per token) are not modelled.
  * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
  * with PyTorch's log_softmax in fp32 (autocast): `measured` adds their kernels to the loss. */
-void loss_kernels(struct kernels *list, const struct cut *cut)
+static void loss_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary, value = cut->value;
     double forward[] = {[CROSS_ENTROPY_FP32] = value + 9 * 4, [CROSS_ENTROPY_PLAIN] = 4 * value,
@@ -37,4 +37,39 @@ void loss_kernels(struct kernels *list, const struct cut *cut)
     loss_kernel(list, cut, "cross-entropy", PHASE_BACKWARD_INPUT, logits * backward[cut->cross_entropy]);
     for (int i = 0; cut->measured && i < 2; i++)
         loss_kernel(list, cut, "metric", PHASE_FORWARD, logits * (value + 4 + 4 * 4));
+}
+
+/* BERT's transform before its output layer: a product, GELU and norm, not split over the tensor group. */
+static void transform(struct kernels *list, const struct cut *cut)
+{
+    double values = cut->own_tokens * cut->hidden * cut->value;
+
+    weight_product(list, cut, PRODUCT_TRANSFORM, cut->own_tokens, cut->hidden, cut->hidden);
+    memory_kernel(list, cut, "gelu", PHASE_FORWARD, CLASS_GELU_FORWARD, 2 * values);
+    memory_kernel(list, cut, "gelu", PHASE_BACKWARD_INPUT, CLASS_GELU_BACKWARD, 3 * values);
+    norm_kernels(list, cut, "transform-norm");
+}
+
+/* The columns of padding in the vocabulary take time, but they do not count as FLOPs that training needs. */
+static void logits(struct kernels *list, const struct cut *cut)
+{
+    size_t first = list->count;
+
+    weight_product(list, cut, PRODUCT_LOGITS, cut->tokens, cut->columns, cut->hidden);
+    for (size_t i = first; i < list->count; i++)
+        list->items[i].flop *= cut->shape->vocabulary / (cut->tensor * cut->columns);
+}
+
+void output_kernels(struct kernels *list, const struct cut *cut)
+{
+    if (cut->shape->final_norm)
+        norm_kernels(list, cut, "final-norm");
+    if (cut->shape->head == HEAD_NONE)
+        return;
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        transform(list, cut);
+    logits(list, cut);
+    if (cut->shape->head == HEAD_MASKED_LANGUAGE_MODEL)
+        bias_kernels(list, cut, "logits-bias", cut->tokens, cut->vocabulary, false);
+    loss_kernels(list, cut);
 }

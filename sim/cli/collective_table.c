@@ -1,0 +1,164 @@
+#include "cli/collective_table.h"
+
+#include <math.h>
+
+#include "base/data.h"
+#include "validate/published.h"
+
+/* Latency rules below LARGE, bandwidth above. `bar` is the error that the project asks of a row. */
+static const double LARGE = 1e6;
+static const struct { const char *sizes; double bar; } classes[] = {
+    {"less than 1 MB", 0.30},
+    {"1 MB and more", 0.15},
+};
+
+/* How far off the rows of one class of sizes are. */
+struct summary { int rows, within; double sum, most; };
+
+struct compared {
+    const char *name;                /* the file's */
+    struct published published;
+    struct measured *measured;       /* a row each */
+    struct summary summaries[COUNT(classes)];
+};
+
+static const struct published_row *row_at(const struct compared *table, size_t index)
+{
+    return (const struct published_row *)table->published.rows.items + index;
+}
+
+static double row_error(const struct compared *table, size_t index)
+{
+    return table->measured[index].seconds / published_seconds(row_at(table, index)) - 1;
+}
+
+/* NULL where the library has none. */
+static const char *row_protocol(const struct compared *table, size_t index)
+{
+    enum protocol protocol = table->measured[index].protocol;
+
+    return protocol == PROTOCOL_NONE ? NULL : protocol_names[protocol];
+}
+
+static void add_to_summary(struct compared *table, size_t index)
+{
+    size_t class = row_at(table, index)->bytes >= LARGE;
+    struct summary *summary = &table->summaries[class];
+    double error = fabs(row_error(table, index));
+
+    summary->rows++;
+    summary->within += error <= classes[class].bar;
+    summary->sum += error;
+    summary->most = fmax(summary->most, error);
+}
+
+static int simulate_table(struct arena *arena, const char *path, enum engine engine, struct compared *table,
+                          struct error *err)
+{
+    struct measure measure;
+    int rc = 0;
+
+    *table = (struct compared){.name = data_stem(arena, path)};
+    if (published_load(arena, path, &table->published, err))
+        return -1;
+    table->measured = ARENA_ARRAY(arena, struct measured, table->published.rows.count);
+    measure_init(&measure, engine, &table->published.cluster);
+    for (size_t i = 0; !rc && i < table->published.rows.count; i++) {
+        rc = published_simulate(&table->published, row_at(table, i), &measure, &table->measured[i], err);
+        if (!rc)
+            add_to_summary(table, i);
+    }
+    measure_release(&measure);
+    return rc;
+}
+
+static void print_text(const struct compared *table)
+{
+    printf("%s\n%-14s %-16s %8s %6s %12s %14s %14s %8s\n", table->published.title, "op", "algorithm", "protocol",
+           "ranks", "bytes", "measured", "simulated", "error");
+    for (size_t i = 0; i < table->published.rows.count; i++) {
+        const struct published_row *row = row_at(table, i);
+        const char *protocol = row_protocol(table, i);
+        char text[3][48];
+
+        printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op],
+               table->measured[i].used->name, protocol ? protocol : "-", row->ranks,
+               unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
+               unit_format_short(UNIT_TIME, published_seconds(row), text[1], 48),
+               unit_format_short(UNIT_TIME, table->measured[i].seconds, text[2], 48), 100 * row_error(table, i));
+    }
+    for (size_t class = COUNT(classes); class-- > 0;) {
+        const struct summary *summary = &table->summaries[class];
+
+        if (summary->rows)
+            printf("%s: %d of %d rows within %.0f %%, mean error %.1f %%, at most %.1f %%\n", classes[class].sizes,
+                   summary->within, summary->rows, 100 * classes[class].bar, 100 * summary->sum / summary->rows,
+                   100 * summary->most);
+    }
+}
+
+static void print_json(const struct compared *table)
+{
+    json_t *rows = json_array();
+
+    for (size_t i = 0; i < table->published.rows.count; i++) {
+        const struct published_row *row = row_at(table, i);
+        const struct measured *measured = &table->measured[i];
+
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
+                                              collective_op_names[row->op], "algorithm", measured->used->name,
+                                              "protocol", row_protocol(table, i), "ranks", row->ranks, "bytes",
+                                              row->bytes, "measured_s", published_seconds(row), "time_s",
+                                              measured->seconds));
+    }
+    json_print(rows, stdout);
+    json_decref(rows);
+}
+
+static void print_markdown(const struct compared *table)
+{
+    printf("| [%s](%s.yaml) | %s |", table->name, table->name, table->published.title);
+    for (size_t class = COUNT(classes); class-- > 0;) {
+        const struct summary *summary = &table->summaries[class];
+
+        if (summary->rows)
+            printf(" %d of %d | %.1f %% | %.1f %% |", summary->within, summary->rows,
+                   100 * summary->sum / summary->rows, 100 * summary->most);
+        else
+            printf(" | | |");
+    }
+    putchar('\n');
+}
+
+static void print_markdown_heading(void)
+{
+    printf("| table | what was measured |");
+    for (size_t class = COUNT(classes); class-- > 0;)
+        printf(" %s: within %.0f %% | mean error | largest |", classes[class].sizes, 100 * classes[class].bar);
+    printf("\n|---|---|---:|---:|---:|---:|---:|---:|\n");
+}
+
+int collective_tables(const char *const *paths, int count, enum engine engine, enum table_format format,
+                      struct error *err)
+{
+    static void (*const print[])(const struct compared *) = {
+        [TABLE_TEXT] = print_text, [TABLE_JSON] = print_json, [TABLE_MARKDOWN] = print_markdown,
+    };
+    int rc = 0;
+
+    for (int i = 0; !rc && i < count; i++) {
+        struct arena arena = {0};
+        struct compared table;
+
+        rc = simulate_table(&arena, paths[i], engine, &table, err);
+        if (!rc && i && format == TABLE_TEXT)
+            putchar('\n');
+        if (!rc && !i && format == TABLE_MARKDOWN)
+            print_markdown_heading();
+        if (!rc)
+            print[format](&table);
+        fflush(stdout);
+        arena_release(&arena);
+    }
+    return rc;
+}

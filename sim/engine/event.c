@@ -1,0 +1,22 @@
+#include "engine/event.h"
+
+struct event event_all(struct arena *arena, const uint32_t *ids, size_t count)
+{
+    struct event event = {0};
+    uint32_t *copy = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] == NO_OP)
+            continue;
+        if (event.count == 1) {
+            copy = ARENA_ARRAY(arena, uint32_t, count);
+            copy[0] = event.id;
+        }
+        if (event.count++ == 0)
+            event.id = ids[i];
+        else
+            copy[event.count - 1] = ids[i];
+    }
+    event.ids = copy;
+    return event;
+}
