@@ -65,7 +65,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds, after);
+    return lower_pack(lowering, replica, 0, costs_kernel(&scenario->costs, &kernel).seconds, after);
 }
 
 /* All buffers, one collective after another; where each GPU comes to them after its latest work. */

@@ -4,10 +4,10 @@
 #include <math.h>
 #include <stddef.h>
 
-#define AT(member) .offset = offsetof(struct given_layer, member)
-#define TIME(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_TIME, __VA_ARGS__}
-#define BYTES(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
-#define LEFT_OUT(key_, unit_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = unit_, __VA_ARGS__}
+#define TIME(member, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, __VA_ARGS__}
+#define BYTES(member, ...) \
+    {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
+#define LEFT_OUT(member, unit_, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = unit_, __VA_ARGS__}
 #define BACKWARD_FIELDS \
     TIME(backward, .brief = "time of the backward in one piece; left out: backward_input + backward_weight, or " \
                             "2 x forward"), \
@@ -16,12 +16,12 @@
                                   "backward_weight, or half of backward"), \
     TIME(backward_weight, .brief = "time of the backward for the weights' gradient; left out: backward - " \
                                    "backward_input, or half of backward"), \
-    {"parameters", FIELD_QUANTITY, AT(parameters), .unit = UNIT_COUNT, .brief = "number of parameters", \
+    {KEY(given_layer, parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .brief = "number of parameters", \
      .fallback = "0"}
 static const struct field layer_fields[] = {
-    {"name", FIELD_STRING, AT(name), .brief = "name in charts", .fallback = "layer"},
+    {KEY(given_layer, name), .kind = FIELD_STRING, .brief = "name in charts", .fallback = "layer"},
     TIME(forward, .brief = "time of the forward of one micro-batch"),
-    {"flops", FIELD_QUANTITY, AT(flops), .unit = UNIT_FLOP,
+    {KEY(given_layer, flops), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP,
      .brief = "FLOPs of the forward of one sample; given instead of times"},
     LEFT_OUT(efficiency, UNIT_NUMBER, .positive = true,
              .brief = "with flops: rate of the layer's products in the forward, divided by the rate of the GPU's large "
@@ -46,17 +46,12 @@ static const struct field stage_fields[] = {
     BYTES(activation, .brief = "bytes kept for the backward"),
     BYTES(boundary, .brief = "bytes of the output"),
 };
-#undef AT
 
 const struct table given_layer_table = {
-    .name = "layers", .brief = "a layer, with its times or its FLOPs", .fields = layer_fields,
-    .count = COUNT(layer_fields), .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
+    TABLE("layers", "a layer, with its times or its FLOPs", given_layer, layer_fields),
     .exactly_one = "forward flops",
 };
-const struct table given_stage_table = {
-    .name = "stages", .brief = "a pipeline stage, with its times", .fields = stage_fields, .count = COUNT(stage_fields),
-    .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
-};
+const struct table given_stage_table = {TABLE("stages", "a pipeline stage, with its times", given_layer, stage_fields)};
 
 static int part_too_long(const struct table *table, const struct given_layer *given, const char *key, struct error *err)
 {

@@ -146,6 +146,8 @@ struct scenario {
         double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
         int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
+        struct cost_model model;         /* all of this, as kernels are timed by it */
+        bool given;                      /* the model's times are given: kernels take none */
     } costs;
     struct simulation_spec {
         const struct node *node;
@@ -234,8 +236,8 @@ int scenario_check_idle(const struct scenario *scenario, struct error *err);
 /* Settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* What a kernel takes; nothing where the model's times are given. */
-struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel);
+struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel);
 /* The same of one that no layer lists: over gradients, states and boundaries. */
-struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes);
+struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes);
 
 #endif
