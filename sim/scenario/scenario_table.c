@@ -217,55 +217,35 @@ static const struct table recompute_table = {
 };
 
 static const struct field memory_spec_fields[] = {
-<<<<<<< HEAD
-    {KEY(memory_spec, precision), .kind = FIELD_CHOICE, .fallback = "mixed-fp16", .choices = CHOICES(PRECISIONS),
-=======
-    {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision.format), .fallback = "mixed-fp16",
+    {.key = "precision", AT(memory_spec, precision.format), .kind = FIELD_CHOICE, .fallback = "mixed-fp16",
      .choices = CHOICES(PRECISIONS),
->>>>>>> bea371a
      .choice_briefs = NAMES("everything in fp32", "data in fp32, products on tensor cores in tf32",
                             "weights and products in fp16, master weights in fp32",
                             "weights and products in bf16, master weights in fp32",
                             "as mixed-bf16, but the blocks' products of weights are in fp8"),
      .brief = "number formats of weights and products"},
-<<<<<<< HEAD
-    {KEY(memory_spec, fp8_weights), .kind = FIELD_CHOICE, .fallback = "cast", .choices = CHOICES(FP8_WEIGHTS),
-=======
-    {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(precision.fp8_weights), .fallback = "cast",
+    {.key = "fp8_weights", AT(memory_spec, precision.fp8_weights), .kind = FIELD_CHOICE, .fallback = "cast",
      .choices = CHOICES(FP8_WEIGHTS),
->>>>>>> bea371a
      .choice_briefs = NAMES("in every forward",
                             "once per iteration, with the update; they are kept in addition to the bf16 weights "
                             "(Megatron-LM's is_first_microbatch)",
                             "once per iteration, with the update; there are no bf16 weights (NeMo's fp8_params)"),
      .brief = "under mixed-fp8: when weights are cast to fp8"},
-<<<<<<< HEAD
-    {KEY(memory_spec, optimizer), .kind = FIELD_CHOICE, .fallback = "adam", .choices = CHOICES(OPTIMIZERS),
-=======
-    {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(precision.optimizer), .fallback = "adam",
+    {.key = "optimizer", AT(memory_spec, precision.optimizer), .kind = FIELD_CHOICE, .fallback = "adam",
      .choices = CHOICES(OPTIMIZERS),
->>>>>>> bea371a
      .choice_briefs = NAMES("keeps two moments", "keeps two moments in 8 bits", "keeps one moment", "keeps no moment",
                             "keeps a factored second moment", "keeps a first moment and a factored second moment",
                             "keeps two moments, and computes norms of every tensor (Apex's FusedLAMB)",
                             "keeps two moments in half precision"),
      .brief = "the optimizer, which says what states each parameter has"},
-<<<<<<< HEAD
-    {KEY(memory_spec, master), .kind = FIELD_CHOICE, .fallback = "fp32", .choices = CHOICES(MASTERS),
-=======
-    {.key = "master", .kind = FIELD_CHOICE, MEMBER(precision.master), .fallback = "fp32",
+    {.key = "master", AT(memory_spec, precision.master), .kind = FIELD_CHOICE, .fallback = "fp32",
      .choices = CHOICES(MASTERS),
->>>>>>> bea371a
      .choice_briefs = NAMES("a copy of the weights in fp32",
                             "the 16 bits by which fp32 weights exceed bf16 weights (Apex's store_param_remainders)",
                             "a copy of the weights in half precision", "no copy: the weights themselves are updated"),
      .brief = "under mixed precision: the master weights, which the update changes"},
-<<<<<<< HEAD
-    {KEY(memory_spec, gradients), .kind = FIELD_CHOICE, .fallback = "half", .choices = CHOICES(GRADIENTS),
-=======
-    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(precision.gradients), .fallback = "half",
+    {.key = "gradients", AT(memory_spec, precision.gradients), .kind = FIELD_CHOICE, .fallback = "half",
      .choices = CHOICES(GRADIENTS),
->>>>>>> bea371a
      .choice_briefs = NAMES("kept and sent in the format of the weights",
                             "accumulated and sent in fp32 (Megatron-LM with bf16)",
                             "accumulated and sent in fp32, with a further copy in the format of the weights "
@@ -273,17 +253,11 @@ static const struct field memory_spec_fields[] = {
                             "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype)"),
      .brief = "under mixed precision: the format of gradients; left out under mixed-bf16 or mixed-fp8 with master "
               "weights, up to ZeRO 1: fp32"},
-<<<<<<< HEAD
-    {KEY(memory_spec, clip_gradients), .kind = FIELD_BOOL, .fallback = "true",
+    {.key = "clip_gradients", AT(memory_spec, precision.clip_gradients), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
               "(max_grad_norm)"},
-    {KEY(memory_spec, fused_accumulation), .kind = FIELD_BOOL, .fallback = "false",
-=======
-    {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(precision.clip_gradients), .fallback = "true",
-     .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
-              "(max_grad_norm)"},
-    {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(precision.fused_accumulation), .fallback = "false",
->>>>>>> bea371a
+    {.key = "fused_accumulation", AT(memory_spec, precision.fused_accumulation), .kind = FIELD_BOOL,
+     .fallback = "false",
      .brief = "the products that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
               "since 2022); false: a separate kernel adds them after each backward"},
     {KEY(memory_spec, recompute), .kind = FIELD_RECORD, .table = &recompute_table, .fallback = "none",
