@@ -9,6 +9,7 @@
 #include "kernels/profile.h"
 #include "engine/replay.h"
 #include "scenario/process_group.h"
+#include "scenario/recipe.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
                  PRECISION_MIXED_FP8 };
@@ -131,6 +132,7 @@ struct scenario {
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
+    struct recipe recipe;                /* what replicas exchange */
 };
 extern const struct table scenario_table, costs_table;
 
@@ -154,13 +156,6 @@ typedef int scenario_rule(const struct scenario *scenario, struct error *err);
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
- * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
-bool scenario_hands_out_weights(const struct scenario *scenario);
-const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the all-reduce's
- * reduce-scatter (collective_half). */
-const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
@@ -203,6 +198,8 @@ bool scenario_recomputes(const struct scenario *scenario, int block);
 bool scenario_by_layers(const struct scenario *scenario);
 /* Whether what their activations do is planned for what a GPU may hold. */
 bool scenario_plans_memory(const struct scenario *scenario);
+/* The format of gradients (enum gradients) where the scenario does not say. */
+int memory_default_gradients(const struct scenario *scenario);
 /* What of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
 /* What is said and changes nothing here. */
