@@ -24,8 +24,10 @@ enum column {
     COLUMN_COUNT
 };
 static const char *const column_names[] = {
-    "kernel", "dtype", "batch", "m", "n", "k", "layout", "bytes", "median_us",
+    [COLUMN_KERNEL] = "kernel", [COLUMN_DTYPE] = "dtype", [COLUMN_BATCH] = "batch", [COLUMN_M] = "m", [COLUMN_N] = "n",
+    [COLUMN_K] = "k", [COLUMN_LAYOUT] = "layout", [COLUMN_BYTES] = "bytes", [COLUMN_MEDIAN] = "median_us",
 };
+_Static_assert(COUNT(column_names) == COLUMN_COUNT, "a name for every column");
 
 struct cells { struct loc loc; char *texts[CELLS_MAX]; int columns[CELLS_MAX]; int count; };
 

@@ -397,5 +397,4 @@ void points_release(struct points *points)
     free(points->zips.items);
     free(points->constraints.items);
     free(points->lookups.items);
-    *points = (struct points){0};
 }
