@@ -60,7 +60,8 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 {
     const struct scenario *scenario = lowering->scenario;
     struct kernel kernel = {
-        .name = "pack", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario), .launches = 1, .bytes = 2 * bytes,
+        .name = "pack", .kind = KERNEL_MEMORY, .dtype = precision_dtype(&scenario->memory.precision),
+        .launches = 1, .bytes = 2 * bytes,
     };
 
     if (model_is_timed(&scenario->model) || bytes == 0)

@@ -137,7 +137,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
-        .again = layer->role == LAYER_BLOCK && scenario_recomputes(scenario, peaks->blocks),
+        .again = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
     };
     if (slice->again)
         slice->work[RECOMPUTE] = again;
@@ -184,17 +184,18 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
 }
 
 /* The blocks' weights, read and written in fp8 as they are and transposed. */
-static struct cost kept_casts(const struct scenario *scenario, const struct stage *stage)
+static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
+                              const struct stage *stage)
 {
     double parameters = 0;
 
-    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights == FP8_WEIGHTS_CAST)
+    if (precision->format != PRECISION_MIXED_FP8 || precision->fp8_weights == FP8_WEIGHTS_CAST)
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
             parameters += stage->slices[i].parameters + stage->slices[i].frozen;
-    return costs_traffic(&scenario->costs, "cast-weights", CLASS_COPY,
-                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2));
+    return costs_traffic(costs, "cast-weights", CLASS_COPY,
+                         parameters * (dtype_bytes(precision_dtype(precision)) + 2));
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
@@ -203,7 +204,7 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
     struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
-    struct cost casts = kept_casts(scenario, stage);
+    struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
 
     stage->update = update.seconds + casts.seconds;
     stage->update_extrapolated = update.extrapolated + casts.extrapolated;
@@ -255,11 +256,12 @@ static void place_layers(struct arena *arena, const struct scenario *scenario, c
 static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
+    const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
-        .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
-        .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
+        .dtype = precision_dtype(precision), .fp8 = precision->format == PRECISION_MIXED_FP8,
+        .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
