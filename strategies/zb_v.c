@@ -18,14 +18,10 @@ struct zb_v_options {
 };
 
 static const struct field fields[] = {
-    {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zb_v_options, variant),
-     .fallback = "greedy", .choices = CHOICES(VARIANTS),
+    {KEY(zb_v_options, variant), .kind = FIELD_CHOICE, .fallback = "greedy", .choices = CHOICES(VARIANTS),
      .brief = "greedy: fitted to the times of the work, as the authors'; fixed: an order for F = I = W, as in PyTorch"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of zb-v", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct zb_v_options), .node_offset = offsetof(struct zb_v_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of zb-v", zb_v_options, fields)};
 
 void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb)
 {

@@ -82,6 +82,14 @@ struct table {
     const char *(*misplaced)(struct arena *arena, const void *object, const char *key);
 };
 
+/* The place of a field: KEY where the key is called as its member in the struct, AT where .key says another name. */
+#define AT(record, member) .offset = offsetof(struct record, member)
+#define KEY(record, member) .key = #member, AT(record, member)
+/* A table of the struct, by its array of fields. */
+#define TABLE(text, help, record, list) \
+    .name = text, .brief = help, .fields = list, .count = COUNT(list), .size = sizeof(struct record), \
+    .node_offset = offsetof(struct record, node)
+
 /* Fills *object, which it zeroes first, from the mapping; with `node` NULL all values are defaults. Reports every
  * mistake, each at its place, then returns -1: unknown or missing keys, wrong kinds, empty lists, wrong units, values
  * out of range. Integers must be decimal.

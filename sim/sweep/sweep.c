@@ -15,17 +15,12 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
     return 0;
 }
 
-#define AT(member) .offset = offsetof(struct sweep, member)
 static const struct field sweep_fields[] = {
-    {.key = "base", .kind = FIELD_RECORD, AT(base), .table = &scenario_table, .load = keep, .required = true,
+    {KEY(sweep, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep, .required = true,
      .brief = "the scenario that the points change, or the path of its file"},
-    {.key = "sweep", .kind = FIELD_RECORD, AT(sweep), .table = &points_table, .load = keep, .brief = "the points"},
+    {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
 };
-#undef AT
-const struct table sweep_table = {
-    .name = "sweep", .brief = "many scenarios", .fields = sweep_fields, .count = COUNT(sweep_fields),
-    .size = sizeof(struct sweep), .node_offset = offsetof(struct sweep, node),
-};
+const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
 
 /* What stands behind '=' is a list. One generator is meant itself (--set a={pow2: [1, 8]}), and so is one list where
  * the path takes no list (--set a=[1, 2]). */
