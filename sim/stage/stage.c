@@ -297,10 +297,9 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
  * boundary of the stage before it. */
-static void from_given(struct arena *arena, const struct scenario *scenario, struct stage *stages)
+static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, struct stage *stages)
 {
-    const struct list *list = &scenario->model.stages;
-    int count = plan_global_stages(&scenario->plan);
+    int count = plan_global_stages(plan);
 
     for (int s = 0; s < count; s++) {
         struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
@@ -335,7 +334,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, struct sta
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)
-        from_given(arena, scenario, *stages);
+        from_given(arena, &scenario->model.stages, &scenario->plan, *stages);
     else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {
