@@ -18,7 +18,7 @@ static const struct metric metrics[] = {
     METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
-    METRIC("exposed_offload_s", exposed_offload, 1, METRIC_TIME),
+    METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME),
     METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES),
     METRIC("forward_s", forward, 1, METRIC_TIME),
     METRIC("backward_s", backward, 1, METRIC_TIME),
