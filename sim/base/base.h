@@ -9,6 +9,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* An enum and its names, from one list: with `#define COLOURS(X) X(RED, "red") X(BLUE, "blue")`, the enum is
+ * `enum colour { COLOURS(ENUM_VALUE) };` and `const char *const colour_names[] = ENUM_NAMES(COLOURS);` are the names,
+ * by value, with a NULL at the end. */
+#define ENUM_VALUE(value, name) value,
+#define ENUM_NAME(value, name) [value] = name,
+#define ENUM_NAMES(LIST) {LIST(ENUM_NAME) NULL}
+
 /* A mistake in the program itself: prints file, line and message, and aborts. Never used for a user's mistake. */
 #define BUG(...) bug_(__FILE__, __LINE__, __VA_ARGS__)
 #define BUG_IF(condition) ((condition) ? BUG("%s", #condition) : (void)0)
@@ -31,6 +38,12 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
+/* What an error is about, for code that can help with it. */
+enum error_kind {
+    ERROR_PLAIN,
+    ERROR_MEMORY,          /* a scenario needs more memory than there is */
+};
+
 /* Up to ERROR_MAX messages, so that the user sees every mistake at once. Zero-initialise; error_release when done.
  * Fallible functions take it as their last parameter, return 0 or -1, and leave it untouched on success. */
 enum { ERROR_MAX = 20 };
@@ -38,6 +51,7 @@ struct error {
     struct error_message {
         struct loc loc;
         enum exit_code code;
+        enum error_kind kind;
         char *text;
     } messages[ERROR_MAX];
     int count;             /* messages held */
@@ -48,6 +62,8 @@ struct error {
  * returns -1. The same text at the same place is added only once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds a message of kind ERROR_MEMORY, with the code EXIT_INFEASIBLE, and returns -1. */
+int error_memory(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
  * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour
  * on a terminal unless NO_COLOR is set, and on any other file if CLICOLOR_FORCE is set. */

@@ -4,20 +4,21 @@
 #include <math.h>
 #include <stddef.h>
 
-#define AT(member) .offset = offsetof(struct given_layer, member)
-#define TIME(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_TIME, __VA_ARGS__}
-#define BYTES(key_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
-#define LEFT_OUT(key_, unit_, ...) {#key_, FIELD_QUANTITY, AT(key_), .unit = unit_, __VA_ARGS__}
+#define TIME(member, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, __VA_ARGS__}
+#define BYTES(member, ...) \
+    {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
+#define LEFT_OUT(member, unit_, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = unit_, __VA_ARGS__}
 #define BACKWARD_FIELDS \
     TIME(backward, .brief = "in one piece; without it: backward_input + backward_weight, or 2 x forward"), \
     TIME(recompute, .brief = "forward again, before the backward; without it: forward"), \
     TIME(backward_input, .brief = "its part for the input; without it: what backward_weight leaves, or half"), \
     TIME(backward_weight, .brief = "its part for the weights; without it: what backward_input leaves, or half"), \
-    {"parameters", FIELD_QUANTITY, AT(parameters), .unit = UNIT_COUNT, .brief = "elements", .fallback = "0"}
+    {KEY(given_layer, parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .brief = "elements", .fallback = "0"}
 static const struct field layer_fields[] = {
-    {"name", FIELD_STRING, AT(name), .brief = "for charts", .fallback = "layer"},
+    {KEY(given_layer, name), .kind = FIELD_STRING, .brief = "for charts", .fallback = "layer"},
     TIME(forward, .brief = "of one micro-batch"),
-    {"flops", FIELD_QUANTITY, AT(flops), .unit = UNIT_FLOP, .brief = "of one forward of one sample, instead of times"},
+    {KEY(given_layer, flops), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP,
+     .brief = "of one forward of one sample, instead of times"},
     LEFT_OUT(efficiency, UNIT_NUMBER, .positive = true,
              .brief = "with flops: rate of its products in the forward, of the GPU's large ones; above 1 where a "
                       "convolution needs fewer FLOPs than counted (Winograd); without it: 1"),
@@ -40,17 +41,12 @@ static const struct field stage_fields[] = {
     BYTES(activation, .brief = "kept for the backward"),
     BYTES(boundary, .brief = "of the output"),
 };
-#undef AT
 
 const struct table given_layer_table = {
-    .name = "layers", .brief = "a layer by its times, or by its FLOPs", .fields = layer_fields,
-    .count = COUNT(layer_fields), .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
+    TABLE("layers", "a layer by its times, or by its FLOPs", given_layer, layer_fields),
     .exactly_one = "forward flops",
 };
-const struct table given_stage_table = {
-    .name = "stages", .brief = "a pipeline stage by its times", .fields = stage_fields, .count = COUNT(stage_fields),
-    .size = sizeof(struct given_layer), .node_offset = offsetof(struct given_layer, node),
-};
+const struct table given_stage_table = {TABLE("stages", "a pipeline stage by its times", given_layer, stage_fields)};
 
 static int part_too_long(const struct table *table, const struct given_layer *given, const char *key, struct error *err)
 {

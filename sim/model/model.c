@@ -12,28 +12,26 @@
 
 enum { MAX_PRESETS = 4 };    /* inside each other */
 
-#define AT(member) .offset = offsetof(struct model, member)
 static const struct field model_fields[] = {
-    {"preset", FIELD_STRING, AT(preset), .brief = "a file of scenarios/models/, or a path"},
-    {"transformer", FIELD_OPTIONAL, AT(transformer), .brief = "a transformer's shape", .table = &transformer_table},
-    {"hf_config", FIELD_STRING, AT(hf_config), .brief = "the path of a Hugging Face config.json"},
-    {"with", FIELD_OPTIONAL, AT(with), .brief = "keys of 'transformer' that differ from the preset's, or from "
-     "config.json's: {flash_attention: true}", .table = &transformer_change_table},
-    {"layers", FIELD_LIST, AT(layers), .brief = "layers by their times or FLOPs", .table = &given_layer_table},
-    {"stages", FIELD_LIST, AT(stages), .brief = "times a pipeline stage: a mapping (all alike) or a list",
+    {KEY(model, preset), .kind = FIELD_STRING, .brief = "a file of scenarios/models/, or a path"},
+    {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "a transformer's shape", .table = &transformer_table},
+    {KEY(model, hf_config), .kind = FIELD_STRING, .brief = "the path of a Hugging Face config.json"},
+    {KEY(model, with), .kind = FIELD_OPTIONAL,
+     .brief = "keys of 'transformer' that differ from the preset's, or from config.json's: {flash_attention: true}",
+     .table = &transformer_change_table},
+    {KEY(model, layers), .kind = FIELD_LIST, .brief = "layers by their times or FLOPs", .table = &given_layer_table},
+    {KEY(model, stages), .kind = FIELD_LIST, .brief = "times a pipeline stage: a mapping (all alike) or a list",
      .table = &given_stage_table, .single = true},
-    {"sequence", FIELD_INT, AT(sequence), .brief = "tokens a sample, instead of the model's own; 0: its own",
+    {KEY(model, sequence), .kind = FIELD_INT, .brief = "tokens a sample, instead of the model's own; 0: its own",
      .fallback = "0", .min = 0, .max = 1 << 28},
-    {"published_parameters", FIELD_QUANTITY, AT(published_parameters), .unit = UNIT_COUNT,
+    {KEY(model, published_parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT,
      .brief = "as the source prints them, to compare; 0: none", .fallback = "0"},
-    {"title", FIELD_STRING, AT(title), .brief = "for people"},
+    {KEY(model, title), .kind = FIELD_STRING, .brief = "for people"},
 };
-#undef AT
 
 const struct table model_table = {
-    .name = "model", .brief = "the network: exactly one of preset, transformer, hf_config, layers, stages",
-    .fields = model_fields, .count = COUNT(model_fields), .size = sizeof(struct model),
-    .node_offset = offsetof(struct model, node), .exactly_one = "preset transformer hf_config layers stages",
+    TABLE("model", "the network: exactly one of preset, transformer, hf_config, layers, stages", model, model_fields),
+    .exactly_one = "preset transformer hf_config layers stages",
 };
 
 static struct loc loc_of(const struct model *model, const char *key)

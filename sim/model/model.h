@@ -55,9 +55,14 @@ double transformer_padded_vocabulary(const struct transformer *shape, int tensor
 /* Columns of the output layer's product: those, with Megatron-LM's kernels (megatron/training/tokenizer,
  * vocab_size_with_padding); with plain PyTorch's the rows of the embedding. */
 double transformer_output_columns(const struct transformer *shape, int tensor);
-enum norm { NORM_LAYERNORM, NORM_RMSNORM };
-enum mlp { MLP_GELU, MLP_SWIGLU };
-enum head { HEAD_LANGUAGE_MODEL, HEAD_MASKED_LANGUAGE_MODEL, HEAD_NONE };
+#define NORMS(X) X(NORM_LAYERNORM, "layernorm") X(NORM_RMSNORM, "rmsnorm")
+enum norm { NORMS(ENUM_VALUE) };
+#define MLPS(X) X(MLP_GELU, "gelu") X(MLP_SWIGLU, "swiglu")
+enum mlp { MLPS(ENUM_VALUE) };
+#define HEADS(X) \
+    X(HEAD_LANGUAGE_MODEL, "language-model") X(HEAD_MASKED_LANGUAGE_MODEL, "masked-language-model") \
+    X(HEAD_NONE, "none")
+enum head { HEADS(ENUM_VALUE) };
 extern const struct table transformer_table;
 extern const struct table transformer_change_table;      /* any of its keys */
 extern const char *const norm_names[], *const mlp_names[], *const head_names[];
@@ -103,18 +108,25 @@ double model_parameters(const struct model *model);      /* whole; NaN for stage
 /* Of them, those that one token meets: all but the experts that it is not sent to. */
 double model_active_parameters(const struct model *model);
 
-enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL, RECOMPUTE_OPTIMAL };
+#define RECOMPUTES(X) \
+    X(RECOMPUTE_NONE, "none") X(RECOMPUTE_SELECTIVE, "selective") X(RECOMPUTE_FULL, "full") \
+    X(RECOMPUTE_OPTIMAL, "optimal")
+enum recompute { RECOMPUTES(ENUM_VALUE) };
 
 /* Which formula says what a block keeps for its backward:
  * korthikanti: Korthikanti et al. 2022, section 4, part by part: whatever a backward reads;
  * rajbhandari: Rajbhandari et al. 2020 (ZeRO), section 3.2, footnote: 12 x hidden values a token and block, nothing
  *     else. It leaves out attention scores, norms and masks. */
-enum activation_formula { ACTIVATIONS_KORTHIKANTI, ACTIVATIONS_RAJBHANDARI };
+#define ACTIVATION_FORMULAS(X) X(ACTIVATIONS_KORTHIKANTI, "korthikanti") X(ACTIVATIONS_RAJBHANDARI, "rajbhandari")
+enum activation_formula { ACTIVATION_FORMULAS(ENUM_VALUE) };
 /* fp32: logits are converted and the softmax kept in fp32 (Megatron-LM; Korthikanti et al. 2022, section 4.3);
  * plain: PyTorch's cross_entropy on logits as they are, which keeps their log-probabilities in the same format;
  * fused: one kernel reads half-precision logits and keeps nothing else (flash-attn's, Transformer Engine's);
  * compiled: as fp32, by torch.compile in fewer passes (Megatron-LM, fusions/fused_cross_entropy.py). */
-enum cross_entropy { CROSS_ENTROPY_FP32, CROSS_ENTROPY_PLAIN, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COMPILED };
+#define CROSS_ENTROPIES(X) \
+    X(CROSS_ENTROPY_FP32, "fp32") X(CROSS_ENTROPY_PLAIN, "plain") X(CROSS_ENTROPY_FUSED, "fused") \
+    X(CROSS_ENTROPY_COMPILED, "compiled")
+enum cross_entropy { CROSS_ENTROPIES(ENUM_VALUE) };
 
 /* Low-rank adaptation (Hu et al. 2021): the model's weights are frozen; beside each targeted product X W stands
  * X A B, with A of in x rank and B of rank x out. Kept in the model's format; no dropout. */

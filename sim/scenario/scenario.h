@@ -8,25 +8,50 @@
 #include "schedule/order.h"
 #include "kernels/profile.h"
 #include "engine/replay.h"
+#include "scenario/process_group.h"
 
-enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
-                 PRECISION_MIXED_FP8 };
-enum optimizer {
-    OPTIMIZER_ADAM, OPTIMIZER_ADAM_8BIT, OPTIMIZER_MOMENTUM, OPTIMIZER_SGD, OPTIMIZER_ADAFACTOR,
-    OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_LAMB, OPTIMIZER_ADAM_HALF
-};
-enum master { MASTER_FP32, MASTER_REMAINDERS, MASTER_HALF, MASTER_NONE };
-enum fp8_weights { FP8_WEIGHTS_CAST, FP8_WEIGHTS_KEPT, FP8_WEIGHTS_PRIMARY };
-enum gradients { GRADIENTS_HALF, GRADIENTS_FP32, GRADIENTS_CONVERTED, GRADIENTS_WIDENED };
-enum logits { LOGITS_FREED, LOGITS_HELD };
-enum data_parallel { DATA_PARALLEL_DDP, DATA_PARALLEL_SYNCHRONOUS, DATA_PARALLEL_SERVER, DATA_PARALLEL_REPLICATED };
+#define PRECISIONS(X) \
+    X(PRECISION_FP32, "fp32") X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") \
+    X(PRECISION_MIXED_BF16, "mixed-bf16") X(PRECISION_MIXED_FP8, "mixed-fp8")
+enum precision { PRECISIONS(ENUM_VALUE) };
+#define OPTIMIZERS(X) \
+    X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \
+    X(OPTIMIZER_SGD, "sgd") X(OPTIMIZER_ADAFACTOR, "adafactor") \
+    X(OPTIMIZER_ADAFACTOR_MOMENTUM, "adafactor-momentum") X(OPTIMIZER_LAMB, "lamb") \
+    X(OPTIMIZER_ADAM_HALF, "adam-half")
+enum optimizer { OPTIMIZERS(ENUM_VALUE) };
+#define MASTERS(X) \
+    X(MASTER_FP32, "fp32") X(MASTER_REMAINDERS, "remainders") X(MASTER_HALF, "half") X(MASTER_NONE, "none")
+enum master { MASTERS(ENUM_VALUE) };
+#define FP8_WEIGHTS(X) X(FP8_WEIGHTS_CAST, "cast") X(FP8_WEIGHTS_KEPT, "kept") X(FP8_WEIGHTS_PRIMARY, "primary")
+enum fp8_weights { FP8_WEIGHTS(ENUM_VALUE) };
+#define GRADIENTS(X) \
+    X(GRADIENTS_HALF, "half") X(GRADIENTS_FP32, "fp32") X(GRADIENTS_CONVERTED, "converted") \
+    X(GRADIENTS_WIDENED, "widened")
+enum gradients { GRADIENTS(ENUM_VALUE) };
+#define LOGITS(X) X(LOGITS_FREED, "freed") X(LOGITS_HELD, "held")
+enum logits { LOGITS(ENUM_VALUE) };
+#define DATA_PARALLELS(X) \
+    X(DATA_PARALLEL_DDP, "ddp") X(DATA_PARALLEL_SYNCHRONOUS, "synchronous") \
+    X(DATA_PARALLEL_SERVER, "parameter-server") X(DATA_PARALLEL_REPLICATED, "dataparallel")
+enum data_parallel { DATA_PARALLELS(ENUM_VALUE) };
 extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
-enum compression { COMPRESSION_NONE, COMPRESSION_POWERSGD, COMPRESSION_TOP_K, COMPRESSION_QUANTIZED };
+#define COMPRESSIONS(X) \
+    X(COMPRESSION_NONE, "none") X(COMPRESSION_POWERSGD, "powersgd") X(COMPRESSION_TOP_K, "top-k") \
+    X(COMPRESSION_QUANTIZED, "quantized")
+enum compression { COMPRESSIONS(ENUM_VALUE) };
 enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
-enum context_attention { CONTEXT_RING, CONTEXT_ALL_GATHER };
-enum collectives_mode { COLLECTIVES_AUTO, COLLECTIVES_MESSAGES, COLLECTIVES_MEASURED };
-enum offload { OFFLOAD_NONE, OFFLOAD_ACTIVATIONS, OFFLOAD_WEIGHTS, OFFLOAD_OPTIMIZER };
-enum fold { FOLD_AUTO, FOLD_OFF };
+#define CONTEXT_ATTENTIONS(X) X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather")
+enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
+#define COLLECTIVES_MODES(X) \
+    X(COLLECTIVES_AUTO, "auto") X(COLLECTIVES_MESSAGES, "messages") X(COLLECTIVES_MEASURED, "measured")
+enum collectives_mode { COLLECTIVES_MODES(ENUM_VALUE) };
+#define OFFLOADS(X) \
+    X(OFFLOAD_NONE, "none") X(OFFLOAD_ACTIVATIONS, "activations") X(OFFLOAD_WEIGHTS, "weights") \
+    X(OFFLOAD_OPTIMIZER, "optimizer")
+enum offload { OFFLOADS(ENUM_VALUE) };
+#define FOLDS(X) X(FOLD_AUTO, "auto") X(FOLD_OFF, "off")
+enum fold { FOLDS(ENUM_VALUE) };
 extern const char *const dimension_names[];
 extern const char *const recompute_names[];
 
@@ -121,6 +146,8 @@ struct scenario {
         double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
         int unaligned_batches;           /* enum unaligned_batches */
         const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
+        struct cost_model model;         /* all of this, as kernels are timed by it */
+        bool given;                      /* the model's times are given: kernels take none */
     } costs;
     struct simulation_spec {
         const struct node *node;
@@ -129,6 +156,7 @@ struct scenario {
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */
+    struct process_groups groups;
 };
 extern const struct table scenario_table, costs_table;
 
@@ -145,6 +173,11 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
 void scenario_release(struct scenario *scenario);
+
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
 /* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
@@ -203,8 +236,8 @@ int scenario_check_idle(const struct scenario *scenario, struct error *err);
 /* Settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* What a kernel takes; nothing where the model's times are given. */
-struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel);
+struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel);
 /* The same of one that no layer lists: over gradients, states and boundaries. */
-struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes);
+struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes);
 
 #endif

@@ -27,7 +27,7 @@ static double pass(const struct scenario *scenario, double bytes, double launche
         return 0;
     kernel.launches = (int)fmin(launches, 1e9);
     kernel.bytes = bytes / kernel.launches;
-    return scenario_cost(scenario, &kernel).seconds;
+    return costs_kernel(&scenario->costs, &kernel).seconds;
 }
 
 /* Vogels et al. 2019, algorithms 1 and 2: P = M Q, summed over the replicas; orthogonalised, it gives Q = M^T P, summed

@@ -1,0 +1,188 @@
+#include "sweep/paths.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/conf_text.h"
+#include "scenario/scenario.h"
+
+enum { PATH_DEPTH = 6 };         /* tables inside one another; a table may hold itself */
+
+static const struct field *field_named(const struct table *table, const char *key, size_t length)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (strlen(table->fields[i].key) == length && !memcmp(table->fields[i].key, key, length))
+            return &table->fields[i];
+    return NULL;
+}
+
+/* A table whose further keys depend on what is read is the strategy's: they are options of the schedules. */
+static const struct field *option_named(const char *key, size_t length)
+{
+    const struct field *field = NULL;
+
+    for (size_t i = 0; !field && strategy_at(i); i++)
+        if (strategy_at(i)->options)
+            field = field_named(strategy_at(i)->options, key, length);
+    return field;
+}
+
+const struct field *path_field(const char *path)
+{
+    const struct table *table = &scenario_table;
+    const struct field *field = NULL;
+    bool item = false;           /* a number must come next: one of a list */
+
+    for (;; path++) {
+        size_t length = strcspn(path, ".");
+
+        if (item) {
+            item = false;
+            if (!length || strspn(path, "0123456789") != length)
+                return NULL;
+        } else {
+            field = table ? field_named(table, path, length) : NULL;
+            if (!field && table && table->extension)
+                field = option_named(path, length);
+            if (!field)
+                return NULL;
+            table = field->table;
+            item = field->kind == FIELD_LIST || field->kind == FIELD_INTS || field->kind == FIELD_CHOICES;
+        }
+        path += length;
+        if (!*path)
+            return field;
+    }
+}
+
+bool path_meant(const char *text)
+{
+    return strchr(text, '.') || field_named(&scenario_table, text, strlen(text));
+}
+
+struct list_of_paths {
+    const char **items;
+    size_t count, capacity;
+};
+
+static void collect(struct arena *arena, const struct table *table, const char *before, int depth,
+                    struct list_of_paths *list)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        const char *path = arena_printf(arena, "%s%s", before, field->key);
+
+        *GROW(list) = path;
+        if (field->table && !field->table->partial && field->kind != FIELD_LIST && depth > 0)
+            collect(arena, field->table, arena_printf(arena, "%s.", path), depth - 1, list);
+    }
+    for (size_t i = 0; table->extension && strategy_at(i); i++)
+        if (strategy_at(i)->options)
+            collect(arena, strategy_at(i)->options, before, 0, list);
+}
+
+const char **path_list(struct arena *arena)
+{
+    struct list_of_paths list = {0};
+    const char **paths;
+
+    collect(arena, &scenario_table, "", PATH_DEPTH, &list);
+    *GROW(&list) = NULL;
+    paths = ARENA_ARRAY(arena, const char *, list.count);
+    memcpy(paths, list.items, list.count * sizeof *paths);
+    free(list.items);
+    return paths;
+}
+
+struct value path_value(const char *path, const struct node *node)
+{
+    const struct field *field = path_field(path);
+    char why[256];
+    double number;
+
+    if (!node || node_is_null(node))
+        return (struct value){.kind = VALUE_NONE};
+    if (node->kind != NODE_SCALAR)
+        return (struct value){.kind = node->kind == NODE_SEQUENCE ? VALUE_LIST : VALUE_MAPPING};
+    if (field && field->kind == FIELD_QUANTITY && !unit_parse(field->unit, node->text, &number, why, sizeof why))
+        return value_number(number);
+    if (node->quoted || (field && (field->kind == FIELD_STRING || field->kind == FIELD_CHOICE)))
+        return value_text(node->text);
+    if (!strcmp(node->text, "true") || !strcmp(node->text, "false"))
+        return value_boolean(node->text[0] == 't');
+    if (!unit_parse(UNIT_NUMBER, node->text, &number, why, sizeof why))
+        return value_number(number);
+    return value_text(node->text);
+}
+
+/* What a field may fill. */
+struct probe {
+    const struct node *node;
+    union { int number; bool boolean; double quantity; const char *text; struct list list; } member;
+};
+
+int path_value_check(const char *path, const struct node *node, struct error *err)
+{
+    const struct field *field = path_field(path);
+    const char *dot = strrchr(path, '.');
+    struct arena arena = {0};
+    struct field alone;
+    struct probe probe;
+    int rc = 0;
+
+    if (field && field->kind != FIELD_RECORD && field->kind != FIELD_OPTIONAL && field->kind != FIELD_LIST &&
+        !strcmp(field->key, dot ? dot + 1 : path)) {
+        struct table table = {.name = dot ? arena_strndup(&arena, path, (size_t)(dot - path)) : "", .fields = &alone,
+                              .count = 1, .size = sizeof probe, .node_offset = offsetof(struct probe, node)};
+        struct node *mapping = node_mapping(&arena);
+
+        alone = *field;
+        alone.offset = offsetof(struct probe, member);
+        node_put(&arena, mapping, field->key, (struct node *)(uintptr_t)node);
+        rc = field_parse(&arena, &table, mapping, &probe, err);
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc)
+{
+    const struct field *field = path_field(path);
+    enum unit unit = field && field->kind == FIELD_QUANTITY ? field->unit : UNIT_NUMBER;
+    struct node *node = NULL;
+    char text[48];
+
+    if (value->kind == VALUE_TEXT)
+        node = node_scalar(arena, value->text, text_is_special(value->text));
+    else if (value->kind == VALUE_BOOLEAN)
+        node = node_scalar(arena, value->boolean ? "true" : "false", false);
+    else if (value->kind == VALUE_NUMBER && value->number == floor(value->number) && fabs(value->number) < 1e15 &&
+             unit == UNIT_NUMBER)
+        node = node_scalar(arena, arena_printf(arena, "%.0f", value->number + 0.0), false);
+    else if (value->kind == VALUE_NUMBER)
+        node = node_scalar(arena, unit_format(unit, value->number, text, sizeof text), false);
+    else
+        BUG("a value of no kind for '%s'", path);
+    node->loc = loc;
+    return node;
+}
+
+int path_open(struct arena *arena, struct node *root, const char *path, struct error *err)
+{
+    for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
+        const char *way = arena_strndup(arena, path, (size_t)(dot - path));
+        const struct field *field = path_field(way);
+        struct node *node = node_at(root, way), *mapping;
+
+        if (!field || !field->table || !field->table->shorthand || !node || node->kind != NODE_SCALAR ||
+            node_is_null(node))
+            continue;
+        mapping = node_mapping(arena);
+        mapping->loc = node->loc;
+        node_put(arena, mapping, field->table->shorthand, node);
+        if (conf_put(arena, root, way, mapping, node->loc, err))
+            return -1;
+    }
+    return 0;
+}

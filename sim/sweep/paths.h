@@ -1,0 +1,29 @@
+/* paths: the dotted paths of a scenario, as its tables know them, and values at them. */
+#ifndef DTSIM_PATHS_H
+#define DTSIM_PATHS_H
+
+#include "config/field.h"
+#include "expression/expression.h"
+
+/* The field at a path ("cluster.network.bandwidth", "model.layers.0.forward", an option of any schedule under
+ * "strategy."), or NULL: scenarios have no such path. */
+const struct field *path_field(const char *path);
+/* Whether the text is to be a path of a scenario, right or wrong, and no name of one's own: it has a dot, or is a key
+ * of the scenario itself ("cluster"). */
+bool path_meant(const char *text);
+/* All paths of a scenario by number, for suggestions; NULL past the last. */
+const char **path_list(struct arena *arena);
+
+/* What an expression makes of a scenario's value at that path: of a quantity the number in SI units, of a list or a
+ * mapping that it is one. `node` NULL or null: none. */
+struct value path_value(const char *path, const struct node *node);
+/* Refuses a value that the path's field refuses whatever stands beside it: wrong kinds, units, ranges and names. */
+int path_value_check(const char *path, const struct node *node, struct error *err);
+/* From an expression the scenario's value, with a unit where the path has one. `loc`: where it came from. */
+struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc);
+
+/* Where a scenario says less than a mapping on the way to a path ("cluster: dgx-a100" for cluster.nodes), puts the
+ * mapping there that this stands for. */
+int path_open(struct arena *arena, struct node *root, const char *path, struct error *err);
+
+#endif

@@ -1,0 +1,397 @@
+#include "sweep/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/result.h"
+
+enum { SYNC_ROWS = 256 };        /* rows that may wait for the disk */
+static const double SYNC_SECONDS = 1;
+
+const char *const row_status_names[] = {
+    [ROW_OK] = "ok", [ROW_INFEASIBLE] = "infeasible", [ROW_ERROR] = "error", [ROW_TIMEOUT] = "timeout",
+    [ROW_CRASH] = "crash", NULL,
+};
+
+enum row_status row_status(const json_t *row)
+{
+    const char *name = json_string_value(json_object_get(row, "status"));
+    enum row_status status = ROW_OK;
+
+    while (status < ROW_STATUS_COUNT && (!name || strcmp(name, row_status_names[status])))
+        status++;
+    return status;
+}
+
+static const char *row_id(const json_t *row)
+{
+    const char *id = json_string_value(json_object_get(row, "id"));
+
+    return id && strlen(id) == STORE_ID && strspn(id, "0123456789abcdef") == STORE_ID ? id : NULL;
+}
+
+/* The place of an id, or where it belongs; the table is never full. */
+static struct id_entry *ids_slot(const struct ids *ids, const char *id)
+{
+    char digits[17] = {0};
+    size_t mask = ids->capacity - 1, i;
+
+    memcpy(digits, id, 16);
+    i = (size_t)strtoull(digits, NULL, 16) & mask;
+    while (*ids->items[i].id && strcmp(ids->items[i].id, id))
+        i = (i + 1) & mask;
+    return &ids->items[i];
+}
+
+/* The entry of the id, with its new status. */
+static struct id_entry *ids_put(struct ids *ids, const char *id, enum row_status status)
+{
+    struct id_entry *entry;
+
+    if (2 * ids->count >= ids->capacity) {
+        struct ids larger = {.count = ids->count, .capacity = ids->capacity ? 2 * ids->capacity : 64};
+
+        larger.items = xcalloc(larger.capacity, sizeof *larger.items);
+        for (size_t i = 0; i < ids->capacity; i++)
+            if (*ids->items[i].id)
+                *ids_slot(&larger, ids->items[i].id) = ids->items[i];
+        free(ids->items);
+        *ids = larger;
+    }
+    entry = ids_slot(ids, id);
+    ids->count += !*entry->id;
+    strcpy(entry->id, id);
+    entry->status = status;
+    return entry;
+}
+
+bool store_find(const struct store *store, const char *id, enum row_status *status)
+{
+    const struct id_entry *entry = store->ids.capacity ? ids_slot(&store->ids, id) : NULL;
+
+    if (!entry || !*entry->id)
+        return false;
+    *status = entry->status;
+    return true;
+}
+
+static int disk_refuses(const char *path, const char *what, struct error *err)
+{
+    return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot %s: %s", what, strerror(errno));
+}
+
+/* All bytes, whatever interrupts. */
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length) {
+        ssize_t count = write(fd, bytes, length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return -1;
+        bytes += count;
+        length -= (size_t)count;
+    }
+    return 0;
+}
+
+/* One line of a file: the header is the first. */
+static int line_read(const char *path, const char *line, size_t length, int number, const struct store_reader *reader,
+                     struct error *err)
+{
+    struct loc loc = {path, number, 1};
+    json_t *json = json_loadb(line, length, 0, NULL);
+    int rc = 0;
+
+    if (number == 1 && !json_is_integer(json_object_get(json, "dtsim_sweep")))
+        rc = error_add(err, EXIT_INPUT, loc, "the file holds no rows of a sweep; expected a header with 'dtsim_sweep'");
+    else if (number == 1)
+        rc = reader->header ? reader->header(reader->context, json, err) : 0;
+    else if (!row_id(json) || row_status(json) == ROW_STATUS_COUNT)
+        rc = error_add(err, EXIT_INPUT, loc, "this line is no row (an object with 'id' and 'status'); if it is "
+                       "damaged, remove it, and its point runs again");
+    else
+        rc = reader->row(reader->context, json, line, length, err);
+    json_decref(json);
+    return rc;
+}
+
+int store_read(const char *path, const struct store_reader *reader, struct error *err)
+{
+    FILE *file = fopen(path, "rb");
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    int rc = 0;
+
+    if (!file)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
+    for (int number = 1; (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n'; number++)
+        if (line_read(path, line, (size_t)length - 1, number, reader, err))
+            rc = -1;
+    if (ferror(file))
+        rc = disk_refuses(path, "read", err);
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+static int is_store(const struct dirent *entry)
+{
+    int shard, shards, end = 0;
+
+    return sscanf(entry->d_name, "shard-%d-of-%d.jsonl%n", &shard, &shards, &end) == 2 && end && !entry->d_name[end];
+}
+
+const char **store_files(struct arena *arena, const char *folder)
+{
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_store, versionsort);
+    const char **files;
+
+    if (count < 0)
+        return NULL;
+    files = ARENA_ARRAY(arena, const char *, count + 1);
+    for (int i = 0; i < count; i++) {
+        files[i] = arena_printf(arena, "%s/%s", folder, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return files;
+}
+
+/* Opens the file to write and locks it; an earlier writer may put another in its place meanwhile. */
+static int open_locked(struct store *store, struct error *err)
+{
+    struct stat mine, there;
+
+    for (;;) {
+        store->fd = open(store->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+        if (store->fd < 0)
+            return disk_refuses(store->path, "open", err);
+        if (flock(store->fd, LOCK_EX | LOCK_NB))
+            return errno == EWOULDBLOCK ?
+                   error_add(err, EXIT_UNEXPECTED, (struct loc){.file = store->path}, "another sweep writes this file; "
+                             "expected one writer a shard") : disk_refuses(store->path, "lock", err);
+        if (!fstat(store->fd, &mine) && !stat(store->path, &there) && mine.st_ino == there.st_ino)
+            return 0;
+        close(store->fd);
+    }
+}
+
+/* Cuts off the beginning of a line that was never finished. */
+static int cut_torn(struct store *store, struct error *err)
+{
+    off_t size = lseek(store->fd, 0, SEEK_END), end = size;
+    char bytes[4096];
+
+    while (end > 0) {
+        off_t from = end > (off_t)sizeof bytes ? end - (off_t)sizeof bytes : 0;
+        ssize_t count = pread(store->fd, bytes, (size_t)(end - from), from);
+        const char *last = count > 0 ? memrchr(bytes, '\n', (size_t)count) : NULL;
+
+        if (count <= 0)
+            return disk_refuses(store->path, "read", err);
+        end = last ? from + (last - bytes) + 1 : from;
+        if (last)
+            break;
+    }
+    store->size = end;
+    return end == size || !ftruncate(store->fd, end) ? 0 : disk_refuses(store->path, "shorten", err);
+}
+
+/* The rows of one file while it is opened or written anew. */
+struct copy {
+    struct ids ids;              /* by id how many rows are still to come */
+    char *header;
+    bool doubled;
+    int fd;                      /* where the last row of each id goes */
+};
+
+static int count_header(void *context, const json_t *header, struct error *err)
+{
+    struct copy *copy = context;
+
+    (void)err;
+    copy->header = json_dumps(header, JSON_COMPACT);
+    return 0;
+}
+
+#define UNUSED_LINE(line, length, err) ((void)(line), (void)(length), (void)(err))
+static int count_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
+{
+    struct copy *copy = context;
+
+    UNUSED_LINE(line, length, err);
+    copy->doubled |= ids_put(&copy->ids, row_id(row), row_status(row))->rows++ > 0;
+    return 0;
+}
+
+static int copy_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
+{
+    struct copy *copy = context;
+
+    (void)err;
+    if (--ids_slot(&copy->ids, row_id(row))->rows)
+        return 0;
+    return write_all(copy->fd, line, length) || write_all(copy->fd, "\n", 1) ? -1 : 0;
+}
+
+/* The folder itself must know the file's new name. */
+static int sync_folder(const char *path)
+{
+    char *folder = xrealloc(NULL, strlen(path) + 1, 1), *slash = strrchr(strcpy(folder, path), '/');
+    int fd, rc;
+
+    if (slash)
+        *slash = '\0';
+    fd = open(slash ? folder : ".", O_RDONLY | O_CLOEXEC);
+    rc = fd < 0 || fsync(fd);
+    if (fd >= 0)
+        close(fd);
+    free(folder);
+    return rc ? -1 : 0;
+}
+
+/* Writes the file anew under another name, with this header and the last row of each id, and puts it in the place of
+ * the old one. */
+static int write_anew(struct store *store, const char *header, struct copy *copy, struct error *err)
+{
+    const struct store_reader reader = {.row = copy_row, .context = copy};
+    char *path = xrealloc(NULL, strlen(store->path) + sizeof ".new", 1);
+    int rc;
+
+    strcat(strcpy(path, store->path), ".new");
+    copy->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    rc = copy->fd < 0 || flock(copy->fd, LOCK_EX | LOCK_NB) || write_all(copy->fd, header, strlen(header)) ||
+         write_all(copy->fd, "\n", 1) || (store->size && store_read(store->path, &reader, err)) || fsync(copy->fd) ||
+         rename(path, store->path) || sync_folder(store->path);
+    if (rc) {
+        disk_refuses(path, "write", err);
+        unlink(path);
+        if (copy->fd >= 0)
+            close(copy->fd);
+    } else {
+        close(store->fd);
+        store->fd = copy->fd;
+        store->size = lseek(store->fd, 0, SEEK_END);
+    }
+    free(path);
+    return rc ? -1 : 0;
+}
+
+/* Brings the file into order: the header, and one row an id. */
+static int settle(struct store *store, const char *header, struct error *err)
+{
+    struct copy copy = {0};
+    const struct store_reader reader = {count_header, count_row, &copy};
+    int rc = store->size ? store_read(store->path, &reader, err) : 0;
+
+    if (!header)
+        header = copy.header;
+    if (!rc && (copy.doubled || !copy.header || strcmp(copy.header, header)))
+        rc = write_anew(store, header, &copy, err);
+    free(copy.ids.items);
+    free(copy.header);
+    return rc;
+}
+
+static int index_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
+{
+    UNUSED_LINE(line, length, err);
+    ids_put(context, row_id(row), row_status(row));
+    return 0;
+}
+
+static int index_folder(struct store *store, const char *folder, struct error *err)
+{
+    const struct store_reader reader = {.row = index_row, .context = &store->ids};
+    struct arena arena = {0};
+    const char **files = store_files(&arena, folder);
+    int rc = 0;
+
+    for (size_t i = 0; files && files[i]; i++)
+        rc = store_read(files[i], &reader, err) ? -1 : rc;
+    arena_release(&arena);
+    return rc;
+}
+
+int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err)
+{
+    char *text = json_dumps(header, JSON_COMPACT);
+    int rc;
+
+    *store = (struct store){.fd = -1};
+    if (asprintf(&store->path, "%s/shard-%d-of-%d.jsonl", folder, shard, shards) < 0)
+        BUG("cannot write the name of a file");
+    rc = make_folder(folder, err) || open_locked(store, err) || cut_torn(store, err) || settle(store, text, err) ||
+         index_folder(store, folder, err) ? -1 : 0;
+    free(text);
+    return rc;
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int sync_rows(struct store *store, struct error *err)
+{
+    store->unsynced = 0;
+    store->synced = now();
+    return fdatasync(store->fd) && errno != EINVAL ? disk_refuses(store->path, "write", err) : 0;
+}
+
+int store_add(struct store *store, const json_t *row, struct error *err)
+{
+    char *line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    size_t length = strlen(line);
+    enum row_status before;
+    int rc;
+
+    BUG_IF(!row_id(row) || row_status(row) == ROW_STATUS_COUNT);
+    line[length++] = '\n';       /* in the place of the zero byte: one write, one line */
+    rc = write_all(store->fd, line, length);
+    free(line);
+    if (rc) {
+        disk_refuses(store->path, "write", err);
+        if (ftruncate(store->fd, store->size))
+            disk_refuses(store->path, "shorten", err);
+        return -1;
+    }
+    store->size += (off_t)length;
+    store->replaced += store_find(store, row_id(row), &before);
+    ids_put(&store->ids, row_id(row), row_status(row));
+    store->unsynced++;
+    return store->unsynced >= SYNC_ROWS || now() - store->synced > SYNC_SECONDS ? sync_rows(store, err) : 0;
+}
+
+int store_close(struct store *store, struct error *err)
+{
+    int rc = sync_rows(store, err);
+
+    if (!rc && store->replaced)
+        rc = settle(store, NULL, err);
+    store_release(store);
+    return rc;
+}
+
+void store_release(struct store *store)
+{
+    if (store->fd >= 0)
+        close(store->fd);
+    free(store->path);
+    free(store->ids.items);
+    *store = (struct store){.fd = -1};
+}

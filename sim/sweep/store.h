@@ -1,0 +1,61 @@
+/* store: the rows of a sweep on disk, in a folder: a file for each shard, JSON Lines: a header, then a row a line.
+ *
+ *     DIR/shard-1-of-1.jsonl
+ *     {"dtsim_sweep": 1, "points": 16, ...}
+ *     {"id": "9f86d081884c7d659a2feaa0c55ad015", "point": {"strategy.tensor": 8}, "status": "ok", ...}
+ *
+ * A file has one writer; a second one is refused. A row is one line and one write, so that what a killed writer leaves
+ * behind is whole lines and at most the beginning of one, which the next writer cuts off and readers pass over. Of two
+ * rows with one id the later one counts; the file is written anew without the earlier one when it is next opened. */
+#ifndef DTSIM_STORE_H
+#define DTSIM_STORE_H
+
+#include <jansson.h>
+
+#include "base/base.h"
+
+enum row_status { ROW_OK, ROW_INFEASIBLE, ROW_ERROR, ROW_TIMEOUT, ROW_CRASH, ROW_STATUS_COUNT };
+extern const char *const row_status_names[];     /* "ok", ... */
+/* The status of a row; ROW_STATUS_COUNT: it has none that is known. */
+enum row_status row_status(const json_t *row);
+
+enum { STORE_ID = 32 };          /* hexadecimal digits of an id */
+
+struct store {
+    char *path;
+    int fd;
+    off_t size;                  /* of the whole lines */
+    size_t unsynced;             /* rows since the last sync */
+    double synced;               /* s: when that was */
+    size_t replaced;             /* rows of this file that a later one of their id replaced */
+    struct ids {                 /* of all rows in the folder, whichever shard wrote them: an open hash table */
+        struct id_entry { char id[STORE_ID + 1]; enum row_status status; size_t rows; } *items;
+        size_t count, capacity;
+    } ids;
+};
+
+/* Opens the shard (from 1 to `shards`) of a folder, which is made where there is none, to write rows; mends what an
+ * earlier writer left. The header becomes that of the file. -1: another writer has it, it holds something else, or the
+ * disk refuses. Release in either case. */
+int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err);
+/* Appends a row, which is one object with an id and a status. -1: the disk refuses; what was there before is whole. */
+int store_add(struct store *store, const json_t *row, struct error *err);
+/* Whether the folder has a row of that id, and its status. */
+bool store_find(const struct store *store, const char *id, enum row_status *status);
+/* Waits until all rows are on the disk, mends the file where rows were replaced, and closes it. */
+int store_close(struct store *store, struct error *err);
+void store_release(struct store *store);
+
+/* Calls `row` for every row of a file in its order, and `header` for its first line; a line that was not finished is
+ * passed over. -1: the file cannot be read, or holds something else (each mistake with its line), or a function
+ * returned -1. */
+struct store_reader {
+    int (*header)(void *context, const json_t *header, struct error *err);               /* or NULL */
+    int (*row)(void *context, const json_t *row, const char *line, size_t length, struct error *err);
+    void *context;
+};
+int store_read(const char *path, const struct store_reader *reader, struct error *err);
+/* The files of a folder, sorted, NULL-terminated; NULL where the folder cannot be read. */
+const char **store_files(struct arena *arena, const char *folder);
+
+#endif

@@ -1,0 +1,146 @@
+#include "sweep/sweep.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/data.h"
+#include "scenario/scenario.h"
+
+static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    (void)err;
+    *(const struct node **)object = value;
+    return 0;
+}
+
+static const struct field sweep_fields[] = {
+    {KEY(sweep, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep, .required = true,
+     .brief = "the scenario that the points change, or the path of its file"},
+    {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
+};
+const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
+
+/* What stands behind '=' is a list. One generator is meant itself (--set a={pow2: [1, 8]}), and so is one list where
+ * the path takes no list (--set a=[1, 2]). */
+static struct node *set_values(struct node *list, const char *name)
+{
+    const struct field *field = path_field(name);
+    bool takes_list = field && (field->kind == FIELD_LIST || field->kind == FIELD_CHOICES || field->kind == FIELD_INTS);
+
+    if (list->count == 1 && (axis_generates(list->items[0]) || (list->items[0]->kind == NODE_SEQUENCE && !takes_list)))
+        return list->items[0];
+    return list;
+}
+
+/* What --set says is written into the grid: {grid: {PATH: [VALUES]}}. */
+static int add_set(struct arena *arena, struct node *section, const char *set, struct error *err)
+{
+    struct node *root = node_mapping(arena), *grid = node_get(section, "grid"), *values;
+    const char *equals = strchr(set, '='), *name;
+    struct loc loc = {arena_printf(arena, "--set %s", set), 0, 0};
+
+    if (!equals || equals == set)
+        return error_add(err, EXIT_USAGE, loc, "expected PATH=VALUES such as strategy.tensor=1,2,4");
+    if (conf_set(arena, root, arena_printf(arena, "%.*s=[%s]", (int)(equals - set), set, equals + 1), err))
+        return -1;
+    name = arena_strndup(arena, set, (size_t)(equals - set));
+    values = set_values(node_at(root, name), name);
+    values->loc = loc;
+    if (grid && grid->kind != NODE_MAPPING)
+        return 0;                /* which is refused soon */
+    if (!grid) {
+        grid = node_mapping(arena);
+        grid->loc = loc;
+        node_put(arena, section, "grid", grid);
+    }
+    node_put(arena, grid, name, values);
+    return 0;
+}
+
+/* The text of the file, where it can be read again: the columns of expressions follow from it. */
+static const char *read_again(struct arena *arena, const char *path)
+{
+    struct error ignored = {0};
+    struct stat status;
+    size_t length;
+    char *text = NULL;
+    const char *copy = NULL;
+
+    if (!stat(path, &status) && S_ISREG(status.st_mode))
+        text = file_read(path, "sweep file", CONF_MAX_BYTES, (struct loc){0}, &length, &ignored);
+    if (text)
+        copy = arena_strdup(arena, text);
+    free(text);
+    error_release(&ignored);
+    return copy;
+}
+
+static int load_base(struct sweep *sweep, struct node **base, struct error *err)
+{
+    struct arena *arena = &sweep->arena;
+
+    if (sweep->base->kind == NODE_SCALAR && !node_is_null(sweep->base)) {
+        const char *path = data_beside(arena, sweep->file, sweep->base->text);
+
+        sweep->name = data_stem(arena, path);
+        return conf_load(arena, path, base, err);
+    }
+    *base = ARENA_ARRAY(arena, struct node, 1);
+    **base = *sweep->base;
+    if ((*base)->kind == NODE_MAPPING)
+        return 0;
+    return error_add(err, EXIT_INPUT, (*base)->loc, "sweep: base: expected a scenario, or the path of its file");
+}
+
+/* The mapping under `sweep` and what the command line adds to it. */
+static int read_section(struct sweep *sweep, const struct node *root, const char *const *sets, size_t nsets,
+                        const struct node **section, struct error *err)
+{
+    struct arena *arena = &sweep->arena;
+    struct node *changed = node_mapping(arena);
+    const struct node *grid;
+
+    *section = sweep->sweep;
+    if (sweep->sweep && sweep->sweep->kind != NODE_MAPPING)
+        return 0;                /* which is refused soon */
+    changed->loc = root->loc;
+    if (sweep->sweep)
+        changed = node_merge(arena, changed, sweep->sweep);
+    grid = node_get(changed, "grid");
+    if (grid && grid->kind == NODE_MAPPING)
+        node_put(arena, changed, "grid", node_merge(arena, node_mapping(arena), grid));
+    for (size_t i = 0; i < nsets; i++)
+        if (add_set(arena, changed, sets[i], err))
+            return -1;
+    *section = changed;
+    return 0;
+}
+
+int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err)
+{
+    const struct node *section;
+    struct node *root, *base;
+    struct arena arena = {0};
+    int rc = conf_load(&arena, path, &root, err);
+
+    memset(sweep, 0, sizeof *sweep);
+    if (!rc && (node_get(root, "base") || node_get(root, "sweep")))
+        rc = field_parse(&arena, &sweep_table, root, sweep, err);
+    else if (!rc)
+        sweep->base = root;
+    sweep->arena = arena;
+    sweep->file = path;
+    sweep->name = strcmp(path, "-") ? data_stem(&sweep->arena, path) : "stdin";
+    if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err))
+        return -1;
+    return points_read(&sweep->arena, section, read_again(&sweep->arena, path), base, sweep->name, &sweep->points, err);
+}
+
+void sweep_release(struct sweep *sweep)
+{
+    points_release(&sweep->points);
+    arena_release(&sweep->arena);
+    memset(sweep, 0, sizeof *sweep);
+}
