@@ -27,9 +27,9 @@ struct chart {
 /* Opens the chart's files. Not before the run's files are read: bad ones leave an earlier chart as it is. */
 int chart_open(struct chart *chart);
 /* Each reads the run's files, opens the chart's and writes them. */
-int gantt_draw(struct chart *chart);
-int utilization_draw(struct chart *chart);
-int memory_draw(struct chart *chart);
+#define CHART(name, brief) int name##_draw(struct chart *chart);
+#include "list.h"
+#undef CHART
 
 /* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
 struct palette {

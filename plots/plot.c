@@ -10,9 +10,9 @@ static const struct kind {
     struct plot_kind face;
     int (*draw)(struct chart *chart);
 } kinds[] = {
-    {{"gantt", "what every rank does when, one row a rank"}, gantt_draw},
-    {{"utilization", "what the ranks do on average, over time"}, utilization_draw},
-    {{"memory", "what the first, the last and the fullest rank hold, over time"}, memory_draw},
+#define CHART(name, brief) {{#name, brief}, name##_draw},
+#include "list.h"
+#undef CHART
 };
 static const char *const formats[] = {"png", "svg", "pdf"};
 

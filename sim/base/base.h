@@ -31,6 +31,12 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
+/* What an error is about, for code that can help with it. */
+enum error_kind {
+    ERROR_PLAIN,
+    ERROR_MEMORY,          /* a scenario needs more memory than there is */
+};
+
 /* Up to ERROR_MAX messages, so that the user sees every mistake at once. Zero-initialise; error_release when done.
  * Fallible functions take it as their last parameter, return 0 or -1, and leave it untouched on success. */
 enum { ERROR_MAX = 20 };
@@ -38,6 +44,7 @@ struct error {
     struct error_message {
         struct loc loc;
         enum exit_code code;
+        enum error_kind kind;
         char *text;
     } messages[ERROR_MAX];
     int count;             /* messages held */
@@ -48,6 +55,8 @@ struct error {
  * returns -1. The same text at the same place is added only once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Adds a message of kind ERROR_MEMORY, with the code EXIT_INFEASIBLE, and returns -1. */
+int error_memory(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
  * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour
  * on a terminal unless NO_COLOR is set, and on any other file if CLICOLOR_FORCE is set. */

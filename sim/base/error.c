@@ -71,30 +71,47 @@ static bool room_before(struct error *err, const struct loc *loc)
     return true;
 }
 
+/* The message is {loc, code, kind}; its text is written here. */
+static void add(struct error *err, struct error_message message, const char *format, va_list args)
+{
+    char *raw;
+
+    if (vasprintf(&raw, format, args) < 0)
+        BUG("cannot write the message '%s'", format);
+    message.text = one_line(raw);
+    free(raw);
+    for (int i = 0; i < err->count; i++)
+        if (loc_compare(&err->messages[i].loc, &message.loc) == 0 && strcmp(err->messages[i].text, message.text) == 0) {
+            free(message.text);
+            return;
+        }
+    if (err->count == ERROR_MAX && !room_before(err, &message.loc)) {
+        free(message.text);
+        return;
+    }
+    /* The file's name is copied: it often lives in an arena that is released before the messages are printed. */
+    if (message.loc.file)
+        message.loc.file = duplicate(message.loc.file);
+    err->messages[err->count++] = message;
+}
+
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
 {
     va_list args;
-    char *raw, *text;
 
     va_start(args, format);
-    if (vasprintf(&raw, format, args) < 0)
-        BUG("cannot write the message '%s'", format);
+    add(err, (struct error_message){.loc = loc, .code = code}, format, args);
     va_end(args);
-    text = one_line(raw);
-    free(raw);
-    for (int i = 0; i < err->count; i++)
-        if (loc_compare(&err->messages[i].loc, &loc) == 0 && strcmp(err->messages[i].text, text) == 0) {
-            free(text);
-            return -1;
-        }
-    if (err->count == ERROR_MAX && !room_before(err, &loc)) {
-        free(text);
-        return -1;
-    }
-    /* The file's name is copied: it often lives in an arena that is released before the messages are printed. */
-    if (loc.file)
-        loc.file = duplicate(loc.file);
-    err->messages[err->count++] = (struct error_message){.loc = loc, .code = code, .text = text};
+    return -1;
+}
+
+int error_memory(struct error *err, struct loc loc, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = ERROR_MEMORY}, format, args);
+    va_end(args);
     return -1;
 }
 

@@ -262,15 +262,18 @@ static int memory_read(struct reader *reader, const struct cells *cells, struct 
 
 static int sizes_read(struct reader *reader, const struct cells *cells, struct sample *sample)
 {
-    int layout = 0, rc;
+    const struct { int column; double *size; } sizes[] = {
+        {COLUMN_M, &sample->m}, {COLUMN_N, &sample->n}, {COLUMN_K, &sample->k}, {COLUMN_BATCH, &sample->batch},
+    };
+    int layout = 0, rc = 0;
 
     sample->batch = 1;
-    rc = number_read(reader, cells, COLUMN_M, &sample->m) | number_read(reader, cells, COLUMN_N, &sample->n) |
-         number_read(reader, cells, COLUMN_K, &sample->k);
-    if (*cell_text(reader, cells, COLUMN_BATCH))
-        rc |= number_read(reader, cells, COLUMN_BATCH, &sample->batch);
-    if (sample->kind != SAMPLE_ATTENTION)
-        rc |= choice_read(reader, cells, COLUMN_LAYOUT, layout_names, &layout);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        if ((sizes[i].column != COLUMN_BATCH || *cell_text(reader, cells, COLUMN_BATCH)) &&
+            number_read(reader, cells, sizes[i].column, sizes[i].size))
+            rc = -1;
+    if (sample->kind != SAMPLE_ATTENTION && choice_read(reader, cells, COLUMN_LAYOUT, layout_names, &layout))
+        rc = -1;
     sample->layout = (enum matmul_layout)layout;
     return rc;
 }
@@ -290,13 +293,12 @@ static int sample_read(struct reader *reader, const struct cells *cells)
     if (name_index(foreign_dtypes, cell_text(reader, cells, COLUMN_DTYPE)) >= 0)
         sample.kind = sample.kind == SAMPLE_MEMORY && *cell_text(reader, cells, COLUMN_BYTES) ? SAMPLE_MEMORY
                                                                                            : SAMPLE_UNUSED;
-    else if (sample.kind != SAMPLE_UNUSED)
-        rc |= choice_read(reader, cells, COLUMN_DTYPE, dtype_names, &dtype);
+    else if (sample.kind != SAMPLE_UNUSED && choice_read(reader, cells, COLUMN_DTYPE, dtype_names, &dtype))
+        rc = -1;
     sample.dtype = (enum dtype)dtype;
-    if (sample.kind == SAMPLE_MEMORY)
-        rc |= memory_read(reader, cells, &sample);
-    else if (sample.kind != SAMPLE_UNUSED)
-        rc |= sizes_read(reader, cells, &sample);
+    if (sample.kind != SAMPLE_UNUSED &&
+        (sample.kind == SAMPLE_MEMORY ? memory_read : sizes_read)(reader, cells, &sample))
+        rc = -1;
     if (!rc && !(rc = sample_check(&sample, reader->sms, cell_loc(reader, cells, COLUMN_MEDIAN), reader->err)))
         *GROW(reader->samples) = sample;
     return rc;

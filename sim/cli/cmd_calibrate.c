@@ -160,7 +160,8 @@ static int fit(struct arguments *arguments, struct error *err)
     int rc = 0;
 
     for (int i = 1; i < arguments->npositional; i++)
-        rc |= samples_load(&samples, arguments->positional[i], err);
+        if (samples_load(&samples, arguments->positional[i], err))
+            rc = -1;
     if (!rc)
         rc = calibrate(&arena, &samples, &calibration, err);
     if (!rc && keep)

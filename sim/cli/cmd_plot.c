@@ -26,16 +26,18 @@ static int plot_main(const struct command *command, int argc, char **argv)
     return report(&err);
 }
 
+#define CHART(name, brief) "  " #name ": " brief "\n"
 const struct command cmd_plot = {
     .name = "plot",
-    .usage = "gantt|utilization|memory DIR [--format png|svg|pdf]",
+    .usage = "CHART DIR [--format png|svg|pdf]",
     .brief = "Draws a chart of a run's folder through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot utilization out --format svg\n"
                 "  dtsim plot memory out\n",
-    .options = "  gantt               what every rank does when\n"
-               "  utilization         the share of ranks that compute, over time\n"
-               "  memory              what the first, the last and the fullest rank hold, by kind, over time\n"
-               "  --format FORMAT     png (when left out), svg or pdf\n",
+    .options = "  --format FORMAT     png (when left out), svg or pdf\n"
+               "charts:\n"
+#include "plots/list.h"
+    ,
     .main = plot_main,
 };
+#undef CHART

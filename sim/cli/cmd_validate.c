@@ -59,7 +59,8 @@ static int load_papers(struct papers *papers, const struct arguments *arguments,
     int rc = 0;
 
     for (int i = 0; i < arguments->npositional; i++)
-        rc |= paper_load(arguments->positional[i], &papers->papers[papers->count++], err);
+        if (paper_load(arguments->positional[i], &papers->papers[papers->count++], err))
+            rc = -1;
     return rc;
 }
 

@@ -1,4 +1,4 @@
-/* cluster_load: what stands under `cluster:`, parsed and checked. */
+/* cluster_load: parses and checks the value of `cluster:`. */
 #include "hardware/cluster_platform.h"
 
 #include "base/data.h"
@@ -11,12 +11,13 @@ static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
 
 static const struct field topology_fields[] = {
     {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
-     .fallback = "nonblocking", .brief = "leaf-spine where leaf_nodes or oversubscription is given"},
+     .fallback = "nonblocking",
+     .brief = "the kind of network; if leaf_nodes or oversubscription is given, leaf-spine is the default"},
     {.key = "leaf_nodes", .kind = FIELD_INT, .offset = offsetof(struct topology_spec, leaf_nodes), .fallback = "0",
-     .max = NODES_MAX, .brief = "nodes below one leaf switch"},
+     .max = NODES_MAX, .brief = "number of nodes per leaf switch"},
     {.key = "oversubscription", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
      .offset = offsetof(struct topology_spec, oversubscription), .fallback = "1",
-     .brief = "bandwidth of a leaf's NICs over the bandwidth of its uplinks"},
+     .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
 };
 
 static const struct table topology_table = {
@@ -29,13 +30,14 @@ static const struct table topology_table = {
 
 static const struct field mesh_fields[] = {
     {.key = "gpus", .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct mesh, gpus),
-     .required = true, .brief = "so many GPUs of a node"},
+     .required = true, .brief = "number of GPUs of a node in a ring"},
     {.key = "share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct mesh, share), .required = true, .brief = "find that share of the bandwidth"},
+     .offset = offsetof(struct mesh, share), .required = true,
+     .brief = "share of the bandwidth that such a ring gets"},
 };
 
 static const struct table mesh_table = {
-    .name = "mesh", .brief = "what rings find on links that join pairs of GPUs",
+    .name = "mesh", .brief = "bandwidth of rings on links that connect pairs of GPUs",
     .fields = mesh_fields, .count = COUNT(mesh_fields),
     .size = sizeof(struct mesh),
     .node_offset = offsetof(struct mesh, node),
@@ -43,14 +45,15 @@ static const struct table mesh_table = {
 
 static const struct field inside_fields[] = {
     {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct inside, bandwidth), .brief = "per GPU and direction"},
+     .offset = offsetof(struct inside, bandwidth), .brief = "bandwidth per GPU and direction, from the data sheet"},
     {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
-     .brief = "one way, GPU to GPU"},
+     .brief = "latency of a message from GPU to GPU, one way"},
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct inside, efficiency), .fallback = "1",
-     .brief = "share of the bandwidth that transfers get"},
+     .brief = "share of the bandwidth that transfers achieve"},
     {.key = "mesh", .kind = FIELD_LIST, .table = &mesh_table, .offset = offsetof(struct inside, meshes),
-     .brief = "shares of it that rings of so many GPUs find, where links join pairs; used with a profile alone"},
+     .brief = "if links connect pairs of GPUs: share of the bandwidth that rings of some size get; used only with a "
+              "communication profile"},
 };
 
 static const struct table inside_table = {
@@ -62,18 +65,19 @@ static const struct table inside_table = {
 
 static const struct field network_fields[] = {
     {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, bandwidth), .brief = "per NIC and direction"},
+     .offset = offsetof(struct network, bandwidth), .brief = "bandwidth per NIC and direction, from the data sheet"},
     {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct network, latency),
-     .brief = "one way, GPU to GPU"},
+     .brief = "latency of a message from GPU to GPU, one way"},
     {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = offsetof(struct network, efficiency), .fallback = "1",
-     .brief = "share of the bandwidth that transfers get"},
+     .brief = "share of the bandwidth that transfers achieve"},
     {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, rate), .brief = "what a NIC is held to, as by netem; libraries do not know it"},
+     .offset = offsetof(struct network, rate),
+     .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
     {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
-     .fallback = "1", .brief = "NICs of a node; its GPUs share them evenly"},
+     .fallback = "1", .brief = "number of NICs per node; the node's GPUs share them evenly"},
     {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
-     .brief = "nonblocking, or {leaf_nodes: 16, oversubscription: 2}"},
+     .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
 
 static const struct table network_table = {
@@ -86,58 +90,62 @@ static const struct table network_table = {
 #define MEMBER(member) .kind = FIELD_QUANTITY, .offset = offsetof(struct host, member)
 static const struct field host_fields[] = {
     {.key = "bandwidth", MEMBER(bandwidth), .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "per GPU and direction while all GPUs of a node move data"},
-    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "of a copy"},
+     .brief = "bandwidth per GPU and direction while all GPUs of a node move data"},
+    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "latency of a copy"},
     {.key = "efficiency", MEMBER(efficiency), .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
-     .brief = "share of the bandwidth that copies get"},
-    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true, .brief = "of a node; left out: enough"},
+     .brief = "share of the bandwidth that copies achieve"},
+    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true,
+     .brief = "memory of a node; left out: enough"},
     {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
-     .brief = "parameters a second that the CPUs of a node update with Adam"},
+     .brief = "parameters per second that the CPUs of a node update with Adam"},
     {.key = "across", MEMBER(across), .unit = UNIT_BANDWIDTH, .positive = true,
-     .brief = "through the host's memory from one PCIe switch to another; for communication.nics alone"},
+     .brief = "bandwidth through host memory from one PCIe switch to another; used only with communication.nics"},
 };
 #undef MEMBER
 
 static const struct table host_table = {
-    .name = "host", .brief = "what offloading uses: the links to the host, its memory and its CPUs",
+    .name = "host", .brief = "for offloading: the links to the host, its memory and its CPUs",
     .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
     .node_offset = offsetof(struct host, node),
 };
 
 static const struct field cluster_fields[] = {
     {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
-     .brief = "a name of platforms/ or a path; the other keys change what it says; 'ideal': a free network"},
-    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "the full name"},
+     .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
+              "takes no time"},
+    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "full name"},
     {.key = "nodes", .kind = FIELD_INT, .max = NODES_MAX, .offset = offsetof(struct cluster, nodes), .fallback = "0",
-     .brief = "how many nodes; 0: as many as are needed"},
+     .brief = "number of nodes; 0: as many as the scenario needs"},
     {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .offset = offsetof(struct cluster, gpus_per_node), .brief = "GPUs of a node"},
+     .offset = offsetof(struct cluster, gpus_per_node), .brief = "number of GPUs per node"},
     {.key = "gpus_per_switch", .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .offset = offsetof(struct cluster, gpus_per_switch),
-     .brief = "of them below one PCIe switch with their NICs; 0: none share one; for communication.nics alone"},
+     .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
+              "communication.nics"},
     {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
-     .brief = "a name of platforms/gpus/ or a path; not needed where a model's times are given"},
+     .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
     {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
-     .brief = "between the GPUs of a node; not needed for gpus_per_node: 1"},
+     .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
     {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
-     .brief = "between nodes; not needed for nodes: 1"},
+     .brief = "network between nodes; not needed for nodes: 1"},
     {.key = "host", .kind = FIELD_RECORD, .table = &host_table, .offset = offsetof(struct cluster, host),
-     .brief = "host memory and the links to it; not needed where nothing is offloaded"},
+     .brief = "host memory and the links to it; not needed unless something is offloaded"},
     {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
      .offset = offsetof(struct cluster, communication_spec),
-     .brief = "what NCCL makes of the links; left out: latency + bytes / bandwidth"},
+     .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
 };
 
 const struct table cluster_table = {
-    .name = "cluster", .brief = "the machine: a name of platforms/, a path, or these keys",
+    .name = "cluster", .brief = "the cluster: a name of platforms/, a path, or these keys",
     .fields = cluster_fields, .count = COUNT(cluster_fields),
     .size = sizeof(struct cluster),
     .node_offset = offsetof(struct cluster, node),
     .shorthand = "platform",
 };
 
-/* A link's bandwidth and latency: both or, where nothing needs them, neither (NaN). No default stands for what was
- * forgotten: a latency of zero is a wrong number. `why` says who needs the link, NULL: nobody. */
+/* Checks that bandwidth and latency of a link are both given or, if nothing needs the link, neither; a value that is
+ * not given is set to NaN. There is no default: a forgotten latency taken as zero would give wrong results. `why` says
+ * what needs the link; NULL: nothing. */
 static int check_link(const struct cluster *cluster, const struct table *table, const void *link, const char *why,
                       double *bandwidth, double *latency, struct error *err)
 {
@@ -180,7 +188,8 @@ static int check_topology(struct topology_spec *topology, struct error *err)
     return 0;
 }
 
-/* A node that is alone uses none: a platform's number need not fit those of its GPUs that are asked for. */
+/* The NICs of a node must serve equal numbers of GPUs. A single node uses no NIC, so the platform's number of NICs need
+ * not fit the number of GPUs: it is then set to one per GPU. */
 static int check_nics(struct cluster *cluster, struct error *err)
 {
     struct loc loc = field_loc(&network_table, &cluster->network, "nics");
@@ -216,12 +225,12 @@ static int check_rate(const struct cluster *cluster, struct error *err)
     if (!(network->rate > network->bandwidth))       /* either may be NaN */
         return 0;
     return error_add(err, EXIT_INPUT, field_loc(&network_table, network, "rate"),
-                     "network: rate: %s holds no NIC of %s to anything; expected at most its bandwidth, or leave it "
+                     "network: rate: %s is more than the bandwidth of a NIC, %s; expected at most that, or leave it "
                      "out", unit_format_short(UNIT_BANDWIDTH, network->rate, rate, sizeof rate),
                      unit_format_short(UNIT_BANDWIDTH, network->bandwidth, bandwidth, sizeof bandwidth));
 }
 
-/* On a free network a bandwidth would say nothing: better refused than ignored. */
+/* The ideal cluster's network takes no time: a bandwidth or a latency is refused, as it would have no effect. */
 static int check_ideal(struct cluster *cluster, struct error *err)
 {
     static const char *const silent[] = {"bandwidth", "latency"};
@@ -243,24 +252,30 @@ static int check_ideal(struct cluster *cluster, struct error *err)
 static int check_cluster(struct arena *arena, struct cluster *cluster, struct error *err)
 {
     struct host *host = &cluster->host;
-    int status = check_topology(&cluster->network.topology, err) | check_nics(cluster, err) |
-                 check_switches(cluster, err);
+    int status = check_topology(&cluster->network.topology, err);
 
-    status |= check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err);
+    if (check_nics(cluster, err))
+        status = -1;
+    if (check_switches(cluster, err))
+        status = -1;
+    if (check_link(cluster, &host_table, host, NULL, &host->bandwidth, &host->latency, err))
+        status = -1;
     if (cluster->ideal)
-        return check_ideal(cluster, err) | status;
+        return check_ideal(cluster, err) ? -1 : status;
     const char *pairs = NULL, *nodes = NULL;
     if (cluster->gpus_per_node > 1)
         pairs = arena_printf(arena, "the %d GPUs of a node need its bandwidth and latency", cluster->gpus_per_node);
     if (cluster->nodes > 1)
         nodes = arena_printf(arena, "%d nodes need its bandwidth and latency", cluster->nodes);
     else if (cluster->nodes == 0)
-        nodes = "without 'nodes' there may be several; only 'nodes: 1' needs no network";
+        nodes = "without 'nodes' there may be several nodes; only 'nodes: 1' needs no network";
     struct inside *inside = &cluster->inside;
     struct network *network = &cluster->network;
-    return check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err)
-        | check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err)
-        | check_rate(cluster, err) | status;
+    if (check_link(cluster, &inside_table, inside, pairs, &inside->bandwidth, &inside->latency, err))
+        status = -1;
+    if (check_link(cluster, &network_table, network, nodes, &network->bandwidth, &network->latency, err))
+        status = -1;
+    return check_rate(cluster, err) ? -1 : status;
 }
 
 static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
@@ -288,8 +303,8 @@ static int load_communication(struct arena *arena, struct cluster *cluster, stru
         return -1;
     if (spec->nics != NICS_OWN && cluster->gpus_per_switch == 0)
         return error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, "nics"),
-                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch, and "
-                         "with it NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
+                         "communication: nics: has no effect here: no two GPUs of the cluster share a PCIe switch and "
+                         "its NICs; expected 'gpus_per_switch' in the cluster, or leave it out");
     if (data_is_path(spec->profile))
         spec->profile = data_absolute(arena, data_beside(arena, field_loc(&communication_spec_table, spec,
                                                                           "profile").file, spec->profile));
@@ -303,7 +318,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
 
     if (!whole) {
-        /* Without its platform a cluster cannot be checked, but its keys can be read. */
+        /* Without its platform a cluster cannot be checked, but mistakes in its keys can be reported. */
         if (map)
             field_parse(arena, &cluster_table, map, cluster, err);
         return -1;
@@ -312,5 +327,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
     cluster->ideal = ideal;
     if (!status)
         status = check_cluster(arena, cluster, err);
-    return load_communication(arena, cluster, err) | load_gpu(arena, cluster, err) | status ? -1 : 0;
+    if (load_communication(arena, cluster, err))
+        status = -1;
+    return load_gpu(arena, cluster, err) ? -1 : status;
 }

@@ -6,15 +6,16 @@
 
 enum { CHAIN_MAX = 8 };
 
-/* The platform files on the way to the first one, and whether that one is the ideal cluster. */
+/* A platform's file may name another platform that it changes: the files of this chain, and whether it ends at the
+ * ideal cluster. */
 struct chain {
     const char *paths[CHAIN_MAX];    /* absolute */
-    const char *shown[CHAIN_MAX];    /* as they were found */
+    const char *shown[CHAIN_MAX];    /* for messages */
     int count;
     bool ideal;
 };
 
-/* Notes that the chain of platforms goes through that file; -1 when it has been there, or goes on for too long. */
+/* Adds a file to the chain of platforms; -1 if the chain already contains it or is too long. */
 static int chain_enter(struct arena *arena, struct chain *chain, const char *path, struct loc loc, struct error *err)
 {
     const char *real = data_absolute(arena, path);
@@ -25,16 +26,16 @@ static int chain_enter(struct arena *arena, struct chain *chain, const char *pat
         const char *way = chain->shown[i];
         for (int k = i + 1; k < chain->count; k++)
             way = arena_printf(arena, "%s -> %s", way, chain->shown[k]);
-        return error_add(err, EXIT_INPUT, loc, "the platform starts from itself: %s -> %s", way, chain->shown[i]);
+        return error_add(err, EXIT_INPUT, loc, "the platform is based on itself: %s -> %s", way, chain->shown[i]);
     }
     if (chain->count == CHAIN_MAX)
-        return error_add(err, EXIT_INPUT, loc, "more than %d platforms that start from one another", (int)CHAIN_MAX);
+        return error_add(err, EXIT_INPUT, loc, "more than %d platforms, each based on the next", (int)CHAIN_MAX);
     chain->shown[chain->count] = path;
     chain->paths[chain->count++] = real;
     return 0;
 }
 
-/* The mapping with the keys of its platform, and of that one's platform, below its own; NULL after an error. */
+/* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
 static struct node *resolve_platform(struct arena *arena, struct node *map, struct chain *chain, struct error *err)
 {
     struct node *name = node_get(map, "platform"), *root;
@@ -49,7 +50,7 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
     if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_load(arena, path, &root, err))
         return NULL;
     if (root->kind != NODE_MAPPING) {
-        error_add(err, EXIT_INPUT, root->loc, "a platform's file holds a mapping with the keys of a cluster");
+        error_add(err, EXIT_INPUT, root->loc, "this is not a platform; expected a mapping with the keys of a cluster");
         return NULL;
     }
     if (node_get(root, "cluster")) {

@@ -9,14 +9,17 @@ _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every pr
 
 static const struct field chunk_fields[] = {
     {.key = "bytes", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .offset = offsetof(struct chunk, bytes), .required = true, .brief = "of a channel, for each GPU of a node"},
+     .offset = offsetof(struct chunk, bytes), .required = true,
+     .brief = "size of a piece, for one channel and one GPU of a node"},
     {.key = "rounds", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .offset = offsetof(struct chunk, rounds),
-     .fallback = "0", .brief = "of all channels and GPUs that the vector must hold; else the next piece is taken"},
+     .fallback = "0",
+     .brief = "this size is used if the vector has at least so many pieces for every channel and GPU; else the next "
+              "size is tried"},
 };
 
 static const struct table chunk_table = {
     .name = "chunk",
-    .brief = "a piece of a pipeline through switches",
+    .brief = "a size of the pieces in a pipeline through switches",
     .fields = chunk_fields,
     .count = COUNT(chunk_fields),
     .size = sizeof(struct chunk),
@@ -27,53 +30,58 @@ static const struct table chunk_table = {
 
 static const struct field pace_fields[] = {
     {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(launch), .fallback = "0 s",
-     .brief = "of a collective, whatever its size"},
+     .brief = "time to start a collective, whatever its size"},
     {.key = "inside", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(inside), .required = true,
-     .brief = "latency of a message between two GPUs of a node; in the switch: there and back"},
+     .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
     {.key = "spanning", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(spanning), .fallback = "0 s",
-     .brief = "likewise at least, where the group spans nodes"},
+     .brief = "minimum of the latency inside a node if the group spans nodes"},
     {.key = "network", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network), .required = true,
-     .brief = "latency of a message to another node, over all channels"},
+     .brief = "latency of a message to another node if all channels are used"},
     {.key = "network_single", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network_single),
-     .brief = "likewise over one channel; left out: the same"},
+     .brief = "latency of a message to another node if one channel is used; left out: as network"},
     {.key = "channels", .kind = FIELD_INT, .min = 1, .max = 1024, .offset = AT(channels), .fallback = "1",
-     .brief = "that a large collective runs over"},
+     .brief = "number of channels of a large collective"},
     {.key = "channel_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(channel_from),
-     .brief = "so much of a smaller one's vector has a channel of its own; left out: all are used"},
+     .brief = "a smaller collective uses one channel for each so many bytes of its vector; left out: all channels"},
     {.key = "inside_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .offset = AT(inside_share), .required = true,
-     .brief = "of the data sheet's bandwidth inside a node, for payload"},
+     .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
     {.key = "network_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = AT(network_share), .required = true, .brief = "of the data sheet's bandwidth of a NIC, for payload"},
+     .offset = AT(network_share), .required = true,
+     .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
     {.key = "inside_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = AT(inside_most), .brief = "of a GPU, all channels together, in one node"},
+     .offset = AT(inside_most),
+     .brief = "upper bound on a GPU's bandwidth, all channels together, if the group is in one node"},
     {.key = "network_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = AT(network_most), .brief = "likewise, where the group spans nodes"},
+     .offset = AT(network_most),
+     .brief = "upper bound on a GPU's bandwidth, all channels together, if the group spans nodes"},
     {.key = "nic_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(nic_most),
-     .brief = "likewise, for each NIC that is used: of a channel"},
+     .brief = "upper bound on the bandwidth of each channel, and so of each NIC, if the group spans nodes"},
     {.key = "plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .offset = AT(plateau),
      .fallback = "1", .brief = "factor on the latencies of large all-reduces in one node"},
     {.key = "spanning_plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
-     .offset = AT(spanning_plateau), .fallback = "1", .brief = "likewise, where the group spans nodes"},
+     .offset = AT(spanning_plateau), .fallback = "1",
+     .brief = "factor on the latencies of large all-reduces whose group spans nodes"},
     {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
-     .brief = "how large these are"},
+     .brief = "size from which an all-reduce counts as large; left out: none does"},
     {.key = "round", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(round),
-     .brief = "that a rank of a ring sends to another node before it waits for as much, all channels together; left "
-              "out: all at once"},
+     .brief = "bytes that a rank of a ring sends to another node, all channels together, before it waits until it "
+              "has received as many; left out: it sends all at once"},
     {.key = "slice", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(slice),
-     .brief = "of a round, what is passed on as it comes; left out: all of it"},
+     .brief = "bytes of a round that a rank passes on as soon as they arrive; left out: the whole round"},
     {.key = "copy", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(copy),
-     .brief = "of messages to other nodes: between the GPU and the buffers of sockets; left out: they are not copied"},
+     .brief = "bandwidth of the copies between the GPU and the buffers of sockets, for messages to other nodes; left "
+              "out: there are no copies"},
     {.key = "chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(chunks),
-     .brief = "pieces of the pipeline through a node's switches, the largest first"},
+     .brief = "piece sizes of the pipeline through the switches of a node, the largest first"},
     {.key = "spanning_chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(spanning_chunks),
-     .brief = "likewise, where the group spans nodes"},
+     .brief = "piece sizes of the pipeline through switches if the group spans nodes, the largest first"},
 };
 #undef AT
 
 static const struct table pace_table = {
     .name = "pace",
-    .brief = "an algorithm with a protocol",
+    .brief = "latencies and bandwidths of an algorithm with one protocol",
     .fields = pace_fields,
     .count = COUNT(pace_fields),
     .size = sizeof(struct pace),
@@ -83,15 +91,16 @@ static const struct table pace_table = {
 #define AT(member) offsetof(struct library_paces, member)
 
 static const struct field library_fields[] = {
-    {.key = "ll", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll), .brief = "with LL"},
-    {.key = "ll128", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll128), .brief = "with LL128"},
-    {.key = "simple", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(simple), .brief = "with Simple"},
+    {.key = "ll", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll), .brief = "with protocol LL"},
+    {.key = "ll128", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll128), .brief = "with protocol LL128"},
+    {.key = "simple", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(simple),
+     .brief = "with protocol Simple"},
 };
 #undef AT
 
 static const struct table library_table = {
     .name = "algorithm",
-    .brief = "an algorithm with each protocol that it runs with",
+    .brief = "an algorithm, with each of its protocols",
     .fields = library_fields,
     .count = COUNT(library_fields),
     .size = sizeof(struct library_paces),
@@ -101,24 +110,24 @@ static const struct table library_table = {
 #define AT(member) offsetof(struct communication, member)
 
 static const struct field communication_fields[] = {
-    {.key = "title", .kind = FIELD_STRING, .offset = AT(title), .brief = "the full name"},
+    {.key = "title", .kind = FIELD_STRING, .offset = AT(title), .brief = "full name"},
     {.key = "ring", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(ring), .required = true,
-     .brief = "rings, and all that NCCL does not have"},
+     .brief = "rings, and all algorithms that NCCL does not have"},
     {.key = "tree", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(tree), .brief = "trees"},
     {.key = "nvls", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(nvls),
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
     {.key = "send", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(send), .required = true,
-     .brief = "between two GPUs; all_to_all"},
+     .brief = "sends between two GPUs, and all-to-all"},
     {.key = "channels_inside", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_inside), .fallback = "0",
-     .brief = "multiprocessors that a large collective in one node keeps from kernels beside it"},
+     .brief = "multiprocessors that a large collective in one node occupies while kernels run"},
     {.key = "channels_spanning", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_spanning),
-     .fallback = "0", .brief = "likewise, where the group spans nodes"},
+     .fallback = "0", .brief = "multiprocessors that a large collective over several nodes occupies while kernels run"},
 };
 #undef AT
 
 const struct table communication_table = {
     .name = "communication",
-    .brief = "what a communication library makes of links (a file of platforms/communication/)",
+    .brief = "how a communication library uses the links (a file of platforms/communication/)",
     .fields = communication_fields,
     .count = COUNT(communication_fields),
     .size = sizeof(struct communication),
@@ -131,16 +140,21 @@ static const struct field spec_fields[] = {
     {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct communication_spec, profile), .required = true,
      .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
     {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct communication_spec, launch),
-     .fallback = "0 s", .brief = "what every collective costs beside the profile's launch"},
+     .fallback = "0 s", .brief = "time of every collective in addition to the profile's launch"},
     {.key = "nics", .kind = FIELD_CHOICE, .choices = nic_choices, .offset = offsetof(struct communication_spec, nics),
      .fallback = "own",
-     .brief = "of a GPU's equally near NICs: its own; same: what enters a node by a NIC leaves by it, through the host "
-              "if need be (NCCL 2.9.6 to 2.11); first: likewise, and all GPUs below a switch take its first (before)"},
+     .choice_briefs = (const char *const[]){
+         "each GPU its own (NCCL since 2.12)",
+         "each GPU its own, but data leaves a node through the NIC by which it came, through host memory if necessary "
+         "(NCCL 2.9.6 to 2.11)",
+         "all GPUs of a PCIe switch its first one, and data leaves a node through the NIC by which it came "
+         "(NCCL before 2.9.6)", NULL},
+     .brief = "which NIC a GPU uses if several are equally near to it"},
 };
 
 const struct table communication_spec_table = {
     .name = "communication",
-    .brief = "what the communication library makes of the links",
+    .brief = "how the communication library uses the links",
     .fields = spec_fields,
     .count = COUNT(spec_fields),
     .size = sizeof(struct communication_spec),
@@ -169,8 +183,8 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
         const char *idle = spec->launch > 0 ? "launch" : spec->nics != NICS_OWN ? "nics" : NULL;
 
         return !idle ? 0 : error_add(err, EXIT_INPUT, field_loc(&communication_spec_table, spec, idle),
-                                     "communication: %s: has no effect here: it goes with a profile, and there is "
-                                     "none; expected one (platforms/communication/), or leave it out", idle);
+                                     "communication: %s: has no effect without a profile; expected a profile "
+                                     "(platforms/communication/), or leave it out", idle);
     }
     path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))

@@ -1,55 +1,61 @@
-/* communication: what a communication library (NCCL) makes of links, from a file of platforms/communication/, each
- * number with its source. The library runs an algorithm with one of its protocols; each pairing has a pace: what a
- * collective costs before its first byte, what a message waits for (at least the link's own latency), and which share
- * of a link its payload gets. The terms are those of NCCL's own tuning model (NVIDIA/nccl, src/graph/tuning.cc). */
+/* communication: how a communication library (NCCL) uses the links, from a file of platforms/communication/, which
+ * gives the source of each number. The library runs an algorithm with one of its protocols. Each pair of them has a
+ * pace: the time before a collective's first byte, the latency of a message (at least the link's own), and the share of
+ * a link's bandwidth that payload gets. The terms come from NCCL's own tuning model (NVIDIA/nccl,
+ * src/graph/tuning.cc). */
 #ifndef DTSIM_COMMUNICATION_H
 #define DTSIM_COMMUNICATION_H
 
 #include "config/field.h"
 
-/* LL: every 8 bytes carry 4 of payload and a flag, LL128: 128 carry 120, Simple: whole slices, with a fence each. */
+/* LL: every 8 bytes carry 4 bytes of payload and a flag. LL128: every 128 bytes carry 120. Simple: whole slices, with a
+ * memory fence after each. */
 enum protocol { PROTOCOL_LL, PROTOCOL_LL128, PROTOCOL_SIMPLE, PROTOCOL_COUNT, PROTOCOL_NONE = -1 };
 extern const char *const protocol_names[];       /* NULL-terminated */
 
-/* A piece of a pipeline through switches: what a channel moves at once for each GPU of a node. */
+/* A size of the pieces in a pipeline through switches: the bytes that a channel moves at once for each GPU of a
+ * node. */
 struct chunk {
     const struct node *node;
     double bytes;
-    double rounds;                   /* of all channels and GPUs that the vector must hold for this piece */
+    double rounds;                   /* pieces for every channel and GPU that the vector must have for this size */
 };
 
 struct pace {
     const struct node *node;
-    double launch;                   /* s, a collective, whatever its size */
-    double inside;                   /* s, a message from one GPU to another of its node; through switches that reduce
-                                        and copy, the way there and back */
-    double spanning;                 /* s, likewise at least, where the group spans nodes */
-    double network;                  /* s, a message to another node, over all channels */
-    double network_single;           /* s, likewise over one: the host serves them in turn; NaN: no difference */
-    int channels;                    /* that a large collective runs over; a smaller one over fewer, */
-    double channel_from;             /* each for so many B of the vector; NaN: over all */
-    double inside_share;             /* of the data sheet's bandwidth inside a node that payload gets */
-    double network_share;            /* of the data sheet's bandwidth of a NIC */
-    double inside_most;              /* B/s of a GPU, all its channels together; NaN: no bound */
-    double network_most;             /* B/s likewise, where the group spans nodes; NaN: no bound */
-    double nic_most;                 /* B/s likewise, for each NIC that is used: of a channel; NaN: no bound */
-    double plateau;                  /* factor on the latencies of large all-reduces in one node, */
-    double spanning_plateau;         /* and on those that span nodes */
-    double plateau_from;             /* how large: B of the vector; NaN: none is */
+    double launch;                   /* s to start a collective, whatever its size */
+    double inside;                   /* s, latency of a message between two GPUs of a node; through switches that reduce
+                                        and copy, of the way there and back */
+    double spanning;                 /* s, minimum of the latency inside a node if the group spans nodes */
+    double network;                  /* s, latency of a message to another node if all channels are used */
+    double network_single;           /* s, the same if one channel is used; with more, the host serves one after
+                                        another; NaN: as network */
+    int channels;                    /* number of channels of a large collective */
+    double channel_from;             /* a smaller one has a channel for each so many B of its vector; NaN: all */
+    double inside_share;             /* payload bandwidth inside a node / bandwidth on the data sheet */
+    double network_share;            /* payload bandwidth of a NIC / bandwidth on the data sheet */
+    double inside_most;              /* B/s, bound of a GPU's channels together, group in one node; NaN: no bound */
+    double network_most;             /* B/s, bound of a GPU's channels together, group spans nodes; NaN: no bound */
+    double nic_most;                 /* B/s, bound of each channel if the group spans nodes; NaN: no bound */
+    double plateau;                  /* factor on the latencies of large all-reduces in one node */
+    double spanning_plateau;         /* factor on the latencies of large all-reduces whose group spans nodes */
+    double plateau_from;             /* B of the vector from which an all-reduce is large; NaN: none is */
     double round;                    /* B that a rank of a ring sends to another node, all its channels together, before
-                                        it waits for as much; NaN: as if all went at once */
-    double slice;                    /* B of them that are passed on as they come; NaN: all */
-    double copy;                     /* B/s at which it copies between GPU and network buffers; NaN: it does not */
-    struct list chunks;              /* struct chunk, the largest first; none: the pipeline fills at once */
-    struct list spanning_chunks;     /* likewise, where the group spans nodes */
+                                        it waits until it has received as many; NaN: it sends all at once */
+    double slice;                    /* B of a round that are passed on as soon as they arrive; NaN: the whole round */
+    double copy;                     /* B/s of the copies between GPU and network buffers; NaN: there are none */
+    struct list chunks;              /* struct chunk, group in one node, the largest first; empty: no filling time */
+    struct list spanning_chunks;     /* struct chunk, group spans nodes */
 };
 
-/* Which NICs carry a group's collectives where several are equally near to a GPU. NICS_OWN: every GPU's own. NICS_SAME:
- * what enters a node by a NIC leaves it by the same, so from below another PCIe switch it goes through the host's
- * memory, unless two of the group's GPUs share the switch. NICS_FIRST: and every GPU takes the first NIC of its switch,
- * though GPUs of other groups do so too. NCCL: _FIRST before 2.9.6 (ncclTopoSearchRecNet of src/graph/search.cc tries
- * the NICs in order, and any way through the host before it crosses NICs), _SAME to 2.11 (ncclTopoSelectNets begins
- * with the GPU's number), _OWN since (PXN of 2.12 reaches a NIC through the GPU next to it). */
+/* Which NICs carry a group's collectives if several are equally near to a GPU.
+ * NICS_OWN: every GPU uses its own.
+ * NICS_SAME: data leaves a node through the NIC by which it came. If that NIC belongs to another PCIe switch than the
+ *     GPU, the data goes through host memory, unless two of the group's GPUs share the switch.
+ * NICS_FIRST: as NICS_SAME, and every GPU uses the first NIC of its switch, even if GPUs of other groups use it too.
+ * NCCL: NICS_FIRST before 2.9.6 (ncclTopoSearchRecNet of src/graph/search.cc tries the NICs in order, and any path
+ * through the host before it crosses NICs), NICS_SAME to 2.11 (ncclTopoSelectNets begins with the GPU's number),
+ * NICS_OWN since (PXN of 2.12 reaches a NIC through the GPU next to it). */
 enum nic_choice { NICS_OWN, NICS_SAME, NICS_FIRST };
 
 struct communication {
@@ -58,27 +64,28 @@ struct communication {
     struct library_paces {
         const struct node *node;
         const struct pace *ll, *ll128, *simple;
-    } ring, tree, nvls;              /* nvls: in switches that reduce and copy; nothing in it: they do not */
+    } ring, tree, nvls;              /* nvls: in switches that reduce and copy; empty: switches cannot */
     const struct pace *send;         /* between two GPUs */
-    int channels_inside;             /* of a large collective in one node: blocks of threads, one a multiprocessor */
-    int channels_spanning;           /* and of one that spans nodes; 0: none that kernels would notice */
-    double launch;                   /* s, beside every pace's (struct communication_spec) */
+    int channels_inside;             /* multiprocessors that a large collective in one node occupies, one per channel */
+    int channels_spanning;           /* the same if the group spans nodes; 0: kernels are not slowed down */
+    double launch;                   /* s, in addition to every pace's (struct communication_spec) */
     int nics;                        /* enum nic_choice (struct communication_spec) */
 };
 extern const struct table communication_table;
 
-/* What a cluster says of it. */
+/* The value of a cluster's `communication:`. */
 struct communication_spec {
     const struct node *node;
-    const char *profile;             /* platforms/communication/NAME.yaml, or a path; "none": none */
-    double launch;                   /* s, a collective, beside the profile's */
+    const char *profile;             /* platforms/communication/NAME.yaml, or a path; "none": no profile */
+    double launch;                   /* s of every collective, in addition to the profile's */
     int nics;                        /* enum nic_choice */
 };
 extern const struct table communication_spec_table;
 
-/* Reads the profile that the spec names; NULL for "none". -1 after an error. */
+/* Reads the profile that the spec names; *communication is NULL for "none". -1 after an error. */
 int communication_load(struct arena *arena, const struct communication_spec *spec,
                        const struct communication **communication, struct error *err);
-const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);   /* NULL: none */
+/* The pace with that protocol, or NULL. */
+const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol);
 
 #endif

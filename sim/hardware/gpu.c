@@ -6,7 +6,7 @@ const char *const dtype_names[] = {"fp32", "tf32", "fp16", "bf16", "fp8", NULL};
 
 double dtype_bytes(enum dtype dtype)
 {
-    /* tf32 is a way to multiply: in memory it is fp32. */
+    /* tf32 is a format of products only: in memory the data is fp32. */
     static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2, 1};
     return bytes[dtype];
 }
@@ -14,20 +14,20 @@ double dtype_bytes(enum dtype dtype)
 static const struct field rates_fields[] = {
     {.key = "fp32", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp32),
      .required = true, .positive = true,
-     .brief = "single precision; also what formats without a rate of their own use"},
+     .brief = "single precision; also the rate of formats that have no rate of their own"},
     {.key = "tf32", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, tf32),
-     .fallback = "0", .brief = "tensor cores on fp32 data; 0: none"},
+     .fallback = "0", .brief = "tensor cores on fp32 data; 0: no rate of its own"},
     {.key = "fp16", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp16),
-     .fallback = "0", .brief = "half precision, accumulated in fp32; 0: none"},
+     .fallback = "0", .brief = "half precision, accumulated in fp32; 0: no rate of its own"},
     {.key = "bf16", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, bf16),
-     .fallback = "0", .brief = "bfloat16, accumulated in fp32; 0: none"},
+     .fallback = "0", .brief = "bfloat16, accumulated in fp32; 0: no rate of its own"},
     {.key = "fp8", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .offset = offsetof(struct gpu_rates, fp8),
-     .fallback = "0", .brief = "eight bits, accumulated in fp32; 0: none"},
+     .fallback = "0", .brief = "8-bit floating point, accumulated in fp32; 0: no rate of its own"},
 };
 
 static const struct table rates_table = {
     .name = "peak",
-    .brief = "rates of dense matrix products by number format",
+    .brief = "peak rates of dense matrix products, by number format",
     .fields = rates_fields,
     .count = COUNT(rates_fields),
     .size = sizeof(struct gpu_rates),
@@ -37,24 +37,25 @@ static const struct table rates_table = {
 static const struct field gpu_fields[] = {
     {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct gpu, title), .brief = "the product's full name"},
     {.key = "memory", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = offsetof(struct gpu, memory),
-     .required = true, .positive = true, .brief = "device memory"},
+     .required = true, .positive = true, .brief = "size of the device memory"},
     {.key = "memory_bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH,
      .offset = offsetof(struct gpu, memory_bandwidth), .required = true, .positive = true,
-     .brief = "of the device memory, data sheet"},
+     .brief = "bandwidth of the device memory, from the data sheet"},
     {.key = "memory_efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .offset = offsetof(struct gpu, memory_efficiency), .required = true, .positive = true, .max = 1,
-     .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured ones: 0.70 to 0.87"},
+     .brief = "share of memory_bandwidth that large element-wise kernels achieve; measured: 0.70 to 0.87"},
     {.key = "peak", .kind = FIELD_RECORD, .table = &rates_table, .offset = offsetof(struct gpu, peak),
-     .required = true, .brief = "rates of dense matrix products"},
+     .required = true, .brief = "peak rates of dense matrix products, from the data sheet"},
     {.key = "matmul_efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .offset = offsetof(struct gpu, matmul_efficiency), .required = true, .positive = true, .max = 1,
-     .brief = "share of the peak that large matrix products achieve; measured ones: 0.72 to 0.81"},
+     .brief = "share of the peak that large matrix products achieve; measured: 0.72 to 0.81"},
     {.key = "launch_overhead", .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .offset = offsetof(struct gpu, launch_overhead), .required = true,
-     .brief = "what every kernel costs beside its work: start, ramp and tail; some 3 us"},
+     .brief = "time of each kernel in addition to its work: start, ramp and tail; about 3 us"},
     {.key = "multiprocessors", .kind = FIELD_INT, .min = 0, .max = 100000, .fallback = "0",
      .offset = offsetof(struct gpu, multiprocessors),
-     .brief = "data sheet; 0: not known, and collectives beside kernels do not slow them"},
+     .brief = "number of streaming multiprocessors, from the data sheet; 0: not known, and collectives then do not "
+              "slow kernels down"},
 };
 
 const struct table gpu_table = {

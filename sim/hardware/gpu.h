@@ -1,4 +1,4 @@
-/* gpu: what one type of GPU can do, from a file of platforms/gpus/ (each number with its source beside it). */
+/* gpu: the data sheet of one type of GPU, from a file of platforms/gpus/, which gives the source of each number. */
 #ifndef DTSIM_GPU_H
 #define DTSIM_GPU_H
 
@@ -11,14 +11,14 @@ double dtype_bytes(enum dtype dtype);
 
 struct gpu {
     const struct node *node;
-    const char *name;                /* of the file: "a100-80gb" */
+    const char *name;                /* the file's name: "a100-80gb" */
     const char *title;               /* "NVIDIA A100-SXM4-80GB" */
     double memory;                   /* B */
     double memory_bandwidth;         /* B/s, data sheet */
-    double memory_efficiency;        /* achievable share of it */
+    double memory_efficiency;        /* achievable share of memory_bandwidth */
     struct gpu_rates {
         const struct node *node;
-        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of matrix products, dense; on tensor cores if any; 0: none */
+        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of dense products, on tensor cores if there are any; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
@@ -26,9 +26,9 @@ struct gpu {
 };
 extern const struct table gpu_table;
 
-/* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is where the name was written. */
+/* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is the place of the name. */
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err);
-double gpu_rate(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s on the data sheet; 0: none of its own */
-double gpu_peak(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s; a format without a rate of its own: fp32's */
+double gpu_rate(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s on the data sheet; 0: no rate of its own */
+double gpu_peak(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s; for a format without a rate of its own fp32's */
 
 #endif

@@ -43,8 +43,8 @@ static double roofline(const struct gpu *gpu, const struct kernel *kernel)
     return fmax(compute, memory) + gpu->launch_overhead;
 }
 
-/* What the profile has no record for at all falls back to the roofline, as an extrapolation. A product that is more
- * efficient than large ones are multiplies less than it counts (Winograd). */
+/* A kernel for which the profile has no record is timed by the roofline and counts as extrapolated. A product whose
+ * efficiency is above 1 executes fewer FLOPs than it counts (Winograd). */
 static struct kernel_seconds calibrated(const struct cost_model *model, const struct kernel *kernel)
 {
     struct kernel large = *kernel;

@@ -1,4 +1,4 @@
-/* cost: how many seconds a kernel takes on a GPU: from a profile fitted to measured kernels, or from the roofline. */
+/* cost: the time of a kernel on a GPU, from a profile that is fitted to measured kernels or from the roofline. */
 #ifndef DTSIM_COST_H
 #define DTSIM_COST_H
 
@@ -6,19 +6,21 @@
 
 enum kernel_kind {
     KERNEL_MATMUL,       /* `batch` products of an m x k by a k x n matrix; a convolution as its implicit product */
-    KERNEL_ATTENTION,    /* fused: `batch` heads of samples, m queries, n keys, heads of size k; forward by its phase;
-                          * what of m x n it visits: `flop` over 4 (backward 10) batch m n k */
-    KERNEL_MEMORY,       /* element-wise, normalisation, softmax, lookup, optimizer: bound by memory traffic */
+    KERNEL_ATTENTION,    /* fused attention: `batch` = samples x heads, m queries, n keys, heads of size k; its phase
+                          * says forward or backward; the share of the m x n scores that it computes is `flop` over
+                          * 4 batch m n k (backward: 10 batch m n k) */
+    KERNEL_MEMORY,       /* bound by memory traffic: element-wise, normalisation, softmax, lookup, optimizer */
 };
-/* Which part of the training step a kernel belongs to. */
+/* The part of the training step to which a kernel belongs. */
 enum phase { PHASE_FORWARD, PHASE_BACKWARD_INPUT, PHASE_BACKWARD_WEIGHT, PHASE_UPDATE, PHASE_COUNT };
 
-/* How the operands of a product lie in memory, row by row: A as m x k or (t) as k x m, B as k x n or (t) as n x k. A
- * layer that keeps its weights as outputs x inputs has nt forward, nn for its input's gradient, tn for its weights'. */
+/* The layout of a product's operands in memory, in row-major order: A is m x k (n) or k x m (t), B is k x n (n) or n x
+ * k (t). A layer that stores its weights as outputs x inputs uses nt in the forward, nn for the gradient of its input
+ * and tn for the gradient of its weights. */
 enum matmul_layout { LAYOUT_NN, LAYOUT_NT, LAYOUT_TN, LAYOUT_COUNT };
 extern const char *const layout_names[];         /* NULL-terminated */
 
-/* Kernels bound by memory, as they are measured. */
+/* The classes in which kernels bound by memory are measured. */
 enum memory_class {
     CLASS_OTHER,         /* any element-wise kernel */
     CLASS_SOFTMAX_FORWARD, CLASS_SOFTMAX_BACKWARD,
@@ -59,47 +61,48 @@ struct kernel {
     enum memory_class class;     /* MEMORY */
     double batch, m, n, k;       /* MATMUL, ATTENTION; MATMUL with m 0: only `flop` and `bytes` are known */
     double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; MEMORY: 0 */
-    double efficiency;           /* MATMUL with m 0: its rate over that of the GPU's large products; 0: 1 */
+    double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
-    int launches;                /* how many kernels of this kind and size one after another */
-    bool causal;                 /* ATTENTION: each query sees the keys up to its own */
-    bool loss;                   /* of the loss, not of the model's output */
-    bool attention_core;         /* scores, softmax, dropout, values: what selective recomputation redoes */
-    bool tail;                   /* FORWARD: neither its result nor what comes behind it is needed by the backward */
+    int launches;                /* number of equal kernels, one after another */
+    bool causal;                 /* ATTENTION: each query sees only the keys up to its own position */
+    bool loss;                   /* computes the loss, not the model's output */
+    bool attention_core;         /* scores, softmax, dropout, values: recomputed under selective recomputation */
+    bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };
 
-enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO: until it is resolved */
+enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO becomes one of the others */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
-/* Generations of fused attention: FlashAttention (Dao et al. 2022) as its Triton kernels compute it, FlashAttention-2
- * (Dao 2023), FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
+/* Generations of fused attention kernels: FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
+ * FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
 enum attention_generation { ATTENTION_NEWEST, ATTENTION_FLASH_1, ATTENTION_FLASH_2, ATTENTION_FLASH_3 };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 
-/* What computes batched products of half formats whose rows are no multiples of 16 bytes. */
+/* Which cores compute batched half-precision products whose rows are not multiples of 16 bytes. */
 enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
 extern const char *const unaligned_batches_names[];          /* NULL-terminated; a choice of costs.unaligned_batches */
 
-/* What kernels are timed by. */
+/* How kernels are timed. */
 struct cost_model {
     enum cost_source source;             /* calibrated or roofline */
-    enum attention_generation attention; /* calibrated */
+    enum attention_generation attention; /* for calibrated */
     const struct gpu *gpu;
-    const struct profile *profile;       /* calibrated */
+    const struct profile *profile;       /* for calibrated */
     enum unaligned_batches unaligned_batches;
 };
 struct cost {
     double seconds;
-    double extrapolated;                 /* of them, of kernels unlike those that the profile was fitted to */
+    double extrapolated;                 /* s, the part of `seconds` of kernels unlike those the profile is fitted to */
 };
 
-/* One kernel entry (all its launches).
+/* The time of one kernel entry, all its launches together.
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),
  *           bytes / (memory_efficiency * memory_bandwidth)) + launch_overhead), flop and bytes per launch (Williams et
  *           al. 2009); nothing is extrapolated.
- * calibrated: launches * kernel_time of the profile's record for such kernels, but never under flop / peak (of what
- *           is multiplied: flop / efficiency, where that is above 1), bytes / memory_bandwidth or launch_overhead. What
- *           has no record, or lies outside the sizes that it was fitted to, counts as extrapolated.
+ * calibrated: launches * the time that the profile's record for such kernels gives (kernel_time.h), but at least flop /
+ *           peak (for an efficiency above 1 the executed FLOPs, flop / efficiency), bytes / memory_bandwidth and
+ *           launch_overhead. Kernels without a record, or outside the sizes to which it is fitted, count as
+ *           extrapolated.
  * Unaligned batches on the CUDA cores take at least flop / (12.2 / 19.5 * fp32's peak): cuBLAS of CUDA 11.6 on A100,
  * bf16, 384 products of 1024 x 1024 by 1024 x 140, 12.2 TFLOP/s (85.6 with CUDA 11.7; pytorch/pytorch issue 83272). */
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel);

@@ -6,7 +6,8 @@ const char *const attention_direction_names[] = {
     "attention-forward", "attention-backward", "attention-forward-causal", "attention-backward-causal", NULL,
 };
 
-/* Waves of one tile an SM: w in whole ones, in part where the others gain by an idle SM, but at least one. */
+/* The number of waves, each of one tile per SM. With quantization 1 a partial wave counts as a whole one, with 0 as its
+ * part, because SMs then gain from idle ones; the result is at least 1. */
 static double waves(double tiles, int sms, double quantization)
 {
     double w = tiles / sms;
@@ -14,9 +15,9 @@ static double waves(double tiles, int sms, double quantization)
     return w <= 1 ? 1 : w + quantization * (ceil(w) - w);
 }
 
-/* The bandwidth of the second-level cache over that of memory. V100: 2155 GB/s (Jia et al. 2018, Dissecting the NVIDIA
- * Volta GPU Architecture via Microbenchmarking, section 3.4) over 900; A100: 5120 bytes a clock, 7.2 TB/s, at most
- * (NVIDIA A100 Tensor Core GPU Architecture, 2020) over 1.6 to 2. */
+/* Bandwidth of the second-level cache / bandwidth of device memory. V100: 2155 GB/s (Jia et al. 2018, Dissecting the
+ * NVIDIA Volta GPU Architecture via Microbenchmarking, section 3.4) / 900 GB/s. A100: at most 5120 bytes per clock, 7.2
+ * TB/s (NVIDIA A100 Tensor Core GPU Architecture, 2020) / 1.6 to 2 TB/s. */
 static const double cache_speed = 3;
 
 static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
@@ -28,14 +29,14 @@ static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct 
     double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
     double step = 64 / product->value, depth = step * ceil(product->k / split / step);
     double tile = (fit->fill + 2 * a * b * depth / rate) / fit->speed;
-    /* fp32 sums are written, and a second kernel reads them again */
+    /* the partial sums are written in fp32, and a second kernel reads them */
     double bytes = 8 * product->batch * product->m * product->n * split;
     double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
 
     return waves(tiles, sms, fit->quantization) * tile + sums;
 }
 
-/* Whether the rows of all three matrices are multiples of so many bytes. */
+/* Whether the rows of all three matrices are multiples of that many bytes. */
 static bool rows_of(const struct product *product, double bytes)
 {
     double contiguous = product->layout == LAYOUT_TN ? product->m : product->k;
@@ -60,7 +61,7 @@ static double alignment(const struct matmul_fit *fit, const struct product *prod
     return product_odd(product) && fit->odd > 0 ? fit->odd : fit->unaligned;
 }
 
-/* (a^p + b^p)^(1/p); powers of the ratio, since those of microseconds vanish. */
+/* (a^p + b^p)^(1/p), computed from the ratio of a and b because powers of microseconds underflow. */
 static double overlapped(double a, double b, double p)
 {
     double more = fmax(a, b), less = fmin(a, b);
@@ -68,7 +69,7 @@ static double overlapped(double a, double b, double p)
     return more > 0 ? more * pow(1 + pow(less / more, p), 1 / p) : 0;
 }
 
-/* A product of fp8 is written as bf16. */
+/* The result of a product in fp8 is bf16. */
 static double result_bytes(const struct product *product)
 {
     return fmax(product->value, 2);

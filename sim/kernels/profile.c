@@ -13,72 +13,79 @@
 
 #define MEMBER(member) .offset = offsetof(struct fit_error, member)
 static const struct field fit_error_fields[] = {
-    {.key = "samples", .kind = FIELD_INT, MEMBER(samples), .fallback = "0", .brief = "that it was fitted to"},
-    {.key = "held_out", .kind = FIELD_INT, MEMBER(held_out), .fallback = "0", .brief = "that the fit did not see"},
-    {.key = "mean", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(mean), .brief = "error on these"},
-    {.key = "median", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(median), .brief = "error on these"},
-    {.key = "max", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(max), .brief = "error on these"},
+    {.key = "samples", .kind = FIELD_INT, MEMBER(samples), .fallback = "0",
+     .brief = "number of samples to which the record is fitted"},
+    {.key = "held_out", .kind = FIELD_INT, MEMBER(held_out), .fallback = "0",
+     .brief = "number of samples that the fit did not use"},
+    {.key = "mean", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(mean),
+     .brief = "mean error on the samples held out"},
+    {.key = "median", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(median),
+     .brief = "median error on the samples held out"},
+    {.key = "max", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(max),
+     .brief = "largest error on the samples held out"},
 };
 #undef MEMBER
 static const struct table error_table = {TABLE("error", "|predicted / measured - 1| on samples held out", fit_error)};
 
 #define MEMBER(member) .offset = offsetof(struct covered_range, member)
 static const struct field covered_range_fields[] = {
-    {.key = "from", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(from), .required = true, .brief = "smallest"},
-    {.key = "to", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(to), .required = true, .brief = "largest"},
+    {.key = "from", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(from), .required = true,
+     .brief = "smallest size"},
+    {.key = "to", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(to), .required = true, .brief = "largest size"},
 };
 #undef MEMBER
-static const struct table range_table = {TABLE("range", "sizes of the samples, both inclusive", covered_range)};
+static const struct table range_table = {TABLE("range", "sizes of the samples, both ends included", covered_range)};
 
 #define MEMBER(member) .offset = offsetof(struct matmul_record, member)
 #define DTYPES                                                                                                         \
     {.key = "dtypes", .kind = FIELD_CHOICES, MEMBER(dtypes), .choices = dtype_names, .required = true,                 \
-     .brief = "number formats that it holds for"}
+     .brief = "number formats for which the record holds"}
 #define RATE                                                                                                           \
     {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .positive = true, .required = true,                \
-     MEMBER(fit.rate), .brief = "of all SMs, where nothing else binds"}
+     MEMBER(fit.rate), .brief = "rate of all SMs together if nothing else is the bottleneck"}
 #define QUANTIZATION                                                                                                   \
     {.key = "quantization", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .required = true,                   \
-     MEMBER(fit.quantization), .brief = "1: a wave of tiles is whole; 0: a part of one takes its part"}
+     MEMBER(fit.quantization), .brief = "1: a partial wave of tiles takes the time of a whole one; 0: only its part"}
 #define BANDWIDTH                                                                                                      \
     {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .required = true,           \
-     MEMBER(fit.bandwidth), .brief = "of what it reads and writes at least"}
+     MEMBER(fit.bandwidth), .brief = "bandwidth of the bytes that a kernel must read and write"}
 #define OVERHEAD                                                                                                       \
     {.key = "overhead", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.overhead),             \
-     .brief = "a kernel, beside its work: start, ramp and tail"}
+     .brief = "time of a kernel in addition to its work: start, ramp and tail"}
 #define ERROR                                                                                                          \
-    {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well it fits"}
+    {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well the record fits"}
 #define SPEED                                                                                                          \
     {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1",         \
      MEMBER(fit.speed),                                                                                                \
-     .brief = "of what the SMs do in a job over the samples, where these ran too shortly for the power limit to act, " \
-              "accumulated in another format or were another board's; 'error' is that of the fit, without it"}
+     .brief = "speed of the SMs in a job divided by their speed in the samples, if the samples ran too briefly to "    \
+              "reach the power limit, accumulated in another format or come from another board; 'error' is without it"}
 #define LAYOUT(name, layout_)                                                                                          \
     {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",                      \
-     MEMBER(fit.layout[layout_]), .brief = "factor of the tiles' time for that layout"}
+     MEMBER(fit.layout[layout_]), .brief = "factor on the time of tiles for that layout of the operands"}
 static const struct field matmul_record_fields[] = {
     DTYPES,
     RATE,
     {.key = "intensity", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, MEMBER(fit.intensity),
-     .brief = "how much slower small tiles are: FLOPs per value loaded; 0: all alike"},
+     .brief = "how much slower small tiles are, in FLOPs per value loaded; 0: all tiles reach the same rate"},
     {.key = "fill", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.fill),
-     .brief = "a tile, beside its products: filling the pipeline, writing the results"},
+     .brief = "time of a tile in addition to its products, to fill its pipeline and write its results"},
     QUANTIZATION,
     BANDWIDTH,
     {.key = "overlap", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .required = true,
-     MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: one after the other"},
+     MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: tiles and traffic do not overlap"},
     {.key = "drain", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0", MEMBER(fit.drain),
-     .brief = "share of the results' traffic that nothing hides: a tile is written when its products are done"},
+     .brief = "share of the results' traffic that is not overlapped, as a tile is written when its products are done"},
     OVERHEAD,
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
     {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
-     MEMBER(fit.unaligned), .brief = "factor of the tiles' time where rows are no multiples of 16 bytes"},
+     MEMBER(fit.unaligned), .brief = "factor on the time of tiles if rows are not multiples of 16 bytes"},
     {.key = "odd", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0", MEMBER(fit.odd),
-     .brief = "likewise where they are odd numbers of halves; 0: unaligned"},
+     .brief = "factor on the time of tiles if rows are odd numbers of half-precision values; 0: as unaligned"},
     SPEED,
     {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
-     .may_be_empty = true, .brief = "those that were sampled; []: none, all products count as extrapolated"},
-    RANGE("batch", batch, "products at once"),
+     .may_be_empty = true,
+     .brief = "layouts of the samples; other products count as extrapolated"},
+    RANGE("batch", batch, "numbers of products in a batch"),
     RANGE("m", m, "rows"),
     RANGE("n", n, "columns"),
     RANGE("k", k, "depths"),
@@ -90,13 +97,13 @@ static const struct table matmul_table = {TABLE("matmul", "matrix products of so
 #define MEMBER(member) .offset = offsetof(struct attention_record, member)
 static const struct field attention_record_fields[] = {
     {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(direction), .choices = attention_direction_names, .required = true,
-     .brief = "which"},
+     .brief = "the kind of kernel"},
     {.key = "generation", .kind = FIELD_CHOICE, MEMBER(generation), .choices = attention_generation_names,
-     .fallback = "flash-2", .brief = "of such kernels"},
+     .fallback = "flash-2", .brief = "generation of the kernels"},
     DTYPES,
     RATE,
     {.key = "score", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.score),
-     .brief = "of one SM for each score, beside the products"},
+     .brief = "time of one SM for each score, in addition to the products"},
     QUANTIZATION,
     BANDWIDTH,
     OVERHEAD,
@@ -112,9 +119,9 @@ static const struct table attention_table = {TABLE("attention", "fused attention
 #define MEMBER(member) .offset = offsetof(struct memory_record, member)
 static const struct field memory_record_fields[] = {
     {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(class), .choices = memory_class_names, .required = true,
-     .brief = "which; other: element-wise, and all that have no record of their own"},
+     .brief = "the class of kernels; other: element-wise kernels, and all classes without a record"},
     {.key = "dtypes", .kind = FIELD_CHOICES, MEMBER(dtypes), .choices = dtype_names,
-     .brief = "number formats that it holds for; left out: all"},
+     .brief = "number formats for which the record holds; left out: all"},
     BANDWIDTH,
     OVERHEAD,
     RANGE("bytes", bytes, "bytes read and written"),
@@ -125,29 +132,33 @@ static const struct table memory_table = {TABLE("memory", "kernels bound by memo
 
 #define MEMBER(member) .offset = offsetof(struct profile, member)
 static const struct field profile_fields[] = {
-    {.key = "gpu", .kind = FIELD_STRING, MEMBER(gpu), .required = true, .brief = "that was measured"},
+    {.key = "gpu", .kind = FIELD_STRING, MEMBER(gpu), .required = true, .brief = "the GPU that was measured"},
     {.key = "source", .kind = FIELD_STRING, MEMBER(source), .required = true, .brief = "who measured what, and when"},
     {.key = "sms", .kind = FIELD_INT, MEMBER(sms), .min = 1, .max = 100000, .required = true,
-     .brief = "its streaming multiprocessors"},
+     .brief = "number of its streaming multiprocessors"},
     {.key = "matmul", .kind = FIELD_LIST, MEMBER(matmul), .table = &matmul_table, .single = true,
      .brief = "matrix products"},
     {.key = "attention", .kind = FIELD_LIST, MEMBER(attention), .table = &attention_table, .single = true,
-     .brief = "fused attention; left out: as long as its products"},
+     .brief = "fused attention; left out: it takes as long as its matrix products"},
     {.key = "memory", .kind = FIELD_LIST, MEMBER(memory), .table = &memory_table, .single = true,
      .brief = "kernels bound by memory"},
 };
 #undef MEMBER
 const struct table profile_table = {TABLE("profile", "kernel times of one type of GPU", profile)};
 
-static int check_range(const struct covered_range *range, struct error *err)
+/* Up to four ranges. */
+static int check_ranges(const struct covered_range *const ranges[4], struct error *err)
 {
-    if (range->from <= range->to)
-        return 0;
-    return error_add(err, EXIT_INPUT, range->node->loc, "range: from %g to %g; expected the smaller size first",
-                     range->from, range->to);
+    int rc = 0;
+
+    for (int i = 0; i < 4 && ranges[i]; i++)
+        if (ranges[i]->from > ranges[i]->to)
+            rc = error_add(err, EXIT_INPUT, ranges[i]->node->loc,
+                           "range: from %g to %g; expected the smaller size first", ranges[i]->from, ranges[i]->to);
+    return rc;
 }
 
-/* What the tables cannot say of a profile. */
+/* Checks of a profile that its tables cannot express. */
 static int check_records(const struct profile *profile, struct error *err)
 {
     const struct matmul_record *matmul = profile->matmul.items;
@@ -159,13 +170,16 @@ static int check_records(const struct profile *profile, struct error *err)
         return error_add(err, EXIT_INPUT, profile->node->loc, "profile: no kernels; expected matmul, attention or "
                          "memory, as 'dtsim calibrate fit' writes them");
     for (size_t i = 0; i < profile->matmul.count; i++)
-        rc |= check_range(&matmul[i].batch, err) | check_range(&matmul[i].m, err) | check_range(&matmul[i].n, err) |
-              check_range(&matmul[i].k, err);
+        if (check_ranges((const struct covered_range *[4]){&matmul[i].batch, &matmul[i].m, &matmul[i].n, &matmul[i].k},
+                         err))
+            rc = -1;
     for (size_t i = 0; i < profile->attention.count; i++)
-        rc |= check_range(&attention[i].rows, err) | check_range(&attention[i].keys, err) |
-              check_range(&attention[i].head, err);
+        if (check_ranges((const struct covered_range *[4]){&attention[i].rows, &attention[i].keys, &attention[i].head},
+                         err))
+            rc = -1;
     for (size_t i = 0; i < profile->memory.count; i++)
-        rc |= check_range(&memory[i].bytes, err);
+        if (check_ranges((const struct covered_range *[4]){&memory[i].bytes}, err))
+            rc = -1;
     return rc;
 }
 
@@ -188,14 +202,14 @@ static bool inside(const struct covered_range *range, double value)
 
 static const struct kernel_seconds unknown = {NAN, true};
 
-/* How far, as a factor, a number of products at once is from those that a record covers. */
+/* How far a batch's number of products is outside the range of a record, as a factor; 1: it is inside. */
 static double batch_distance(const struct matmul_record *record, double batch)
 {
     return fmax(1, fmax(record->batch.from / batch, batch / record->batch.to));
 }
 
-/* The record for a format; of several, that of the nearest batch: single products and those of attention's heads, for
- * which libraries have other kernels, may have a record each. */
+/* The record for a number format; of several the one with the nearest range of batches. Single products and the batched
+ * products of attention heads may have a record each, because libraries have different kernels for them. */
 static const struct matmul_record *find_matmul(const struct profile *profile, enum dtype dtype, double batch)
 {
     const struct matmul_record *records = profile->matmul.items, *best = NULL;
@@ -207,7 +221,8 @@ static const struct matmul_record *find_matmul(const struct profile *profile, en
     return best;
 }
 
-/* A product of which only FLOPs are known is taken for one of large even sides: its own are not covered by any. */
+/* If only the FLOPs of a product are known, it is taken for a single product of three equal sides, and always counts as
+ * extrapolated. */
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)
 {
     struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
@@ -228,16 +243,16 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
               inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
     fit = record->fit;
     if (!shaped)
-        fit.unaligned = fit.odd = 1;       /* the sides are nobody's, and so are their rows */
+        fit.unaligned = fit.odd = 1;       /* the real rows are not known */
     seconds = matmul_seconds(&fit, profile->sms, &product);
     if (!shaped)
         seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
     return (struct kernel_seconds){seconds, !covered};
 }
 
-/* Without a record, the products of all heads: forward scores and values, backward these and their gradients; of as
- * many keys as are visited, and as one product of all rows, since what makes batched ones slow, writing the scores, a
- * fused kernel does not do. */
+/* Fused attention without a record is timed as its matrix products: forward scores and values, backward the scores and
+ * four gradients. n is the number of keys that are visited. All heads count as one product: batched products are slow
+ * because they write the scores, and a fused kernel does not write them. */
 static struct kernel_seconds attention_products(const struct profile *profile, const struct kernel *kernel)
 {
     struct kernel product = *kernel;
@@ -256,7 +271,8 @@ static bool same_phase(int a, int b)
     return attention_is_backward((enum attention_direction)a) == attention_is_backward((enum attention_direction)b);
 }
 
-/* The newest generation that is not newer than the one asked for; of two records of it the one with the same mask. */
+/* The record of the newest generation up to the one asked for; of two records of that generation the one with the same
+ * mask, causal or not. */
 static const struct attention_record *attention_find(const struct profile *profile, int direction, enum dtype dtype,
                                                      enum attention_generation generation)
 {

@@ -208,7 +208,8 @@ static int check_operations(const struct scenario *scenario, const struct stage 
 /* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
 static int coupled_replicas(const struct lowering *lowering)
 {
-    int context = lowering->scenario->strategy.context, expert = lowering->scenario->strategy.expert;
+    const struct process_groups *groups = &lowering->scenario->groups;
+    int context = groups->of[GROUP_CONTEXT].size, expert = groups->of[GROUP_EXPERT].size;
 
     return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
 }

@@ -1,21 +1,22 @@
 /* Buckets of gradients: which are summed together, and what their sums take from the backward beside which they run. */
 #include "lower/lower_internal.h"
 
-/* How many hold the stage: all of it but its experts, or the same experts. */
-static int count_holders(const struct lowering *lowering, int stage, bool experts)
+/* How many hold the same parameters of a class of the stage. */
+static int count_holders(const struct lowering *lowering, int stage, enum parameter_class class)
 {
-    int all = scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage);
+    enum group_kind kind = class == PARAMETERS_EXPERTS ? GROUP_SAME_EXPERTS : GROUP_DATA;
 
-    return experts ? all / lowering->scenario->strategy.expert : all;
+    return lowering->scenario->groups.of[kind].size * plan_holders(lowering->plan, stage);
 }
 
 /* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
-static void close_bucket(struct lowering *lowering, int stage, bool experts, struct pile *pile, size_t slice)
+static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct pile *pile,
+                         size_t slice)
 {
     if (pile->values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, experts)),
-            .values = pile->values, .slice = slice, .experts = experts,
+            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, class)),
+            .values = pile->values, .slice = slice, .class = class,
         };
     *pile = (struct pile){0};
 }
@@ -31,25 +32,26 @@ static void stage_buckets(struct lowering *lowering, int index)
     double each = scenario_parameter_bytes(scenario).sent;
     bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
     bool each_tensor = spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && !spec->flatten;
-    struct pile piles[2] = {0};
+    struct pile piles[PARAMETER_CLASS_COUNT] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
-            bool experts = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
-            struct pile *pile = &piles[experts];
+            bool apart = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
+            enum parameter_class class = apart ? PARAMETERS_EXPERTS : PARAMETERS_COMMON;
+            struct pile *pile = &piles[class];
 
-            if (count_holders(lowering, index, experts) == 1)
+            if (count_holders(lowering, index, class) == 1)
                 continue;
             pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
             if (each_tensor ||
                 (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket)))
-                close_bucket(lowering, index, experts, pile, i);
+                close_bucket(lowering, index, class, pile, i);
         }
     }
-    for (int experts = 0; experts < 2; experts++)
-        close_bucket(lowering, index, experts, &piles[experts], stage->nslices - 1);
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        close_bucket(lowering, index, class, &piles[class], stage->nslices - 1);
 }
 
 /* DDP's sums run beside what is left of the backward: what they take, for the first replica's group. Without buckets
@@ -65,7 +67,7 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
     for (size_t i = 0; i < COUNT(sums); i++)
         if (sums[i].bytes > 0 && contention_possible(&scenario->cluster) &&
-            group_collective(lowering, circle_of(scenario, bucket->experts), stage, 0, sums[i].collective,
+            group_collective(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i].collective,
                              sums[i].bytes, &measured, &bucket->beside))
             lowering->failed = true;
 }

@@ -15,41 +15,12 @@ void sync_release(struct sync *sync)
     free(sync->done);
 }
 
-enum circle circle_of(const struct scenario *scenario, bool experts)
-{
-    if (experts && scenario->strategy.expert > 1)
-        return CIRCLE_SAME_EXPERTS;
-    return scenario_hybrid(scenario) ? CIRCLE_SHARERS : CIRCLE_ALL;
-}
-
-double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters)
+double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
+                        double expert_parameters)
 {
     double apart = scenario->strategy.expert > 1 ? expert_parameters : 0;
 
-    return experts ? apart : parameters - apart;
-}
-
-static bool circle_exists(const struct scenario *scenario, enum circle circle)
-{
-    if (circle == CIRCLE_SAME_EXPERTS)
-        return scenario->strategy.expert > 1;
-    return scenario_hybrid(scenario) == (circle != CIRCLE_ALL);
-}
-
-static int circle_groups(const struct scenario *scenario, enum circle circle)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return circle == CIRCLE_SHARERS        ? scenario_replicas(scenario) / spec->shard
-           : circle == CIRCLE_SAME_SHARE   ? spec->shard
-           : circle == CIRCLE_SAME_EXPERTS ? spec->expert
-                                           : 1;
-}
-
-/* Which of the circle's groups a replica is in: neighbours share states, and divide the experts among them. */
-static int group_of(const struct scenario *scenario, enum circle circle, int replica)
-{
-    return circle == CIRCLE_SHARERS ? replica / scenario->strategy.shard : replica % circle_groups(scenario, circle);
+    return class == PARAMETERS_EXPERTS ? apart : parameters - apart;
 }
 
 /* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
@@ -66,7 +37,7 @@ static int by_place(const void *a, const void *b)
 
 /* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
  * but replicas alone in their own order, so that the first of them may stand for all. */
-static int find_copies(const struct lowering *lowering, enum circle circle, int stage, struct copy_of **copies)
+static int find_copies(const struct lowering *lowering, enum group_kind kind, int stage, struct copy_of **copies)
 {
     const struct scenario *scenario = lowering->scenario;
     int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
@@ -79,7 +50,7 @@ static int find_copies(const struct lowering *lowering, enum circle circle, int 
         copy->replica = i / holders;
         copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
         copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
-        copy->group = group_of(scenario, circle, copy->replica);
+        copy->group = group_of(&scenario->groups.of[kind], copy->replica);
         copy->place = holders > 1 ? scenario_gpu(scenario, 0, copy->replica, copy->rank) : i;
     }
     qsort(*copies, (size_t)all, sizeof **copies, by_place);
@@ -96,17 +67,17 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
     return collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
-void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage)
+void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage)
 {
     const struct scenario *scenario = lowering->scenario;
     struct copy_of *copies;
-    int count = find_copies(lowering, circle, stage, &copies);
+    int count = find_copies(lowering, kind, stage, &copies);
     size_t all = (size_t)count;
 
     *sync = (struct sync){
-        .lowering = lowering, .circle = circle, .stage = stage, .all = count,
+        .lowering = lowering, .kind = kind, .stage = stage, .all = count,
         .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
-        .group = count / circle_groups(scenario, circle),
+        .group = count / group_count(scenario, &scenario->groups.of[kind]),
     };
     sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
     sync->ranks = xcalloc(all, sizeof *sync->ranks);
@@ -133,9 +104,10 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
 }
 
 /* FSDP has a stream of its own for the sums over those that hold the same share. */
-uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel)
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
+                         int channel)
 {
-    return lowering->collective_lane[stream_lane(lowering, circle == CIRCLE_SAME_SHARE, program_rank, flow, channel)];
+    return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
@@ -167,7 +139,7 @@ static void exchange_messages(struct sync *sync, const struct collective *collec
     for (int t = 0; t < flows; t++) {
         for (int i = 0; i < sync->all * sync->channels; i++)
             sync->lanes[i] =
-                collective_lane(lowering, sync->circle, sync->ranks[i / sync->channels], t, i % sync->channels);
+                collective_lane(lowering, sync->kind, sync->ranks[i / sync->channels], t, i % sync->channels);
         /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
         for (int i = 0; i < sync->all; i++) {
             sync->ready[i] = event_flow(&sync->after[i], t);
@@ -260,7 +232,7 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
             lowering_use(lowering, measured.used, measured.protocol);
-        like.lane = collective_lane(lowering, sync->circle, sync->ranks[first], 0, 0);
+        like.lane = collective_lane(lowering, sync->kind, sync->ranks[first], 0, 0);
         like.amount = like.communication = like.sent = 0;
         for (int i = first; i < end; i++)
             wait_for(&all, sync->after[i]);
@@ -269,7 +241,7 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
         for (int i = first; i < end; i++) {
-            like.lane = collective_lane(lowering, sync->circle, sync->ranks[i], 0, 0);
+            like.lane = collective_lane(lowering, sync->kind, sync->ranks[i], 0, 0);
             *slot(sync_holder(sync, i)) = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
@@ -288,14 +260,14 @@ int exchange(struct sync *sync, const struct collective *collective, enum op_wha
     return 0;
 }
 
-int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
                      const struct collective *collective, double bytes, struct measured *measured,
                      struct contention *beside)
 {
     struct sync sync;
     int first = 0, rc;
 
-    sync_init(&sync, lowering, circle, stage);
+    sync_init(&sync, lowering, kind, stage);
     for (int i = 0; i < sync.all; i++)
         if (sync.ranks[i] / lowering->plan->stages == replica)
             first = i - i % sync.group;
@@ -315,19 +287,20 @@ struct holder *sync_holder(const struct sync *sync, int i)
 /* A lane for each stream, ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    const struct scenario *scenario = lowering->scenario;
+    const struct process_groups *groups = &lowering->scenario->groups;
+    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
     int flows = lowering->program->flows;
     size_t count;
 
-    lowering->streams = scenario_hybrid(scenario) ? 2 : 1;
+    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
     lowering->channels = 1;
-    for (int i = 0; i < plan_global_stages(lowering->plan) * CIRCLE_COUNT; i++) {
-        enum circle circle = (enum circle)(i % CIRCLE_COUNT);
+    for (size_t i = 0; i < (size_t)plan_global_stages(lowering->plan) * COUNT(kinds); i++) {
+        enum group_kind kind = kinds[i % COUNT(kinds)];
         struct sync sync;
 
-        if (!circle_exists(scenario, circle))
+        if (!groups->of[kind].exchanges)
             continue;
-        sync_init(&sync, lowering, circle, i / CIRCLE_COUNT);
+        sync_init(&sync, lowering, kind, (int)(i / COUNT(kinds)));
         lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
         sync_release(&sync);
     }

@@ -6,20 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A kind of group: its GPUs are those of one replica, or of `n` replicas, one after another. */
-struct kin {
-    int n;
-    bool tensor;
-};
-
-/* The group that (t, replica, p) belongs to, and its first GPU. */
-static void group_gpus(const struct scenario *scenario, struct kin kin, int t, int replica, int p, int *gpus)
-{
-    for (int i = 0; i < kin.n; i++)
-        gpus[i] = kin.tensor ? scenario_gpu(scenario, i, replica, p)
-                             : scenario_gpu(scenario, t, replica / kin.n * kin.n + i, p);
-}
-
 /* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
 struct member {
     struct lowering *lowering;
@@ -53,66 +39,67 @@ static void mark_nodes(const struct member *member, const int *gpus, int n, bool
 /* The rank's group, and when it spans nodes the other groups of its kind on these nodes or below the same leaves, which
  * share NICs or uplinks with it and are at the same point of their work: all their GPUs in a row. Returns how many
  * groups. */
-static int group_and_siblings(const struct member *member, struct kin kin, int t)
+static int group_and_siblings(const struct member *member, const struct process_group *group, int t)
 {
     const struct scenario *scenario = member->lowering->scenario;
-    int tensors = kin.tensor ? 1 : scenario->strategy.tensor, step = kin.tensor ? 1 : kin.n, groups = 1;
+    bool replicas = group->axis == AXIS_REPLICA;
+    int tensors = replicas ? scenario->strategy.tensor : 1, step = replicas ? group->size : 1, groups = 1;
     int *gpus = member->gpus;
 
-    group_gpus(scenario, kin, t, member->replica, member->rank, gpus);
-    if (cluster_within_node(&scenario->cluster, gpus, kin.n))
+    group_gpus(scenario, group, t, member->replica, member->rank, gpus);
+    if (cluster_within_node(&scenario->cluster, gpus, group->size))
         return 1;
-    mark_nodes(member, gpus, kin.n, true);
+    mark_nodes(member, gpus, group->size, true);
     for (int r = 0; r < scenario_replicas(scenario); r += step)
         for (int q = 0; q < scenario->strategy.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
-                int *other = gpus + groups * kin.n;
+                int *other = gpus + groups * group->size;
 
-                group_gpus(scenario, kin, u, r, q, other);
-                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, kin.n);
+                group_gpus(scenario, group, u, r, q, other);
+                groups += other[0] != gpus[0] && on_marked_node(&scenario->cluster, member, other, group->size);
             }
-    mark_nodes(member, gpus, kin.n, false);
+    mark_nodes(member, gpus, group->size, false);
     return groups;
 }
 
 /* The slowest of the rank's groups: one, or where its GPUs are not alike one for each. */
-static int group_cost(const struct member *member, struct kin kin, const struct collective *collective, double bytes,
-                      int channels, struct exchange_cost *cost)
+static int group_cost(const struct member *member, enum group_kind kind, const struct collective *collective,
+                      double bytes, int channels, struct exchange_cost *cost)
 {
     struct lowering *lowering = member->lowering;
+    const struct process_group *group = &lowering->scenario->groups.of[kind];
 
     *cost = (struct exchange_cost){0};
-    for (int t = 0; t < (kin.tensor ? 1 : lowering->program->flows); t++) {
-        int groups = group_and_siblings(member, kin, t);
+    for (int t = 0; t < (kind == GROUP_TENSOR ? 1 : lowering->program->flows); t++) {
+        int groups = group_and_siblings(member, group, t);
         struct measured measured;
 
-        if (measure_collective(lowering->measure, collective, member->gpus, groups, kin.n, bytes, channels, &measured,
-                               lowering->err))
+        if (measure_collective(lowering->measure, collective, member->gpus, groups, group->size, bytes, channels,
+                               &measured, lowering->err))
             return -1;
         if (collective->op == COLLECTIVE_ALL_REDUCE)
             lowering_use(lowering, measured.used, measured.protocol);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
-        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, kin.n);
+        cost->share = contention_share(&lowering->scenario->cluster, member->gpus, group->size);
     }
     return 0;
 }
 
-static int ring_group(const struct member *member, struct kin kin, enum collective_op op, double bytes,
+static int ring_group(const struct member *member, enum group_kind kind, enum collective_op op, double bytes,
                       struct exchange_cost *cost)
 {
-    return group_cost(member, kin, collective_find(op, "ring"), bytes,
+    return group_cost(member, kind, collective_find(op, "ring"), bytes,
                       member->lowering->scenario->strategy.channels, cost);
 }
 
 /* A reduce-scatter and an all-gather in an all-reduce's place. */
 static int halves_cost(const struct member *member, double bytes, struct exchange_cost *cost)
 {
-    struct kin tensor = {.n = member->lowering->scenario->strategy.tensor, .tensor = true};
     struct exchange_cost gather;
 
-    if (ring_group(member, tensor, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
-        ring_group(member, tensor, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
+    if (ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &gather) ||
+        ring_group(member, GROUP_TENSOR, COLLECTIVE_REDUCE_SCATTER, bytes, cost))
         return -1;
     cost->seconds += gather.seconds;
     cost->bytes_sent += gather.bytes_sent;
@@ -176,16 +163,15 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
 {
     const struct scenario *scenario = member->lowering->scenario;
     const struct strategy_spec *spec = &scenario->strategy;
-    struct kin kin = {.n = spec->tensor, .tensor = true};
     double bytes = stage->bytes[EXCHANGE_TENSOR];
 
-    if (kin.n == 1)
+    if (spec->tensor == 1)
         return 0;
     if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
-        ring_group(member, kin, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
+        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
         return -1;
     if (!spec->sequence_parallel)
-        return group_cost(member, kin, scenario_all_reduce(scenario), bytes, spec->channels,
+        return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
                           &holder->exchanges[EXCHANGE_TENSOR]);
     if (halves_cost(member, bytes, &holder->exchanges[EXCHANGE_TENSOR]))
         return -1;
@@ -196,23 +182,22 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
 /* Every GPU sends and receives through a NIC of its own, or its share of one: more channels would change nothing. */
 static int dispatch_cost(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    struct kin kin = {.n = member->lowering->scenario->strategy.expert};
-
-    if (kin.n == 1 || stage->bytes[EXCHANGE_DISPATCH] == 0)
+    if (member->lowering->scenario->strategy.expert == 1 || stage->bytes[EXCHANGE_DISPATCH] == 0)
         return 0;
-    return group_cost(member, kin, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), stage->bytes[EXCHANGE_DISPATCH],
-                      1, &holder->exchanges[EXCHANGE_DISPATCH]);
+    return group_cost(member, GROUP_EXPERT, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"),
+                      stage->bytes[EXCHANGE_DISPATCH], 1, &holder->exchanges[EXCHANGE_DISPATCH]);
 }
 
 /* The keys and values of all of the context group are gathered before the attention, and again before its backward;
  * after that their gradients are scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section 3.3.2). */
-static int gathered_attention(const struct member *member, struct kin kin, double bytes, struct holder *holder)
+static int gathered_attention(const struct member *member, double bytes, struct holder *holder)
 {
+    double all = member->lowering->scenario->strategy.context * bytes;
     struct exchange_cost *forward = &holder->exchanges[EXCHANGE_ATTENTION];
     struct exchange_cost *backward = &holder->exchanges[EXCHANGE_ATTENTION_BACKWARD];
 
-    if (ring_group(member, kin, COLLECTIVE_ALL_GATHER, kin.n * bytes, forward) ||
-        ring_group(member, kin, COLLECTIVE_REDUCE_SCATTER, kin.n * bytes, backward))
+    if (ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, all, forward) ||
+        ring_group(member, GROUP_CONTEXT, COLLECTIVE_REDUCE_SCATTER, all, backward))
         return -1;
     backward->seconds += forward->seconds;
     backward->bytes_sent += forward->bytes_sent;
@@ -220,18 +205,19 @@ static int gathered_attention(const struct member *member, struct kin kin, doubl
 }
 
 /* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
-static int pass_cost(const struct member *member, struct kin kin, double bytes, double *seconds)
+static int pass_cost(const struct member *member, double bytes, double *seconds)
 {
     const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    struct group group = {.n = kin.n, .gpus = member->gpus};
+    int n = member->lowering->scenario->strategy.context;
+    struct group group = {.n = n, .gpus = member->gpus};
     struct exchange_cost ring;
 
-    if (group_cost(member, kin, gather, kin.n * bytes, 1, &ring))
+    if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, &ring))
         return -1;
-    struct collective_choice choice = collective_choose(gather, cluster, &group, kin.n * bytes, 1);
-    double launch = collective_tuning(&choice, cluster, &group, kin.n * bytes).launch;
-    *seconds = launch + (ring.seconds - launch) / (kin.n - 1);
+    struct collective_choice choice = collective_choose(gather, cluster, &group, n * bytes, 1);
+    double launch = collective_tuning(&choice, cluster, &group, n * bytes).launch;
+    *seconds = launch + (ring.seconds - launch) / (n - 1);
     return 0;
 }
 
@@ -240,18 +226,19 @@ static int pass_cost(const struct member *member, struct kin kin, double bytes, 
  * in every step, so that each takes 1/n of the attention. In the backward the gradients of a block follow it a step
  * later: the first step passes the block, the last its gradients, those between both (Transformer Engine). What a step
  * takes to pass on beyond what it takes to compute is exposed. */
-static int ring_attention(const struct member *member, struct kin kin, const struct stage *stage, struct holder *holder)
+static int ring_attention(const struct member *member, const struct stage *stage, struct holder *holder)
 {
+    int n = member->lowering->scenario->strategy.context;
     double bytes = stage->bytes[EXCHANGE_ATTENTION], one, both;
-    double forward = stage->attention[0] / kin.n, backward = stage->attention[1] / kin.n;
+    double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
 
-    if (pass_cost(member, kin, bytes, &one) || pass_cost(member, kin, 2 * bytes, &both))
+    if (pass_cost(member, bytes, &one) || pass_cost(member, 2 * bytes, &both))
         return -1;
     holder->exchanges[EXCHANGE_ATTENTION] =
-        (struct exchange_cost){.seconds = (kin.n - 1) * fmax(0, one - forward), .bytes_sent = (kin.n - 1) * bytes};
+        (struct exchange_cost){.seconds = (n - 1) * fmax(0, one - forward), .bytes_sent = (n - 1) * bytes};
     holder->exchanges[EXCHANGE_ATTENTION_BACKWARD] = (struct exchange_cost){
-        .seconds = 2 * fmax(0, one - backward) + (kin.n - 2) * fmax(0, both - backward),
-        .bytes_sent = 2 * (kin.n - 1) * bytes,
+        .seconds = 2 * fmax(0, one - backward) + (n - 2) * fmax(0, both - backward),
+        .bytes_sent = 2 * (n - 1) * bytes,
     };
     return 0;
 }
@@ -259,13 +246,12 @@ static int ring_attention(const struct member *member, struct kin kin, const str
 static int attention_cost(const struct member *member, const struct stage *stage, struct holder *holder)
 {
     const struct strategy_spec *spec = &member->lowering->scenario->strategy;
-    struct kin kin = {.n = spec->context};
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
 
-    if (kin.n == 1 || bytes == 0)
+    if (spec->context == 1 || bytes == 0)
         return 0;
-    return spec->context_attention == CONTEXT_RING ? ring_attention(member, kin, stage, holder)
-                                                   : gathered_attention(member, kin, bytes, holder);
+    return spec->context_attention == CONTEXT_RING ? ring_attention(member, stage, holder)
+                                                   : gathered_attention(member, bytes, holder);
 }
 
 /* Coupled replicas meet in every layer, so each takes as long as the slowest of them. */

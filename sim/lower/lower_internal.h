@@ -13,7 +13,7 @@ struct bucket {
     double values;           /* how many there are */
     size_t slice;            /* of the stage's backward that completes it */
     struct contention beside;    /* its sum, for kernels that run beside it; nothing where none do */
-    bool experts;            /* gradients of experts, which fewer replicas share */
+    enum parameter_class class;      /* of its gradients */
 };
 struct buckets { struct bucket *items; size_t count, capacity; };
 
@@ -133,18 +133,14 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
 void lower_arrival(struct lowering *lowering, struct place here, struct work work);
 
 /* lower_exchange.c */
-/* Who exchanges with whom: all that hold a global stage, a rank in every replica, or those that share it, in both
- * directions; where ZeRO divides among some replicas, those that share one copy of the states, or those that hold the
- * same share of them; and where experts are divided, those that hold the same experts. */
-enum circle { CIRCLE_ALL, CIRCLE_SHARERS, CIRCLE_SAME_SHARE, CIRCLE_SAME_EXPERTS, CIRCLE_COUNT };
-/* The circle that sums a stage's gradients and gathers its weights: of its experts, or of all else. */
-enum circle circle_of(const struct scenario *scenario, bool experts);
-/* How many of the parameters that is; experts that are not divided are among all else. */
-double circle_parameters(const struct scenario *scenario, bool experts, double parameters, double expert_parameters);
-/* The holders of one global stage, in groups of equal size, those of a group next to each other. */
+/* How many of the parameters are of a class; experts that are not divided are among all else. */
+double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
+                        double expert_parameters);
+/* The holders of one global stage: a rank in every replica, or those that share it, in both directions. They stand in
+ * groups of equal size, those of a group next to each other: a process group of replicas with all their holders. */
 struct sync {
     struct lowering *lowering;
-    enum circle circle;
+    enum group_kind kind;
     int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
     int group;               /* holders of each group */
     int channels;
@@ -154,7 +150,7 @@ struct sync {
     struct event *after;     /* a holder: takes part after that */
     uint32_t *ready, *done;  /* scratch, a holder; [flow * all + holder] */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, enum circle circle, int stage);
+void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage);
 void sync_release(struct sync *sync);
 struct holder *sync_holder(const struct sync *sync, int i);
 /* What of a holder becomes the end of an exchange. */
@@ -168,10 +164,11 @@ int exchange(struct sync *sync, const struct collective *collective, enum op_wha
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
-uint32_t collective_lane(const struct lowering *lowering, enum circle circle, int program_rank, int flow, int channel);
+uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
+                         int channel);
 /* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
  * where the group is one. It is added to what runs beside kernels. */
-int group_collective(struct lowering *lowering, enum circle circle, int stage, int replica,
+int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
                      const struct collective *collective, double bytes, struct measured *measured,
                      struct contention *beside);
 

@@ -74,10 +74,10 @@ static void exchange_buffers(struct lowering *lowering, const struct buffers *bu
 {
     struct sync sync;
 
-    sync_init(&sync, lowering, CIRCLE_ALL, 0);
+    sync_init(&sync, lowering, GROUP_DATA, 0);
     for (int d = 0; d < sync.all; d++)
         sync.after[d] = event_of(lower_after(lowering, (struct op){
-            .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, d, 0, 0), .mb = -1,
+            .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
         }, event_of(lowering->latest[d])));
     for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
         lowering->failed = exchange(&sync, collective_find(op, "ring"), what, buffers->items[b], slot) != 0;
@@ -89,7 +89,7 @@ static uint32_t copy_over(struct lowering *lowering, int from, int to, enum op_w
                           struct event after)
 {
     return lower_after(lowering, (struct op){
-        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, CIRCLE_ALL, from, 0, 0),
+        .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0),
         .amount = bytes, .mb = mb,
         .src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
         .dst = (uint32_t)scenario_gpu(lowering->scenario, 0, to, 0),

@@ -40,7 +40,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     struct sync sync;
     int rc;
 
-    sync_init(&sync, lowering, circle_of(scenario, bucket->experts), stage);
+    sync_init(&sync, lowering, scenario->groups.sums[bucket->class], stage);
     for (int i = 0; i < sync.here; i++)
         sync.after[i] = event_of(after_flush(lowering) ? lowering->latest[sync.ranks[i]]
                                                        : sync_holder(&sync, i)->ready.items[at]);
@@ -48,7 +48,7 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
     sync_release(&sync);
     if (rc || !hybrid || !last)
         return rc;
-    sync_init(&sync, lowering, CIRCLE_SAME_SHARE, stage);
+    sync_init(&sync, lowering, GROUP_SAME_SHARE, stage);
     for (int i = 0; i < sync.here; i++)
         sync.after[i] = sync_holder(&sync, i)->synced;
     rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
@@ -64,7 +64,7 @@ static void note_sum(struct lowering *lowering, int stage)
 
     if (!scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER))
         return;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int i = 0; i < sync.here; i++)
         *GROW(&sync_holder(&sync, i)->sums) = sync_holder(&sync, i)->synced;
     sync_release(&sync);
@@ -84,7 +84,7 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
     }
     if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
         return rc;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int leg = 1; leg < LEGS_MAX; leg++)
         for (size_t b = 0; !rc && b < buckets->count; b++) {
             if (buckets->items[b].sum.legs[leg].bytes == 0)
@@ -122,7 +122,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
 
     if (lowering->syncs[stage] >= count)
         return !lowering->failed;
-    sync_init(&sync, lowering, CIRCLE_ALL, stage);
+    sync_init(&sync, lowering, GROUP_DATA, stage);
     for (int i = 0; i < sync.here; i++)
         complete &= sync_holder(&sync, i)->completed >= count && (!late || at_update(lowering, sync.ranks[i]));
     for (int i = 0; complete && i < sync.here; i++)
@@ -313,11 +313,11 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
 
     if (lowering->gathers[stage] >= count)
         return true;
-    for (int experts = 0; experts < 2 && complete && !lowering->failed; experts++) {
-        double parameters = circle_parameters(scenario, experts, costs->parameters, costs->expert_parameters);
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && complete && !lowering->failed; class++) {
+        double parameters = class_parameters(scenario, class, costs->parameters, costs->expert_parameters);
         struct sync sync;
 
-        sync_init(&sync, lowering, circle_of(scenario, experts), stage);
+        sync_init(&sync, lowering, scenario->groups.sums[class], stage);
         for (int i = 0; i < sync.here; i++) {
             complete &= lowering->updates[sync.ranks[i]] >= count;
             sync.after[i] = event_of(sync_holder(&sync, i)->updated);

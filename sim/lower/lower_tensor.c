@@ -79,6 +79,9 @@ int tensor_flows(const struct scenario *scenario)
     return 1;
 }
 
+/* The replicas that exchange inside works, or share one copy of the states: neighbours, in each of these groups. */
+static const enum group_kind neighbours[] = {GROUP_CONTEXT, GROUP_EXPERT, GROUP_SHARD};
+
 /* Whether groups of n replicas, one after another, are spread over nodes like one another. */
 static bool neighbours_alike(const struct scenario *scenario, int n)
 {
@@ -106,10 +109,10 @@ static bool within_nodes(const struct scenario *scenario, int n)
  * and the groups of the same share or experts, reach over all nodes; they begin together and are measured together. */
 static bool sums_alike(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    return spec->pipeline == 1 && within_nodes(scenario, spec->context) && within_nodes(scenario, spec->expert) &&
-           within_nodes(scenario, scenario_hybrid(scenario) ? spec->shard : 1);
+    for (size_t i = 0; i < COUNT(neighbours); i++)
+        if (!within_nodes(scenario, scenario->groups.of[neighbours[i]].size))
+            return false;
+    return scenario->strategy.pipeline == 1;
 }
 
 /* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of
@@ -145,10 +148,11 @@ bool replicas_alike(const struct scenario *scenario)
         return false;            /* the server alone updates */
     if (!private_links(&scenario->cluster))
         return sums_alike(scenario);
-    if (!groups_alike(scenario) || !neighbours_alike(scenario, spec->context) ||
-        !neighbours_alike(scenario, spec->expert) ||
-        !neighbours_alike(scenario, scenario_hybrid(scenario) ? spec->shard : 1))
+    if (!groups_alike(scenario))
         return false;
+    for (size_t i = 0; i < COUNT(neighbours); i++)
+        if (!neighbours_alike(scenario, scenario->groups.of[neighbours[i]].size))
+            return false;
     for (int d = 1; d < scenario_replicas(scenario); d++)
         if (!boundaries_alike(scenario, d))
             return false;

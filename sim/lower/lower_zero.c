@@ -17,14 +17,14 @@ bool zero_in_turn(const struct lowering *lowering)
 }
 
 /* A measured collective in the replica's group, on its stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum circle circle,
+static uint32_t stream(struct lowering *lowering, struct place here, enum group_kind kind,
                        const struct collective *collective, double bytes, uint32_t after)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct measured measured;
 
     if (bytes == 0 || lowering->failed ||
-        group_collective(lowering, circle, here.stage, here.replica, collective, bytes, &measured,
+        group_collective(lowering, kind, here.stage, here.replica, collective, bytes, &measured,
                          &lowering->beside[prank])) {
         lowering->failed |= bytes > 0;
         return NO_OP;
@@ -33,7 +33,7 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum circle
         lowering_use(lowering, measured.used, measured.protocol);
     return program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
-        .lane = collective_lane(lowering, circle, prank, 0, 0),
+        .lane = collective_lane(lowering, kind, prank, 0, 0),
         .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
         .stage = here.stage,
     }, &after, after == NO_OP ? 0 : 1);
@@ -91,10 +91,10 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     uint32_t last = NO_OP;
 
-    for (int experts = 0; experts < 2; experts++) {
-        double weights = circle_parameters(lowering->scenario, experts, layer->parameters + layer->frozen,
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        double weights = class_parameters(lowering->scenario, class, layer->parameters + layer->frozen,
                                            layer->expert_parameters);
-        uint32_t id = stream(lowering, here, circle_of(lowering->scenario, experts),
+        uint32_t id = stream(lowering, here, lowering->scenario->groups.sums[class],
                              collective_half(scenario_all_reduce(lowering->scenario), COLLECTIVE_ALL_GATHER),
                              weights * each, after);
 
@@ -110,13 +110,13 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
     double each = scenario_parameter_bytes(scenario).sent;
     uint32_t end = after;
 
-    for (int experts = 0; experts < 2; experts++) {
-        double bytes = circle_parameters(scenario, experts, layer->parameters, layer->expert_parameters) * each;
-        uint32_t id = stream(lowering, here, circle_of(scenario, experts),
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        double bytes = class_parameters(scenario, class, layer->parameters, layer->expert_parameters) * each;
+        uint32_t id = stream(lowering, here, scenario->groups.sums[class],
                              collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER), bytes, after);
 
         if (scenario_hybrid(scenario) && last && id != NO_OP)
-            id = stream(lowering, here, CIRCLE_SAME_SHARE, scenario_all_reduce(scenario),
+            id = stream(lowering, here, GROUP_SAME_SHARE, scenario_all_reduce(scenario),
                         bytes / scenario->strategy.shard, id);
         if (id != NO_OP)
             here.holder->synced = event_of(id);

@@ -27,8 +27,7 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
     const struct strategy_spec *spec = &scenario->strategy;
     int *gpus = estimates->gpus;
 
-    for (int t = 0; t < spec->tensor; t++)
-        gpus[t] = scenario_gpu(scenario, t, 0, rank);
+    group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, gpus);
     for (size_t i = 0; i < COUNT(kinds); i++) {
         double bytes = stage->bytes[kinds[i]];
 
@@ -50,8 +49,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, beside = stage->attention[0];
     int *gpus = estimates->gpus;
 
-    for (int d = 0; d < scenario_replicas(scenario); d++)
-        gpus[d] = scenario_gpu(scenario, 0, d, rank);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_DISPATCH] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, spec->expert,
                  stage->bytes[EXCHANGE_DISPATCH]);

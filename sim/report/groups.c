@@ -3,21 +3,25 @@
 
 #include <stdlib.h>
 
-/* The GPUs of replicas, `count` of them from `first` on and `step` apart. */
-static void print_replicas(const struct scenario *scenario, int t, int p, int first, int count, int step, FILE *out)
+/* The GPUs of one group. */
+static void print_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
+                       FILE *out)
 {
-    for (int i = 0; i < count; i++)
-        fprintf(out, "%s%d", i ? " " : "", scenario_gpu(scenario, t, first + i * step, p));
+    int *gpus = xcalloc((size_t)group->size, sizeof *gpus);
+
+    group_gpus(scenario, group, t, replica, p, gpus);
+    for (int i = 0; i < group->size; i++)
+        fprintf(out, "%s%d", i ? " " : "", gpus[i]);
     fputc('\n', out);
+    free(gpus);
 }
 
-/* Groups of replicas on each stage and tensor index: `count` of them `step` apart. */
-static void print_kind(const struct scenario *scenario, const char *kind, int count, int step, FILE *out)
+/* Groups of replicas, on each stage and tensor index. */
+static void print_replicas(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int replicas = scenario_replicas(scenario), groups = replicas / count;
+    int groups = group_count(scenario, group);
 
-    fprintf(out, "%s groups (%d of %d GPUs)\n", kind, groups * spec->pipeline * spec->tensor, count);
     for (int p = 0; p < spec->pipeline; p++)
         for (int t = 0; t < spec->tensor; t++)
             for (int g = 0; g < groups; g++) {
@@ -25,32 +29,55 @@ static void print_kind(const struct scenario *scenario, const char *kind, int co
                 if (groups > 1)
                     fprintf(out, " group %d", g);
                 fputs(": ", out);
-                print_replicas(scenario, t, p, g / step * step * count + g % step, count, step, out);
+                print_gpus(scenario, group, t, group_index(group, g, 0), p, out);
             }
+}
+
+static void print_tensor(const struct scenario *scenario, const struct process_group *group, FILE *out)
+{
+    for (int r = 0; r < scenario_replicas(scenario); r++)
+        for (int p = 0; p < scenario->strategy.pipeline; p++) {
+            fprintf(out, "  stage %d replica %d: ", p, r);
+            print_gpus(scenario, group, 0, r, p, out);
+        }
+}
+
+static void print_pipeline(const struct scenario *scenario, const struct process_group *group, FILE *out)
+{
+    for (int r = 0; r < scenario_replicas(scenario); r++)
+        for (int t = 0; t < scenario->strategy.tensor; t++) {
+            fprintf(out, "  replica %d tensor %d: ", r, t);
+            print_gpus(scenario, group, t, r, 0, out);
+        }
+}
+
+/* The groups of each kind in turn, where there are any; those of all replicas always. */
+static void print_groups(const struct scenario *scenario, FILE *out)
+{
+    static void (*const prints[])(const struct scenario *, const struct process_group *, FILE *) = {
+        [AXIS_TENSOR] = print_tensor, [AXIS_REPLICA] = print_replicas, [AXIS_PIPELINE] = print_pipeline,
+    };
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int lines[] = {
+        [AXIS_TENSOR] = scenario_replicas(scenario) * spec->pipeline,
+        [AXIS_REPLICA] = spec->pipeline * spec->tensor,
+        [AXIS_PIPELINE] = scenario_replicas(scenario) * spec->tensor,
+    };
+
+    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++) {
+        const struct process_group *group = &scenario->groups.of[kind];
+        int each = group->axis == AXIS_REPLICA ? group_count(scenario, group) : 1;
+
+        if (!group->exchanges && kind != GROUP_DATA)
+            continue;
+        fprintf(out, "%s groups (%d of %d GPUs)\n", group->name, each * lines[group->axis], group->size);
+        prints[group->axis](scenario, group, out);
+    }
 }
 
 static int by_gpu(const void *a, const void *b)
 {
     return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
-}
-
-/* Replicas hold the same weights; with context parallelism several of them share samples. */
-static void print_replica_groups(const struct scenario *scenario, FILE *out)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-    int replicas = scenario_replicas(scenario);
-
-    if (spec->context > 1)
-        print_kind(scenario, "context", spec->context, 1, out);
-    if (spec->expert > 1) {
-        print_kind(scenario, "expert", spec->expert, 1, out);
-        print_kind(scenario, "same-experts", replicas / spec->expert, spec->expert, out);
-    }
-    print_kind(scenario, "data", replicas, 1, out);
-    if (scenario_hybrid(scenario)) {
-        print_kind(scenario, "shard", spec->shard, 1, out);
-        print_kind(scenario, "same-share", replicas / spec->shard, spec->shard, out);
-    }
 }
 
 static void print_places(const struct scenario *scenario, FILE *out)
@@ -102,7 +129,6 @@ static void print_sharers(const struct scenario *scenario, FILE *out)
 void groups_print(const struct scenario *scenario, FILE *out)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    int replicas = scenario_replicas(scenario);
 
     fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), spec->tensor);
     if (spec->context > 1)
@@ -110,23 +136,8 @@ void groups_print(const struct scenario *scenario, FILE *out)
     fprintf(out, "%d-way pipeline x %d-way data, fastest first: ", spec->pipeline, spec->data);
     for (size_t i = 0; i < spec->placement.count; i++)
         fprintf(out, "%s%s", i ? ", " : "", dimension_names[((const int *)spec->placement.items)[i]]);
-    fprintf(out, "\n\ntensor groups (%d of %d GPUs)\n", replicas * spec->pipeline, spec->tensor);
-    for (int r = 0; r < replicas; r++)
-        for (int p = 0; p < spec->pipeline; p++) {
-            fprintf(out, "  stage %d replica %d: ", p, r);
-            for (int t = 0; t < spec->tensor; t++)
-                fprintf(out, "%s%d", t ? " " : "", scenario_gpu(scenario, t, r, p));
-            fputc('\n', out);
-        }
-    fprintf(out, "pipeline groups (%d of %d GPUs)\n", replicas * spec->tensor, spec->pipeline);
-    for (int r = 0; r < replicas; r++)
-        for (int t = 0; t < spec->tensor; t++) {
-            fprintf(out, "  replica %d tensor %d: ", r, t);
-            for (int p = 0; p < spec->pipeline; p++)
-                fprintf(out, "%s%d", p ? " " : "", scenario_gpu(scenario, t, r, p));
-            fputc('\n', out);
-        }
-    print_replica_groups(scenario, out);
+    fputs("\n\n", out);
+    print_groups(scenario, out);
     print_places(scenario, out);
     print_sharers(scenario, out);
 }

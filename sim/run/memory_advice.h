@@ -8,7 +8,7 @@
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,
  * alone, and where none of them fits in pairs and in threes. Changes keep the model, its formats and its optimizer. */
 int memory_check(const struct run *run, struct error *err);
-/* The same advice behind the error that said so ("memory: ..."), for a scenario for whose layers no plan was found
+/* The same advice behind an error of kind ERROR_MEMORY, for a scenario for whose layers no plan was found
  * (workload_init). */
 void memory_advise(const struct scenario *scenario, struct error *err);
 /* Whether no rank of the workload needs more than `limit` bytes, as the simulation tells: where nothing depends on

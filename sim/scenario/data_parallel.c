@@ -193,6 +193,8 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
 
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    return compression_resolve(scenario, err) | check_sharing(scenario, err) | check_scatter(scenario, err) |
-           check_replicated(scenario, err) | check_local_steps(scenario, err);
+    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_local_steps};
+    int rc = compression_resolve(scenario, err);
+
+    return scenario_check(scenario, rules, COUNT(rules), err) ? -1 : rc;
 }

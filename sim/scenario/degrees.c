@@ -150,6 +150,7 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
-    return check_context(scenario, err) | check_expert(scenario, err) | check_capacity(scenario, err) |
-           check_companions(scenario, err);
+    static scenario_rule *const rules[] = {check_context, check_expert, check_capacity, check_companions};
+
+    return scenario_check(scenario, rules, COUNT(rules), err);
 }

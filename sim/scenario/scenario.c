@@ -20,6 +20,16 @@ const struct collective *scenario_all_reduce(const struct scenario *scenario)
     return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
 }
 
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (rules[i](scenario, err))
+            rc = -1;
+    return rc;
+}
+
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
 static int check_switches(const struct scenario *scenario, struct error *err)
@@ -249,12 +259,47 @@ static int default_gradients(const struct scenario *scenario)
            GRADIENTS_HALF;
 }
 
+/* What each key says alone, and in which order the schedule computes. */
+static int resolve_schedule(struct scenario *scenario, struct error *err)
+{
+    int rc = placement_resolve(scenario, err);
+
+    if (resolve_order(scenario, err))
+        rc = -1;
+    return sharers_resolve(scenario, err) ? -1 : rc;
+}
+
+/* How the model and the batch are divided. */
+static int resolve_division(struct scenario *scenario, struct error *err)
+{
+    int rc = resolve_chunks(scenario, err);
+
+    if (resolve_degrees(scenario, err))
+        rc = -1;
+    return rc ? rc : shard_resolve(scenario, err);
+}
+
+/* What goes together, and the batch. */
+static int resolve_rest(struct scenario *scenario, struct error *err)
+{
+    static scenario_rule *const rules[] = {
+        check_opportunism, check_switches, check_communicator, check_overlap, check_model, scenario_check_memory,
+        scenario_check_idle, degrees_check,
+    };
+    int rc = data_parallel_check(scenario, err);
+
+    if (scenario_check(scenario, rules, COUNT(rules), err))
+        rc = -1;
+    return resolve_batch(scenario, err) ? -1 : rc;
+}
+
 static int resolve(struct scenario *scenario, struct error *err)
 {
+    static scenario_rule *const sizes[] = {check_size, sharers_check};
     const struct strategy *strategy;
     const struct order *order;
 
-    if (placement_resolve(scenario, err) | resolve_order(scenario, err) | sharers_resolve(scenario, err))
+    if (resolve_schedule(scenario, err))
         return -1;
     strategy = scenario_strategy(scenario);
     order = scenario->strategy.schedule.order;
@@ -262,7 +307,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
     if (!node_get(scenario->memory.node, "gradients"))
         scenario->memory.gradients = default_gradients(scenario);
-    if (resolve_chunks(scenario, err) | resolve_degrees(scenario, err) || shard_resolve(scenario, err))
+    if (resolve_division(scenario, err))
         return -1;
     scenario->plan = (struct plan){
         .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
@@ -270,12 +315,7 @@ static int resolve(struct scenario *scenario, struct error *err)
         .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
-    if (data_parallel_check(scenario, err) | check_opportunism(scenario, err) | check_switches(scenario, err) |
-        check_communicator(scenario, err) | check_overlap(scenario, err) | check_model(scenario, err) |
-        scenario_check_memory(scenario, err) | scenario_check_idle(scenario, err) | degrees_check(scenario, err) |
-        resolve_batch(scenario, err))
-        return -1;
-    if (scenario_resolve_costs(scenario, err))
+    if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
@@ -285,12 +325,13 @@ static int resolve(struct scenario *scenario, struct error *err)
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
                          "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
-    if (check_size(scenario, err) | sharers_check(scenario, err))
+    if (scenario_check(scenario, sizes, COUNT(sizes), err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
                          scenario->plan.micro_batches, strategy->name);
+    process_groups_make(scenario);
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 

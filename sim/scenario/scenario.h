@@ -8,6 +8,7 @@
 #include "schedule/order.h"
 #include "kernels/profile.h"
 #include "engine/replay.h"
+#include "scenario/process_group.h"
 
 enum precision { PRECISION_FP32, PRECISION_TF32, PRECISION_MIXED_FP16, PRECISION_MIXED_BF16,
                  PRECISION_MIXED_FP8 };
@@ -129,6 +130,7 @@ struct scenario {
         int seed;
     } simulation;
     struct plan plan;                    /* what the schedule sees */
+    struct process_groups groups;
 };
 extern const struct table scenario_table, costs_table;
 
@@ -145,6 +147,11 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
 void scenario_release(struct scenario *scenario);
+
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
 /* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1

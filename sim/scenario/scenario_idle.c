@@ -90,5 +90,7 @@ static int check_costs(const struct scenario *scenario, struct error *err)
 
 int scenario_check_idle(const struct scenario *scenario, struct error *err)
 {
-    return check_strategy(scenario, err) | check_memory(scenario, err) | check_costs(scenario, err);
+    static scenario_rule *const rules[] = {check_strategy, check_memory, check_costs};
+
+    return scenario_check(scenario, rules, COUNT(rules), err);
 }

@@ -321,15 +321,14 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
     const char *unlike = !shape ? NULL : shape->experts ? "experts" : shape->kv_rank ? "latent attention" : NULL;
-    int rc = check_blocks(scenario, err) | check_every(scenario, err) | check_early_stop(scenario, err);
+    static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master};
+    int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
     if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
     if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
-        rc = -1;
-    if (check_master(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;

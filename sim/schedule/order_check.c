@@ -161,13 +161,14 @@ static int read_group(const struct order *order, struct order_cell *const *sorte
 int order_complete(struct order *order, struct order_cell ***sorted, struct error *err)
 {
     size_t at = 0;
-    int rc = 0;
+    int rc;
 
     *sorted = xcalloc(order->count, sizeof **sorted);
     for (size_t i = 0; i < order->count; i++)
         (*sorted)[i] = &order->cells[i];
     qsort(*sorted, order->count, sizeof **sorted, by_work);
-    if (check_stages(order, *sorted, err) | check_micro_batches(order, err))
+    rc = check_stages(order, *sorted, err);
+    if (check_micro_batches(order, err) || rc)
         return -1;
     for (int direction = 0; direction < order->directions; direction++)
         for (int stage = 0; stage < order->stages; stage++)

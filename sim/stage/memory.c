@@ -121,9 +121,6 @@ static double buffers(const struct scenario *scenario, const struct holding *hol
 
 static double context(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    const int groups[] = {spec->tensor, spec->pipeline, scenario_replicas(scenario), spec->context, spec->expert,
-                          spec->expert > 1 ? scenario_replicas(scenario) / spec->expert : 1};
     const double mib = 1048576;
     double bytes = 1024 * mib;
 
@@ -131,8 +128,11 @@ static double context(const struct scenario *scenario)
         return scenario->memory.context;
     if (model_is_timed(&scenario->model))
         return 0;
-    for (size_t i = 0; i < COUNT(groups); i++)
-        bytes += groups[i] == 1 ? 0 : groups[i] == 2 ? 544 * mib : 688 * mib;
+    for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {      /* which only two stages would have */
+        const struct process_group *group = &scenario->groups.of[kind];
+
+        bytes += !group->exchanges || group->size == 1 ? 0 : group->size == 2 ? 544 * mib : 688 * mib;
+    }
     return bytes;
 }
 

@@ -44,8 +44,8 @@ struct memory { double bytes[MEMORY_KIND_COUNT]; };
  *   pipeline what arrives from both neighbours, where the model's times are not given. All of them stay, also where
  *   they are needed for the update alone: the allocator seldom puts pieces of that size where activations stood.
  * - Context, where the model's times are not given, unless the scenario says how much: 1 GiB (the driver's 0.7, CUDA's
- *   0.3), and for each kind of group 544 MiB for NCCL between two GPUs, 688 MiB among more (measured on A100:
- *   NVIDIA/nccl#964). */
+ *   0.3), and for each kind of group (process_group.h; none for embedding groups) 544 MiB for NCCL between two GPUs,
+ *   688 MiB among more (measured on A100: NVIDIA/nccl#964). */
 struct memory memory_states(const struct scenario *scenario, const struct stage *stages, int program_rank);
 /* What every rank of a timeline's program holds when it holds most, and the most that it ever keeps for backwards.
  * The caller frees it.

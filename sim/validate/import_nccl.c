@@ -307,8 +307,8 @@ struct node *import_nccl_parse(struct arena *arena, const char *file, const char
         if (strlen(reader.text) < size)
             status = error_add(err, EXIT_INPUT, here(&reader, reader.text + strlen(reader.text)),
                                "expected text, found a zero byte");
-        else
-            status |= read_line(&reader);
+        else if (read_line(&reader))
+            status = -1;
         line += size + 1;
     }
     if (!status && !reader.rows->count)

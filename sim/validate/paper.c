@@ -132,7 +132,8 @@ static int read_columns(struct paper *paper, struct error *err)
     paper->ncolumns = node->count;
     paper->columns = ARENA_ARRAY(&paper->arena, struct column, node->count);
     for (size_t i = 0; i < node->count; i++) {
-        rc |= read_column(node->items[i], &paper->columns[i], err);
+        if (read_column(node->items[i], &paper->columns[i], err))
+            rc = -1;
         has_id |= paper->columns[i].kind == COLUMN_ID;
         has_measured |= paper->columns[i].kind == COLUMN_MEASURED;
         for (size_t k = 0; !rc && k < i; k++)
@@ -205,7 +206,8 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
                          "column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
     for (size_t i = 0; i < paper->ncolumns; i++) {
         row->measured[i] = NAN;
-        rc |= read_cell(&paper->columns[i], node->items[i], row, i, err);
+        if (read_cell(&paper->columns[i], node->items[i], row, i, err))
+            rc = -1;
         measured |= !isnan(row->measured[i]);
     }
     if (!rc && !row->id)
@@ -243,9 +245,11 @@ static int read_rows(struct paper *paper, struct error *err)
     paper->nrows = node->count;
     paper->rows = ARENA_ARRAY(&paper->arena, struct paper_row, node->count);
     for (size_t i = 0; i < node->count; i++)
-        rc |= read_row(paper, node->items[i], &paper->rows[i], err);
+        if (read_row(paper, node->items[i], &paper->rows[i], err))
+            rc = -1;
     for (size_t i = 0; !rc && i < node->count; i++) {
-        rc |= find_relative(paper, &paper->rows[i], err);
+        if (find_relative(paper, &paper->rows[i], err))
+            rc = -1;
         for (size_t k = 0; !rc && k < i; k++)
             if (!strcmp(paper->rows[k].id, paper->rows[i].id))
                 rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: rows: a second row '%s'",

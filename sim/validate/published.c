@@ -137,7 +137,8 @@ int published_load(struct arena *arena, const char *path, struct published *publ
         return -1;
     size_cluster(published);
     for (size_t i = 0; i < published->rows.count; i++)
-        status |= resolve_row(published, (struct published_row *)published->rows.items + i, err);
+        if (resolve_row(published, (struct published_row *)published->rows.items + i, err))
+            status = -1;
     return status ? -1 : 0;
 }
 

@@ -31,6 +31,26 @@ static double parameters_of(const struct simulated *simulated)
     return sum;
 }
 
+/* A GPU has a communicator for its shard and one for those that hold its share, in the place of one for all replicas:
+ * 544 MiB each among two GPUs, 688 MiB among more. */
+static void test_communicators(void **state)
+{
+    static const struct { int data, shard; double mib; } cases[] = {
+        {8, 0, 688}, {8, 2, 544 + 688}, {8, 4, 688 + 544}, {4, 2, 544 + 544}, {12, 4, 688 + 688},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setup setup = {3, cases[i].data, cases[i].shard, 1, 1, 1, "measured", "ideal", 25};
+        struct simulated simulated;
+
+        run_setup(&simulated, &setup);
+        expect_near("context", memory_states(&simulated.scenario, simulated.run.stages, 0).bytes[MEMORY_CONTEXT],
+                    (1024 + cases[i].mib) * 1048576, simulated.text);
+        simulated_release(&simulated);
+    }
+}
+
 /* Within a group of n what Rajbhandari et al. 2020, section 7, give for n replicas; across the groups, the all-reduce
  * of a share (2 psi / n). Memory as for n replicas. */
 static void test_closed_forms(void **state)
@@ -174,6 +194,7 @@ static void test_shared_nic(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_communicators),
         cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_seconds),

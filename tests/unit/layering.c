@@ -27,7 +27,7 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ chart.h fit_chart.h gantt.h plot.h tsv.h ", NULL},
+    {"plots/", NULL, " base/ chart.h fit_chart.h gantt.h list.h plot.h tsv.h ", NULL},
     {"sim/engine/", NULL, " base/ hardware/cluster.h engine/ ", NULL},
     {"sim/engine/program", NULL, " base/ engine/program.h ", NULL},
     {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
@@ -150,6 +150,44 @@ static void each_source(void (*check)(const char *path, const char *text))
         assert_true(each_of(others[f], check) > 0);
 }
 
+/* Whether the folder has a module that the test's name begins with: chain.c, or chain_table.c, of chain. */
+static bool tests_a_module(const char *folder, const char *test)
+{
+    char path[1100];
+
+    for (const char *end = test + 1; *end; end++) {
+        snprintf(path, sizeof path, "%s/%s/%.*s.c", DTSIM_SOURCE_DIR, folder, (int)(end - test), test);
+        if ((*end == '_' || *end == '.') && access(path, F_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* tests/unit/ mirrors sim/, and plots/ and calibration/ too: a test is named after the module that it tests. */
+static void test_unit_names(void **state)
+{
+    static const char *const others[] = {"plots", "calibration"};
+
+    (void)state;
+    for (size_t f = 0; f < COUNT(floors) + COUNT(others); f++) {
+        const char *name = f < COUNT(floors) ? floors[f] : others[f - COUNT(floors)];
+        char tests[512], folder[64];
+        struct dirent **entries;
+
+        snprintf(tests, sizeof tests, "%s/tests/unit/%s", DTSIM_SOURCE_DIR, name);
+        snprintf(folder, sizeof folder, "%s%s", f < COUNT(floors) ? "sim/" : "", name);
+        int count = scandir(tests, &entries, is_source, alphasort);
+
+        for (int i = 0; i < count; i++) {
+            if (!tests_a_module(folder, entries[i]->d_name))
+                fail_msg("%s/%s: %s has no module of that name", tests, entries[i]->d_name, folder);
+            free(entries[i]);
+        }
+        if (count >= 0)
+            free(entries);
+    }
+}
+
 /* sim/ holds the folders of the list and nothing else; a folder is small enough to be looked through. */
 static void test_folders(void **state)
 {
@@ -229,7 +267,7 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_folders), cmocka_unit_test(test_unit_names),
         cmocka_unit_test(test_includes),
         cmocka_unit_test(test_names),
     };

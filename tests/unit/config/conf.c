@@ -131,8 +131,8 @@ static void test_syntax_errors_are_said_in_our_words(void **state)
     refuses("a: \"b\nc: d\n", "f:3:1: error: the file ends inside quotes (in the value that begins at line 1)\n");
     refuses("a: b: c\n",
             "f:1:5: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");
-    refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (what is not "
-                                     "closed begins at line 1)\n");
+    refuses("a:\n   b: 1\n  c: 2\n", "f:3:3: error: expected a key with the indentation of its neighbours (in the value "
+                                     "that begins at line 1)\n");
     refuses("a: @b\n", "f:1:4: error: '@' cannot begin a value; put the text in quotes\n");
     refuses("a\nb: c\n",
             "f:2:2: error: a ':' is not allowed here; is the indentation right? Text that holds ': ' goes in quotes\n");

@@ -92,15 +92,15 @@ static void paths_and_chains(void **state)
                           "ideal, dgx-1-v100, dgx-2, dgx-a100, dgx-h100, hgx-h200, pcie-10gbe, pcie-25gbe");
 
     write_file("self.yaml", "platform: self.yaml\n");
-    expect_message("self.yaml", "self.yaml:1:11: the platform starts from itself: @/self.yaml -> @/self.yaml");
+    expect_message("self.yaml", "self.yaml:1:11: the platform is based on itself: @/self.yaml -> @/self.yaml");
     write_file("a.yaml", "platform: b.yaml\n");
     write_file("b.yaml", "platform: ./sub/../a.yaml\n");
     expect_message("{platform: a.yaml}",
-                   "b.yaml:1:11: the platform starts from itself: @/a.yaml -> @/b.yaml -> @/a.yaml");
+                   "b.yaml:1:11: the platform is based on itself: @/a.yaml -> @/b.yaml -> @/a.yaml");
     for (int i = 0; i < 9; i++)
         write_file(arena_printf(&arena, "chain%d.yaml", i), arena_printf(&arena, "platform: chain%d.yaml\n", i + 1));
     write_file("chain9.yaml", "platform: ideal\n");
-    expect_message("chain0.yaml", "chain7.yaml:1:11: more than 8 platforms that start from one another");
+    expect_message("chain0.yaml", "chain7.yaml:1:11: more than 8 platforms, each based on the next");
     cluster = load_good("chain2.yaml");
     assert_true(cluster.ideal);
 }
@@ -134,8 +134,8 @@ static void mistakes(void **state)
         {"{platform: dgx-a100, gpu: a100-80g}", "test.yaml:1:27: unknown GPU 'a100-80g'; did you mean 'a100-80gb'?"},
         {"{nodes: 1, gpu: my/gpu.yaml}",
          "test.yaml:1:17: cannot read the GPU file '@/my/gpu.yaml': No such file or directory"},
-        {"{gpus_per_node: 1}", "test.yaml:1:1: cluster: 'network' is missing: without 'nodes' there may be several; "
-                               "only 'nodes: 1' needs no network"},
+        {"{gpus_per_node: 1}", "test.yaml:1:1: cluster: 'network' is missing: without 'nodes' there may be several "
+                               "nodes; only 'nodes: 1' needs no network"},
         {"{nodes: 2}", "test.yaml:1:1: cluster: 'network' is missing: 2 nodes need its bandwidth and latency"},
         {"{nodes: 1, gpus_per_node: 4}",
          "test.yaml:1:1: cluster: 'inside' is missing: the 4 GPUs of a node need its bandwidth and latency"},
@@ -164,7 +164,7 @@ static void mistakes(void **state)
                              "network: {bandwidth: 1 GB/s, latency: 0, nics: 3}\n");
     expect_message("wrong.yaml", "wrong.yaml:3:48: network: the 4 GPUs of a node cannot share 3 NICs evenly");
     write_file("list.yaml", "- nodes: 4\n");
-    expect_message("list.yaml", "list.yaml:1:1: a platform's file holds a mapping with the keys of a cluster");
+    expect_message("list.yaml", "list.yaml:1:1: this is not a platform; expected a mapping with the keys of a cluster");
 }
 
 /* Everything that is wrong is said at once, and what follows from a mistake is not. */

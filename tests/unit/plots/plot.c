@@ -73,14 +73,14 @@ static void memory_to_the_byte(void **state)
     assert_string_equal(
         get(plot_file(&arena, "memory", dir, "svg", 2)),
         arena_printf(&arena, "rank\ttime\tcontext\tparameters\tgathered\tgradients\toptimizer\tbuffers\tfragmentation\t"
-                     "activations\tworkspace\n"
-                     "0\t0\t6\t1\t2\t3\t4\t5\t9\t0\t0\n0\t2\t6\t1\t2\t3\t4\t5\t9\t0\t0\n"
-                     "0\t2\t6\t1\t2\t3\t4\t5\t9\t2\t0\n0\t6.5\t6\t1\t2\t3\t4\t5\t9\t2\t0\n"
-                     "1\t0\t0\t10\t0\t0\t0\t0\t0\t0\t0\n1\t1\t0\t10\t0\t0\t0\t0\t0\t0\t0\n"
-                     "1\t1\t0\t10\t0\t0\t0\t0\t0\t30\t10\n1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t10\n"
-                     "1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t5\n1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t30\t5\n"
-                     "1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t0\t0\n1\t6.5\t0\t10\t0\t0\t0\t0\t0\t0\t0\n"
-                     "3\t0\t0\t7\t0\t0\t0\t0\t0\t0\t0\n3\t6.5\t0\t7\t0\t0\t0\t0\t0\t0\t0\n",
+                     "activations\tworkspace\tother\n"
+                     "0\t0\t6\t1\t2\t3\t4\t5\t9\t0\t0\t0\n0\t2\t6\t1\t2\t3\t4\t5\t9\t0\t0\t0\n"
+                     "0\t2\t6\t1\t2\t3\t4\t5\t9\t2\t0\t0\n0\t6.5\t6\t1\t2\t3\t4\t5\t9\t2\t0\t0\n"
+                     "1\t0\t0\t10\t0\t0\t0\t0\t0\t0\t0\t0\n1\t1\t0\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+                     "1\t1\t0\t10\t0\t0\t0\t0\t0\t30\t10\t0\n1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t10\t0\n"
+                     "1\t3.5\t0\t10\t0\t0\t0\t0\t0\t30\t5\t0\n1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t30\t5\t0\n"
+                     "1\t%.15g\t0\t10\t0\t0\t0\t0\t0\t0\t0\t0\n1\t6.5\t0\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+                     "3\t0\t0\t7\t0\t0\t0\t0\t0\t0\t0\t0\n3\t6.5\t0\t7\t0\t0\t0\t0\t0\t0\t0\t0\n",
                      3.5 + column, 3.5 + column));
     script = get(plot_file(&arena, "memory", dir, "svg", 1));
     assert_non_null(strstr(script, "'rank 0: at most 32 B' 'rank 1: at most 50 B' 'rank 3: at most 7 B'"));
@@ -95,6 +95,12 @@ static void memory_to_the_byte(void **state)
     assert_non_null(strstr(script, "limit = 2048\n"));
     assert_non_null(strstr(script, "note = \"a GPU has 2 KiB\""));
     assert_non_null(strstr(script, "headings = \"'rank 0: at most 1 KiB'\""));
+    assert_null(strstr(script, "\"other\""));
+    /* kinds that the chart does not know are the rest of the sum */
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\t1024\t24\t0\t0\t0\t0\t0\t0\t0\t0\n");
+    assert_plots("memory", dir, "svg");
+    assert_non_null(strstr(get(plot_file(&arena, "memory", dir, "svg", 2)), "\t0\t24\t0\t0\t0\t0\t0\t0\t0\t1000\n"));
+    assert_non_null(strstr(get(plot_file(&arena, "memory", dir, "svg", 1)), "\"other\""));
 }
 
 static void same_run_same_bytes(void **state)

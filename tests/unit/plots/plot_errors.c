@@ -57,8 +57,8 @@ static const struct { const char *text, *expected; } bad_memory[] = {
     {"rank\tt\tbytes\n", "memory.tsv:1:1: error: no column 'context' in the header"},
     {MEMORY_HEADER ROW "0\t-1\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:3:3: error: a time before 0"},
     {MEMORY_HEADER "0\t0\t9\t12\t-3\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:10: error: -3 bytes: less than none"},
-    {MEMORY_HEADER "0\t0\t99\t9\t0\t0\t0\t0\t0\t0\t0\t0\n",
-     "memory.tsv:2:1: error: the kinds add up to 9 bytes, not to 99"},
+    {MEMORY_HEADER "0\t0\t9\t99\t0\t0\t0\t0\t0\t0\t0\t0\n",
+     "memory.tsv:2:1: error: the kinds add up to 99 bytes, more than 9"},
     {MEMORY_HEADER "x\t0\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:1: error: 'x' is not a whole number"},
 };
 

@@ -11,22 +11,23 @@
 enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
 enum { PANELS = 3, PANEL = 190, BETWEEN = 26 };      /* ranks drawn; pixels */
 
-/* The kinds as they are stacked: what stays from the beginning to the end below what comes and goes. */
-enum { KINDS = 9 };
+/* The kinds as they are stacked: what stays from the beginning to the end below what comes and goes. All but OTHER are
+ * columns of the file; OTHER is the rest of the sum, kinds that have no colour here. */
+enum { KINDS = 10, OTHER = KINDS - 1 };
 static const char *const kind_names[] = {
     "context", "parameters", "gathered", "gradients", "optimizer", "buffers", "fragmentation", "activations",
-    "workspace", NULL,
+    "workspace", "other", NULL,
 };
 static const struct colour kind_colours[] = {
     {"0x666666", "0xffffff"}, {"0x0072b2", "0xffffff"}, {"0xa6d4fa", "0x000000"}, {"0xe69f00", "0x000000"},
     {"0x225522", "0xffffff"}, {"0xb39ddb", "0x000000"}, {"0xbfbfbf", "0x000000"}, {"0x44bb99", "0x000000"},
-    {"0x4b0082", "0xffffff"},
+    {"0x4b0082", "0xffffff"}, {"0xf0e442", "0x000000"},
 };
 _Static_assert(COUNT(kind_names) == KINDS + 1 && COUNT(kind_colours) == KINDS, "a name and a colour for every kind");
 static const struct palette palette = {kind_names, kind_colours, KINDS};
 
 /* rank, t, bytes, a column a kind. */
-enum { RANK, TIME, BYTES, FIRST, WANTED = FIRST + KINDS };
+enum { RANK, TIME, BYTES, FIRST, WANTED = FIRST + OTHER };
 struct level { double at, total, bytes[KINDS]; };
 struct levels { struct level *items; size_t count, capacity; };
 struct panel {
@@ -55,7 +56,7 @@ static int read_level(const struct tsv *tsv, int *rank, struct level *level, str
         return -1;
     if (level->at < 0)
         return error_add(err, EXIT_INPUT, tsv_loc(tsv, TIME), "a time before 0");
-    for (int k = 0; k < KINDS; k++) {
+    for (int k = 0; k < OTHER; k++) {
         if (tsv_number(tsv, FIRST + k, &level->bytes[k], err))
             return -1;
         if (level->bytes[k] < -slack(level->total))
@@ -64,9 +65,10 @@ static int read_level(const struct tsv *tsv, int *rank, struct level *level, str
         level->bytes[k] = fmax(level->bytes[k], 0);
         sum += level->bytes[k];
     }
-    if (fabs(sum - level->total) > KINDS * slack(level->total))
-        return error_add(err, EXIT_INPUT, tsv->loc, "the kinds add up to %.12g bytes, not to %.40s", sum,
+    if (sum > level->total + KINDS * slack(level->total))
+        return error_add(err, EXIT_INPUT, tsv->loc, "the kinds add up to %.12g bytes, more than %.40s", sum,
                          tsv_text(tsv, BYTES));
+    level->bytes[OTHER] = sum + KINDS * slack(level->total) < level->total ? level->total - sum : 0;
     return 0;
 }
 
@@ -78,7 +80,7 @@ static int read_levels(struct memory_chart *memory, const struct chart *chart, b
     double peak = -1;
     struct tsv tsv = {0};
 
-    for (int k = 0; k < KINDS; k++)
+    for (int k = 0; k < OTHER; k++)
         columns[FIRST + k] = kind_names[k];
     failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/memory.tsv", chart->dir), columns, chart->err);
     while (!failed && tsv_next(&tsv, chart->err)) {

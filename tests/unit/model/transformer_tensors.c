@@ -1,4 +1,4 @@
-/* tensors: the parameters of a layer, one by one, on a GPU of the tensor-parallel group. */
+/* transformer_tensors: the parameters of a layer, one by one, on a GPU of the tensor-parallel group. */
 #include "model_files.h"
 
 static struct shard plain(int micro, int tensor)

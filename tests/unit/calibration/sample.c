@@ -1,4 +1,4 @@
-/* bench_samples: the file that dtsim-bench writes, goes on with, and hands to the fit. */
+/* sample: the file that dtsim-bench writes, goes on with, and hands to the fit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -193,5 +193,5 @@ int main(void)
         cmocka_unit_test(test_the_fit_reads_what_is_written),
     };
 
-    return cmocka_run_group_tests_name("bench_samples", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }

@@ -395,5 +395,5 @@ int main(void)
         cmocka_unit_test(test_same_every_time),
     };
 
-    return cmocka_run_group_tests_name("agree", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("replay_agree", tests, NULL, NULL);
 }

@@ -158,5 +158,5 @@ int main(void)
         cmocka_unit_test(test_reference_products),
     };
 
-    return cmocka_run_group_tests_name("bench_reference", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reference", tests, NULL, NULL);
 }

@@ -1,0 +1,64 @@
+#include "scenario/process_group.h"
+
+#include "scenario/scenario.h"
+
+/* A tied model's embedding and output layer stand on different ranks. Two directions hold both copies on either rank,
+ * and sum them there. Asynchronous schedules do not sum them: waiting for the other end of the pipeline at every update
+ * would be a flush. */
+static struct process_group embedding_group(const struct scenario *scenario)
+{
+    const struct plan *plan = &scenario->plan;
+    const struct transformer *shape = scenario->model.transformer;
+    int first = plan_rank(plan, 0, 0, 0, NULL), last = plan_rank(plan, 0, plan_global_stages(plan) - 1, 0, NULL);
+    bool sums = shape && shape->tied && shape->head != HEAD_NONE && !scenario->memory.lora && first != last &&
+                plan_directions(plan) == 1 && !scenario_strategy(scenario)->asynchronous;
+
+    return (struct process_group){
+        "embedding", AXIS_PIPELINE, sums ? 2 : 1, sums ? last - first : 1, first, sums,
+    };
+}
+
+void process_groups_make(struct scenario *scenario)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    int replicas = scenario_replicas(scenario), shard = scenario_hybrid(scenario) ? spec->shard : 1;
+    bool hybrid = shard > 1, divided = spec->expert > 1;
+
+    scenario->groups = (struct process_groups){
+        .of = {
+            [GROUP_TENSOR] = {"tensor", AXIS_TENSOR, spec->tensor, 1, 0, true},
+            [GROUP_PIPELINE] = {"pipeline", AXIS_PIPELINE, spec->pipeline, 1, 0, true},
+            [GROUP_CONTEXT] = {"context", AXIS_REPLICA, spec->context, 1, 0, spec->context > 1},
+            [GROUP_EXPERT] = {"expert", AXIS_REPLICA, spec->expert, 1, 0, divided},
+            [GROUP_SAME_EXPERTS] = {"same-experts", AXIS_REPLICA, divided ? replicas / spec->expert : 1, spec->expert,
+                                    0, divided},
+            [GROUP_DATA] = {"data", AXIS_REPLICA, replicas, 1, 0, !hybrid},
+            [GROUP_SHARD] = {"shard", AXIS_REPLICA, shard, 1, 0, hybrid},
+            [GROUP_SAME_SHARE] = {"same-share", AXIS_REPLICA, hybrid ? replicas / shard : 1, shard, 0, hybrid},
+            [GROUP_EMBEDDING] = embedding_group(scenario),
+        },
+        .sums = {[PARAMETERS_COMMON] = hybrid ? GROUP_SHARD : GROUP_DATA, [PARAMETERS_EXPERTS] = GROUP_SAME_EXPERTS},
+    };
+}
+
+void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
+                int *gpus)
+{
+    int place[AXIS_COUNT] = {[AXIS_TENSOR] = t, [AXIS_REPLICA] = replica, [AXIS_PIPELINE] = p};
+    int number = group->axis == AXIS_PIPELINE ? 0 : group_of(group, place[group->axis]);
+
+    for (int i = 0; i < group->size; i++) {
+        place[group->axis] = group_index(group, number, i);
+        gpus[i] = scenario_gpu(scenario, place[AXIS_TENSOR], place[AXIS_REPLICA], place[AXIS_PIPELINE]);
+    }
+}
+
+int group_count(const struct scenario *scenario, const struct process_group *group)
+{
+    const struct strategy_spec *spec = &scenario->strategy;
+    const int lengths[AXIS_COUNT] = {
+        [AXIS_TENSOR] = spec->tensor, [AXIS_REPLICA] = scenario_replicas(scenario), [AXIS_PIPELINE] = group->size,
+    };
+
+    return lengths[group->axis] / group->size;
+}

@@ -1,0 +1,68 @@
+/* process_group: who talks to whom. One table, made once from the degrees, which all read that exchange something,
+ * count communicators or show groups. */
+#ifndef DTSIM_PROCESS_GROUP_H
+#define DTSIM_PROCESS_GROUP_H
+
+#include "base/base.h"
+
+/* A GPU's place is its tensor index, its replica and its pipeline rank. The members of a group differ in one of these
+ * alone, where they stand as far apart as the table says:
+ *
+ *   kind          members                                         size                apart    exchange
+ *   tensor        all tensor indices                              tensor              1        inside works
+ *   pipeline      all pipeline ranks                              pipeline            1        boundaries
+ *   context       replicas that share samples                     context             1        keys and values
+ *   expert        neighbouring replicas that divide the experts   expert              1        tokens
+ *   same-experts  replicas that hold the same experts             replicas / expert   expert   gradients of experts
+ *   data          all replicas                                    replicas            1        all other gradients
+ *   shard         neighbouring replicas that share one copy of    shard               1        those, in the place of
+ *                 what ZeRO divides, where not all do                                          data groups
+ *   same-share    replicas that hold the same share of it         replicas / shard    shard    sums of that share
+ *   embedding     the first and the last stage of a tied model    2                            gradients of the
+ *                                                                                              tied weights */
+enum group_kind {
+    GROUP_TENSOR, GROUP_PIPELINE, GROUP_CONTEXT, GROUP_EXPERT, GROUP_SAME_EXPERTS, GROUP_DATA, GROUP_SHARD,
+    GROUP_SAME_SHARE, GROUP_EMBEDDING, GROUP_KIND_COUNT
+};
+enum group_axis { AXIS_TENSOR, AXIS_REPLICA, AXIS_PIPELINE, AXIS_COUNT };
+
+struct process_group {
+    const char *name;
+    enum group_axis axis;    /* the index in which members differ */
+    int size;                /* members; 1 where the scenario has no such groups */
+    int stride;              /* how far members stand apart on the axis */
+    int first;               /* the first member of the first group there */
+    bool exchanges;          /* the scenario has such groups, and they exchange something */
+};
+
+/* Parameters by who sums their gradients and divides their states: each class is exchanged in groups of its own.
+ * Experts are a class of their own where replicas divide them. */
+enum parameter_class { PARAMETERS_COMMON, PARAMETERS_EXPERTS, PARAMETER_CLASS_COUNT };
+
+struct process_groups {
+    struct process_group of[GROUP_KIND_COUNT];
+    enum group_kind sums[PARAMETER_CLASS_COUNT];     /* the groups that sum a class's gradients */
+};
+
+struct scenario;
+/* The degrees, ZeRO's share and the plan are resolved. */
+void process_groups_make(struct scenario *scenario);
+
+/* Which of the groups on its axis the index is in; a replica's, say. Not of embedding groups. */
+static inline int group_of(const struct process_group *group, int index)
+{
+    return index / (group->size * group->stride) * group->stride + index % group->stride;
+}
+/* The index of a group's member. */
+static inline int group_index(const struct process_group *group, int number, int member)
+{
+    return group->first + number / group->stride * group->stride * group->size + number % group->stride +
+           member * group->stride;
+}
+/* The GPUs of the group that the GPU at (t, replica, p) is in, group->size of them. */
+void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
+                int *gpus);
+/* How many groups of the kind there are on its axis. */
+int group_count(const struct scenario *scenario, const struct process_group *group);
+
+#endif
