@@ -88,7 +88,11 @@ static void offer_to_die(void)
         close(fd);
 }
 
-/* A worker: one piece after another until its socket is closed. Its standard error tells of the present piece alone. */
+/* What a worker is told instead of a piece. That its socket is closed it would not hear: workers that were started
+ * later have copies of this process' end. */
+static const uint64_t NO_MORE = UINT64_MAX;
+
+/* A worker: one piece after another until there are no more. Its standard error tells of the present piece alone. */
 static void serve(void *context)
 {
     const struct worker *worker = context;
@@ -98,7 +102,7 @@ static void serve(void *context)
     offer_to_die();
     if (pool->begin)
         pool->begin(pool->context);
-    while (read_all(worker->end, &piece, sizeof piece)) {
+    while (read_all(worker->end, &piece, sizeof piece) && piece != NO_MORE) {
         char *reply = NULL;
         size_t length = 0;
         FILE *out = open_memstream(&reply, &length);
@@ -276,7 +280,7 @@ static void dismiss(struct running *running, bool kill_all)
 
         if (!worker->child.pid)
             continue;
-        if (kill_all || worker->busy)
+        if (kill_all || worker->busy || !send_all(worker->socket, &NO_MORE, sizeof NO_MORE))
             kill(worker->child.pid, SIGKILL);
         worker_end(worker, &ignored);
         error_release(&ignored);

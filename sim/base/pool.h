@@ -20,7 +20,7 @@ struct pool {
     /* In a worker: does the piece and writes the reply. `note` is what the caller hears if the worker dies: text that
      * was written there, at most POOL_NOTE - 1 bytes; empty when the piece begins. */
     void (*work)(void *context, uint64_t piece, char *note, FILE *reply);
-    /* In this process: the next piece; false where there is none. */
+    /* In this process: the next piece, any number but UINT64_MAX; false where there is none. */
     bool (*next)(void *context, uint64_t *piece);
     /* In this process, in the order in which pieces end. -1 stops the pool, with an error. */
     int (*done)(void *context, uint64_t piece, const char *reply, size_t length, struct error *err);
@@ -36,8 +36,8 @@ enum pool_end {
                                     one, or SIGTERM, killed what ran */
     POOL_FAILED,                 /* an error */
 };
-/* Runs pieces until there are none. Messages, if any, are those of `done` and `lost`, or EXIT_UNEXPECTED where processes
- * cannot be had. No worker is left behind, however this process ends. */
+/* Runs pieces until there are none. Messages, if any, are those of `done` and `lost`, or EXIT_UNEXPECTED where
+ * processes cannot be had. No worker is left behind, however this process ends. */
 enum pool_end pool_run(const struct pool *pool, struct error *err);
 
 #endif
