@@ -8,7 +8,8 @@ static const char figure[] =
     "S2  .  F1 F2 F3 .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~  .  .\n"
     "S1  F1 F2 F3 .  .  .  .  .  .  .  .  .  B3 ~  R2 B2 ~  R1 B1 ~\n";
 
-enum { DESCENDING, ASCENDING };
+#define BACKWARDS(X) X(DESCENDING, "descending") X(ASCENDING, "ascending")
+enum { BACKWARDS(ENUM_VALUE) };
 
 struct gpipe_options {
     const struct node *node;
@@ -18,20 +19,14 @@ struct gpipe_options {
 };
 
 static const struct field fields[] = {
-    {.key = "backward", .kind = FIELD_CHOICE, .offset = offsetof(struct gpipe_options, backward),
-     .fallback = "descending", .choices = (const char *const[]){"descending", "ascending", NULL},
+    {KEY(gpipe_options, backward), .kind = FIELD_CHOICE, .fallback = "descending", .choices = CHOICES(BACKWARDS),
      .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
-    {.key = "recompute_last", .kind = FIELD_BOOL, .offset = offsetof(struct gpipe_options, recompute_last),
-     .fallback = "false",
+    {KEY(gpipe_options, recompute_last), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
-    {.key = "passes", .kind = FIELD_INT, .offset = offsetof(struct gpipe_options, passes), .min = 1, .max = 65536,
-     .fallback = "1",
+    {KEY(gpipe_options, passes), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "so many times all forwards, then all backwards, of as many micro-batches each, before the update"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of gpipe", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct gpipe_options), .node_offset = offsetof(struct gpipe_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of gpipe", gpipe_options, fields)};
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {

@@ -10,17 +10,13 @@ static const char figure[] =
     "S1  F1  F2  F3  F1b F2b F3b .   .   .   .   B1b ~   .   B2b ~   .   B3b ~   B1  ~   B2  ~   B3  ~\n";
 
 static const struct field fields[] = {
-    {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
-     .fallback = "0", .min = 0, .max = 1e6,
+    {KEY(interleaving_options, micro_batch_group), .kind = FIELD_INT, .fallback = "0", .min = 0, .max = 1e6,
      .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as many "
               "as ranks. Megatron refuses a group below the ranks or above the micro-batches, or a last one below the "
               "ranks; PyTorch micro-batches that are no multiple of (micro-batches / ranks, rounded down). Here only "
               "what deadlocks is refused"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of interleaved", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct interleaving_options), .node_offset = offsetof(struct interleaving_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of interleaved", interleaving_options, fields)};
 
 static int group(const struct plan *plan)
 {

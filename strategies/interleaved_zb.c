@@ -10,16 +10,12 @@ static const char figure[] =
     "S1  F1  F2  F3  F1b F2b F3b .   .   I1b W1b I2b W2b I3b W3b I1  W1  I2  W2  I3  W3\n";
 
 static const struct field fields[] = {
-    {.key = "micro_batch_group", .kind = FIELD_INT, .offset = offsetof(struct interleaving_options, micro_batch_group),
-     .fallback = "0", .min = 0, .max = 1e6,
+    {KEY(interleaving_options, micro_batch_group), .kind = FIELD_INT, .fallback = "0", .min = 0, .max = 1e6,
      .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as "
               "PyTorch, (micro-batches / ranks, rounded down) groups of the same size; where these do not divide, "
               "which PyTorch refuses, as many micro-batches as ranks. Here only what deadlocks is refused"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of interleaved-zb", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct interleaving_options), .node_offset = offsetof(struct interleaving_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of interleaved-zb", interleaving_options, fields)};
 
 static int group(const struct plan *plan)
 {

@@ -24,16 +24,13 @@ struct pipedream_options {
 };
 
 static const struct field fields[] = {
-    {.key = "vertical_sync", .kind = FIELD_BOOL, .offset = offsetof(struct pipedream_options, vertical_sync),
-     .fallback = "false", .brief = "every stage uses the version of the weights that the input stage used"},
-    {.key = "stage_replicas", .kind = FIELD_INTS, .offset = offsetof(struct pipedream_options, stage_replicas),
-     .min = 1, .max = 65536, .brief = "how many ranks share each stage, taking turns at the minibatches (1F1B-RR): "
-                                      "[3, 1] are two stages on four ranks; left out: one each"},
+    {KEY(pipedream_options, vertical_sync), .kind = FIELD_BOOL, .fallback = "false",
+     .brief = "every stage uses the version of the weights that the input stage used"},
+    {KEY(pipedream_options, stage_replicas), .kind = FIELD_INTS, .min = 1, .max = 65536,
+     .brief = "how many ranks share each stage, taking turns at the minibatches (1F1B-RR): "
+              "[3, 1] are two stages on four ranks; left out: one each"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of pipedream", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct pipedream_options), .node_offset = offsetof(struct pipedream_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of pipedream", pipedream_options, fields)};
 
 /* Forwards before the first backward on the rank: what the ranks of its own and later stages have in flight between
  * them, but one, is divided among those that share the stage (runtime.py, num_warmup_minibatches). */

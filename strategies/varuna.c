@@ -16,7 +16,8 @@ static const char figure[] =
     "S2  .  F1 F2 F3 F4 F5 .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~  .  .\n"
     "S1  F1 F2 F3 F4 F5 .  .  .  .  R1 B1 ~  R2 B2 ~  R3 B3 ~  .  .  .  R4 B4 ~  R5 B5 ~\n";
 
-enum { STATIC, OPPORTUNISTIC };
+#define RUNTIMES(X) X(STATIC, "static") X(OPPORTUNISTIC, "opportunistic")
+enum { RUNTIMES(ENUM_VALUE) };
 
 struct varuna_options {
     const struct node *node;
@@ -24,18 +25,14 @@ struct varuna_options {
 };
 
 static const struct field fields[] = {
-    {.key = "runtime", .kind = FIELD_CHOICE, .offset = offsetof(struct varuna_options, runtime),
-     .fallback = "static", .choices = (const char *const[]){"static", "opportunistic", NULL},
+    {KEY(varuna_options, runtime), .kind = FIELD_CHOICE, .fallback = "static", .choices = CHOICES(RUNTIMES),
      .brief = "static: every rank keeps to the order that was computed beforehand; opportunistic: as Varuna runs it, a "
               "rank whose next gradient is late does its next forward first"},
-    {.key = "in_flight", .kind = FIELD_INT, .offset = offsetof(struct varuna_options, in_flight), .min = 1,
-     .max = 1000000, .brief = "opportunistic: a forward goes first only while at most so many micro-batches are then "
-                              "between forward and backward on the rank; left out: always"},
+    {KEY(varuna_options, in_flight), .kind = FIELD_INT, .min = 1, .max = 1000000,
+     .brief = "opportunistic: a forward goes first only while at most so many micro-batches are then "
+              "between forward and backward on the rank; left out: always"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of varuna", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct varuna_options), .node_offset = offsetof(struct varuna_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of varuna", varuna_options, fields)};
 
 /* What a rank may do: micro-batches take their turns, so a queue is the number that came and the number that went. */
 struct station {

@@ -9,7 +9,8 @@ static const char figure[] =
     "S2  .  F1 F2 F3 f1 F4 f2 i1 w1 f3 i2 w2 F5 I1 W1 f4 i3 w3 I2 W2 f5 i4 I3 i5 I4 w4 I5 W3 w5 W4 W5 .\n"
     "S1  F1 F2 F3 F4 F5 f1 i1 w1 f2 i2 w2 f3 i3 w3 I1 W1 f4 i4 w4 I2 W2 f5 i5 I3 w5 I4 W3 I5 W4 W5 .  .\n";
 
-enum { GREEDY, FIXED };
+#define VARIANTS(X) X(GREEDY, "greedy") X(FIXED, "fixed")
+enum { VARIANTS(ENUM_VALUE) };
 
 struct zb_v_options {
     const struct node *node;
@@ -17,14 +18,10 @@ struct zb_v_options {
 };
 
 static const struct field fields[] = {
-    {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zb_v_options, variant),
-     .fallback = "greedy", .choices = (const char *const[]){"greedy", "fixed", NULL},
+    {KEY(zb_v_options, variant), .kind = FIELD_CHOICE, .fallback = "greedy", .choices = CHOICES(VARIANTS),
      .brief = "greedy: fitted to the times of the work, as the authors'; fixed: an order for F = I = W, as in PyTorch"},
 };
-static const struct table options = {
-    .name = "strategy", .brief = "options of zb-v", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct zb_v_options), .node_offset = offsetof(struct zb_v_options, node),
-};
+static const struct table options = {TABLE("strategy", "options of zb-v", zb_v_options, fields)};
 
 void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb)
 {

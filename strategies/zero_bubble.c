@@ -12,19 +12,16 @@
  * needs 32, the inputs of the products (Qi et al. 2023, table 1; Korthikanti et al. 2022); with the scores they are
  * 34 h + 5 a s, as in the authors' tables. */
 static const struct field fields[] = {
-    {.key = "variant", .kind = FIELD_CHOICE, .offset = offsetof(struct zero_bubble_options, variant),
-     .fallback = "greedy", .choices = (const char *const[]){"greedy", "fixed", NULL},
+    {KEY(zero_bubble_options, variant), .kind = FIELD_CHOICE, .fallback = "greedy",
+     .choices = CHOICES(ZERO_BUBBLE_VARIANTS),
      .brief = "greedy: fitted to the times of the work in the same memory, as the authors' scheduler (their ZB-1p and"
               " ZB-2p); fixed: the order that the paper draws"},
-    {.key = "input_frees", .kind = FIELD_QUANTITY, .offset = offsetof(struct zero_bubble_options, input_frees),
-     .unit = UNIT_NUMBER, .fallback = "0.05882353", .max = 0.99,
+    {KEY(zero_bubble_options, input_frees), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0.05882353",
+     .max = 0.99,
      .brief = "what the greedy order believes that a backward for the input frees, a share of the activations: 2/34 in"
               " a transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
 };
-const struct table zero_bubble_options = {
-    .name = "strategy", .brief = "options of zb-h1 and zb-h2", .fields = fields, .count = COUNT(fields),
-    .size = sizeof(struct zero_bubble_options), .node_offset = offsetof(struct zero_bubble_options, node),
-};
+const struct table zero_bubble_options = {TABLE("strategy", "options of zb-h1 and zb-h2", zero_bubble_options, fields)};
 static const double tiny = 1e-6;     /* of a micro-batch's activations: rounding of shares */
 
 /* The builder's choices. */

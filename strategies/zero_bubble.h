@@ -4,7 +4,8 @@
 
 #include "schedule/schedule.h"
 
-enum zero_bubble_variant { ZERO_BUBBLE_GREEDY, ZERO_BUBBLE_FIXED };
+#define ZERO_BUBBLE_VARIANTS(X) X(ZERO_BUBBLE_GREEDY, "greedy") X(ZERO_BUBBLE_FIXED, "fixed")
+enum zero_bubble_variant { ZERO_BUBBLE_VARIANTS(ENUM_VALUE) };
 struct zero_bubble_options {
     const struct node *node;
     int variant;                 /* enum zero_bubble_variant */

@@ -9,6 +9,13 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* An enum and its names, from one list: with `#define COLOURS(X) X(RED, "red") X(BLUE, "blue")`, the enum is
+ * `enum colour { COLOURS(ENUM_VALUE) };` and `const char *const colour_names[] = ENUM_NAMES(COLOURS);` are the names,
+ * by value, with a NULL at the end. */
+#define ENUM_VALUE(value, name) value,
+#define ENUM_NAME(value, name) [value] = name,
+#define ENUM_NAMES(LIST) {LIST(ENUM_NAME) NULL}
+
 /* A mistake in the program itself: prints file, line and message, and aborts. Never used for a user's mistake. */
 #define BUG(...) bug_(__FILE__, __LINE__, __VA_ARGS__)
 #define BUG_IF(condition) ((condition) ? BUG("%s", #condition) : (void)0)

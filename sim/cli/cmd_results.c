@@ -193,13 +193,14 @@ const struct command cmd_results = {
                "  --by KEY            the best first; left out: as the sweep's file says, or the highest throughput\n"
                "  --per KEY           the best one of each value of KEY\n"
                "  --pareto KEYS       rows that no other one betters in all KEYS\n"
-               "  --where EXPRESSION  only rows for which it is true, such as 'mfu > 0.4 && memory_margin_bytes > 5 GB'\n"
+               "  --where EXPRESSION  only rows for which it is true, such as 'mfu > 0.4 && strategy.tensor < 8'\n"
                "  --show KEYS         these columns\n"
                "  --csv               all columns, SI units\n"
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
-               "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The best\n"
-               "is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say so otherwise.\n",
+               "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
+               "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"
+               "otherwise.\n",
     .main = results_main,
 };

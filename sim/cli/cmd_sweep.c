@@ -9,7 +9,9 @@
 #include "cli/sweep_plan.h"
 #include "sweep/sweep.h"
 
-enum { OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE };
+enum {
+    OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
+};
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
     [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
@@ -57,6 +59,7 @@ static void show_progress(void *context, const struct sweep_state *state, const 
     size_t more = state->done - progress->said_done;
     bool due = progress->terminal ? time - progress->said > 0.2 :
                time - progress->said > 30 || (time - progress->said > 2 && 10 * more >= state->points);
+    double seconds = round((double)(state->points - state->done) / rate);
     char left[48], best[80] = "";
 
     if (row)
@@ -69,8 +72,8 @@ static void show_progress(void *context, const struct sweep_state *state, const 
         snprintf(best, sizeof best, ", best %.4g %s", progress->best, progress->best_unit);
     fprintf(stderr, "%s%zu of %zu points, %.3g/s%s, %s left%s", progress->terminal ? "\r\033[K" : "", state->done,
             state->points, rate, best,
-            rate > 0 ? unit_format_short(UNIT_TIME, round((double)(state->points - state->done) / rate), left, sizeof left) :
-            "unknown time", progress->terminal ? "" : "\n");
+            rate > 0 ? unit_format_short(UNIT_TIME, seconds, left, sizeof left) : "unknown time",
+            progress->terminal ? "" : "\n");
     fflush(stderr);
 }
 
@@ -92,7 +95,8 @@ static int shard_parse(const struct command *command, const char *text, struct s
     }
     if (sweep->shard >= 1 && sweep->shard <= sweep->shards)
         return ARGS_DONE;
-    return usage_error(command, "--shard: there is no shard %d of %d; they are numbered from 1", sweep->shard, sweep->shards);
+    return usage_error(command, "--shard: there is no shard %d of %d; they are numbered from 1", sweep->shard,
+                       sweep->shards);
 }
 
 static int timeout_parse(const struct command *command, const char *text, double *seconds)
@@ -180,7 +184,8 @@ static int sweep_main(const struct command *command, int argc, char **argv)
     struct sweep sweep = {0};
     struct error err = {0};
     size_t most;
-    int code = arguments_parse(command, argc, argv, option_names, COUNT(option_names), 1, 1, &arguments), ended = EXIT_OK;
+    int code = arguments_parse(command, argc, argv, option_names, COUNT(option_names), 1, 1, &arguments);
+    int ended = EXIT_OK;
 
     if (code == ARGS_DONE)
         code = options_parse(command, &arguments, &options, &most);
@@ -205,23 +210,24 @@ const struct command cmd_sweep = {
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
                 "  dtsim sweep scenario.yaml --set strategy.tensor=1,2,4,8 --set 'strategy.pipeline={pow2: [1, 16]}'\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n",
-    .options = "  SWEEP               a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard input; a\n"
-               "                      scenario is a sweep of one point\n"
-               "  --set PATH=VALUES   a further path with its values, or others for a path of the grid; may be repeated\n"
+    .options = "  SWEEP               a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard\n"
+               "                      input; a scenario is a sweep of one point\n"
+               "  --set PATH=VALUES   a further path with its values, or others for a path of the grid; may be\n"
+               "                      repeated\n"
                "  -o DIR              where rows are kept (JSON Lines); left out: NAME.sweep, after the file\n"
                "  -j N                points simulated at once; left out: one a processor\n"
                "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
-               "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left out: as\n"
-               "                      the variables of a Slurm job array say\n"
+               "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
+               "                      out: as the variables of a Slurm job array say\n"
                "  --engine ENGINE     simgrid or ideal, whatever the scenarios say\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
                "  --force             run all points again\n"
                "  --fail-fast         stop at the first such failure\n"
-               "A point whose row is there already is passed over, so that the same command goes on after an interruption,\n"
-               "and after a change of the sweep runs what is new. Ctrl-C lets running points end, a second one kills them.\n"
-               "Points that cannot be (memory, degrees that do not divide) are rows 'infeasible' with the rule that forbids\n"
-               "them. The exit code is 3 if a point ended with an error, a crash or the timeout.\n",
+               "A point whose row is there already is passed over: the same command goes on after an interruption,\n"
+               "and after a change of the sweep it runs the new points. Ctrl-C lets running points end, a second one\n"
+               "kills them. Points that cannot be (memory, degrees that do not divide) are rows 'infeasible' with the\n"
+               "rule that forbids them. The exit code is 3 if a point ended with an error, a crash or the timeout.\n",
     .main = sweep_main,
 };

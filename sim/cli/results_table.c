@@ -1,10 +1,12 @@
 #include "cli/results_table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "report/result.h"
+#include "run/metrics.h"
 
 size_t results_columns(const struct results *results, enum results_format format, int *columns)
 {
@@ -58,8 +60,8 @@ static void metric_text(const char *name, double value, char *text, size_t size)
         unit_format_short(UNIT_TIME, value, text, size);
     else if (strstr(name, "bytes"))
         unit_format_short(UNIT_BYTES, value, text, size);
-    else if (!strcmp(name, "mfu") || !strcmp(name, "hfu") || ends_in(name, "fraction") || ends_in(name, "utilization") ||
-             ends_in(name, "overhead") || ends_in(name, "share"))
+    else if (!strcmp(name, "mfu") || !strcmp(name, "hfu") || ends_in(name, "fraction") ||
+             ends_in(name, "utilization") || ends_in(name, "overhead") || ends_in(name, "share"))
         snprintf(text, size, "%.2f %%", 100 * value);
     else
         snprintf(text, size, fabs(value) < 9999.5 ? "%.4g" : "%.0f", value);
@@ -98,8 +100,8 @@ static const char *cell(struct arena *arena, const struct results *results, size
     return people ? arena_strdup(arena, text_clip(whole, text, sizeof text)) : whole;
 }
 
-static void print_text(struct arena *arena, const struct results *results, const int *columns, size_t count, size_t rows,
-                       FILE *out)
+static void print_text(struct arena *arena, const struct results *results, const int *columns, size_t count,
+                       size_t rows, FILE *out)
 {
     const char **cells = ARENA_ARRAY(arena, const char *, count * (rows + 1));
     int *widths = ARENA_ARRAY(arena, int, count);
@@ -244,4 +246,26 @@ void results_print_outcome(const struct results *results, FILE *out)
         fputs("infeasible by rule\n", out);
         print_rules(results, out);
     }
+}
+
+void results_per(struct results *results, int key, size_t most)
+{
+    bool *keep = xcalloc(results->rows.count, sizeof *keep);
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        size_t before = 0;
+
+        for (size_t j = 0; j < i && before < most; j++)
+            before += keep[j] && json_equal(results_json(results, j, key), results_json(results, i, key));
+        keep[i] = before < most;
+    }
+    results_keep(results, keep);
+    free(keep);
+}
+
+bool results_wants_most(const char *key)
+{
+    const struct metric *metric = metric_find(key);
+
+    return (metric && metric->kind == METRIC_RATE) || strstr(key, "utilization") || strstr(key, "margin");
 }

@@ -19,6 +19,10 @@ void results_print(const struct results *results, enum results_format format, co
 /* How many rows ended how; of those that are infeasible by which rule, and by how much at least. */
 void results_print_outcome(const struct results *results, FILE *out);
 
+/* Keeps of the rows with the same value under `key` the first `most` each. */
+void results_per(struct results *results, int key, size_t most);
+/* Whether more of it is better, as far as its name tells. */
+bool results_wants_most(const char *key);
 /* What `dtsim results FOLDER` prints (cmd_results.c). */
 int results_summary(const char *folder, size_t most, struct error *err);
 

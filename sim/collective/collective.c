@@ -10,8 +10,11 @@ static const struct collective *const collectives[] = {
 };
 
 const char *const collective_op_names[] = {
-    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "all_to_all", NULL,
+    [COLLECTIVE_ALL_REDUCE] = "all_reduce", [COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
+    [COLLECTIVE_ALL_GATHER] = "all_gather", [COLLECTIVE_BROADCAST] = "broadcast", [COLLECTIVE_REDUCE] = "reduce",
+    [COLLECTIVE_ALL_TO_ALL] = "all_to_all", NULL,
 };
+_Static_assert(COUNT(collective_op_names) == COLLECTIVE_OP_COUNT + 1, "a name for every operation");
 
 double collective_bus_factor(enum collective_op op, int n)
 {

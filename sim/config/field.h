@@ -31,6 +31,10 @@ bool list_has(const struct list *list, int value);       /* of CHOICES or INTS *
 /* A function that gives the names that a CHOICE accepts, where they do not stand in one array. NULL past the last. */
 typedef const char *choice_name(size_t index);
 
+/* The names of an enum (ENUM_NAMES), or any others, for `choices`. */
+#define CHOICES(LIST) (const char *const[])ENUM_NAMES(LIST)
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+
 struct table;
 struct field {
     const char *key;
@@ -77,6 +81,14 @@ struct table {
      * The function may be NULL too. */
     const char *(*misplaced)(struct arena *arena, const void *object, const char *key);
 };
+
+/* The place of a field: KEY where the key is called as its member in the struct, AT where .key says another name. */
+#define AT(record, member) .offset = offsetof(struct record, member)
+#define KEY(record, member) .key = #member, AT(record, member)
+/* A table of the struct, by its array of fields. */
+#define TABLE(text, help, record, list) \
+    .name = text, .brief = help, .fields = list, .count = COUNT(list), .size = sizeof(struct record), \
+    .node_offset = offsetof(struct record, node)
 
 /* Fills *object, which it zeroes first, from the mapping; with `node` NULL all values are defaults. Reports every
  * mistake, each at its place, then returns -1: unknown or missing keys, wrong kinds, empty lists, wrong units, values

@@ -5,13 +5,18 @@
 #include <string.h>
 
 const char *const op_what_names[] = {
-    "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update",
-    "activation", "gradient", "sync", "weights",
-    "offload", "prefetch", "host-update", NULL,
+    [WHAT_FORWARD] = "forward", [WHAT_BACKWARD] = "backward", [WHAT_BACKWARD_INPUT] = "backward-input",
+    [WHAT_BACKWARD_WEIGHT] = "backward-weight", [WHAT_RECOMPUTE] = "recompute", [WHAT_PACK] = "pack",
+    [WHAT_UPDATE] = "update", [WHAT_ACTIVATION] = "activation", [WHAT_GRADIENT] = "gradient", [WHAT_SYNC] = "sync",
+    [WHAT_WEIGHTS] = "weights", [WHAT_OFFLOAD] = "offload", [WHAT_PREFETCH] = "prefetch",
+    [WHAT_HOST_UPDATE] = "host-update", NULL,
 };
 _Static_assert(COUNT(op_what_names) == WHAT_COUNT + 1, "a name for every op_what");
 
-const char *const payload_names[] = {"activations", "weights", "activation_gradients", "weight_gradients", NULL};
+const char *const payload_names[] = {
+    [PAYLOAD_ACTIVATIONS] = "activations", [PAYLOAD_WEIGHTS] = "weights",
+    [PAYLOAD_ACTIVATION_GRADIENTS] = "activation_gradients", [PAYLOAD_WEIGHT_GRADIENTS] = "weight_gradients", NULL,
+};
 _Static_assert(COUNT(payload_names) == PAYLOAD_COUNT + 1, "a name for every payload");
 
 enum payload op_payload(enum op_what what)
@@ -33,8 +38,11 @@ enum payload op_payload(enum op_what what)
     return payloads[what];
 }
 
-const char *const lane_kind_names[] = {"compute", "send-next", "send-previous", "collective",
-                                       "to-host", "from-host", "host", "copy", NULL};
+const char *const lane_kind_names[] = {
+    [LANE_COMPUTE] = "compute", [LANE_SEND_NEXT] = "send-next", [LANE_SEND_PREVIOUS] = "send-previous",
+    [LANE_COLLECTIVE] = "collective", [LANE_TO_HOST] = "to-host", [LANE_FROM_HOST] = "from-host", [LANE_HOST] = "host",
+    [LANE_COPY] = "copy", NULL,
+};
 _Static_assert(COUNT(lane_kind_names) == LANE_KIND_COUNT + 1, "a name for every lane_kind");
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index)

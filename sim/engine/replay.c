@@ -8,7 +8,7 @@ static int ideal(const struct program *program, const struct cluster *cluster, s
     return 0;
 }
 
-const char *const engine_names[] = {[ENGINE_SIMGRID] = "simgrid", [ENGINE_IDEAL] = "ideal", NULL};
+const char *const engine_names[] = ENUM_NAMES(ENGINES);
 
 static int (*const engines[])(const struct program *, const struct cluster *, struct timeline *, struct error *) = {
     [ENGINE_SIMGRID] = replay_simgrid,

@@ -5,7 +5,8 @@
 #include "hardware/cluster.h"
 #include "engine/program.h"
 
-enum engine { ENGINE_SIMGRID, ENGINE_IDEAL };
+#define ENGINES(X) X(ENGINE_SIMGRID, "simgrid") X(ENGINE_IDEAL, "ideal")
+enum engine { ENGINES(ENUM_VALUE) };
 extern const char *const engine_names[];         /* NULL-terminated */
 
 /* Fills the timeline (initialised for the program). Where nothing contends the engines agree to 1e-9 s an operation;

@@ -10,7 +10,8 @@
 #include "hardware/communication.h"
 #include "hardware/gpu.h"
 
-enum topology { TOPOLOGY_NONBLOCKING, TOPOLOGY_LEAF_SPINE };
+#define TOPOLOGIES(X) X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine")
+enum topology { TOPOLOGIES(ENUM_VALUE) };
 
 /* In a node whose links connect pairs of GPUs: rings of `gpus` GPUs, which follow these links, get `share` of the
  * bandwidth. */

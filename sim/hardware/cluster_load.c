@@ -7,139 +7,111 @@
 
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
-static const char *const topology_names[] = {"nonblocking", "leaf-spine", NULL};
+static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
 
 static const struct field topology_fields[] = {
-    {.key = "kind", .kind = FIELD_CHOICE, .choices = topology_names, .offset = offsetof(struct topology_spec, kind),
-     .fallback = "nonblocking",
+    {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
      .brief = "the kind of network; if leaf_nodes or oversubscription is given, leaf-spine is the default"},
-    {.key = "leaf_nodes", .kind = FIELD_INT, .offset = offsetof(struct topology_spec, leaf_nodes), .fallback = "0",
-     .max = NODES_MAX, .brief = "number of nodes per leaf switch"},
-    {.key = "oversubscription", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
-     .offset = offsetof(struct topology_spec, oversubscription), .fallback = "1",
-     .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
+    {KEY(topology_spec, leaf_nodes), .kind = FIELD_INT, .fallback = "0", .max = NODES_MAX,
+     .brief = "number of nodes per leaf switch"},
+    {KEY(topology_spec, oversubscription), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 1e6,
+     .fallback = "1", .brief = "bandwidth of all NICs of a leaf switch divided by the bandwidth of its uplinks"},
 };
 
 static const struct table topology_table = {
-    .name = "topology", .brief = "the switches between nodes",
-    .fields = topology_fields, .count = COUNT(topology_fields),
-    .size = sizeof(struct topology_spec),
-    .node_offset = offsetof(struct topology_spec, node),
+    TABLE("topology", "the switches between nodes", topology_spec, topology_fields),
     .shorthand = "kind",
 };
 
 static const struct field mesh_fields[] = {
-    {.key = "gpus", .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct mesh, gpus),
-     .required = true, .brief = "number of GPUs of a node in a ring"},
-    {.key = "share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct mesh, share), .required = true,
+    {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
+     .brief = "number of GPUs of a node in a ring"},
+    {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
      .brief = "share of the bandwidth that such a ring gets"},
 };
 
 static const struct table mesh_table = {
-    .name = "mesh", .brief = "bandwidth of rings on links that connect pairs of GPUs",
-    .fields = mesh_fields, .count = COUNT(mesh_fields),
-    .size = sizeof(struct mesh),
-    .node_offset = offsetof(struct mesh, node),
+    TABLE("mesh", "bandwidth of rings on links that connect pairs of GPUs", mesh, mesh_fields),
 };
 
 static const struct field inside_fields[] = {
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct inside, bandwidth), .brief = "bandwidth per GPU and direction, from the data sheet"},
-    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct inside, latency),
+    {KEY(inside, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "bandwidth per GPU and direction, from the data sheet"},
+    {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct inside, efficiency), .fallback = "1",
+    {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers achieve"},
-    {.key = "mesh", .kind = FIELD_LIST, .table = &mesh_table, .offset = offsetof(struct inside, meshes),
+    {.key = "mesh", AT(inside, meshes), .kind = FIELD_LIST, .table = &mesh_table,
      .brief = "if links connect pairs of GPUs: share of the bandwidth that rings of some size get; used only with a "
               "communication profile"},
 };
 
 static const struct table inside_table = {
-    .name = "inside", .brief = "the links between the GPUs of a node (NVLink, PCIe)",
-    .fields = inside_fields, .count = COUNT(inside_fields),
-    .size = sizeof(struct inside),
-    .node_offset = offsetof(struct inside, node),
+    TABLE("inside", "the links between the GPUs of a node (NVLink, PCIe)", inside, inside_fields),
 };
 
 static const struct field network_fields[] = {
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, bandwidth), .brief = "bandwidth per NIC and direction, from the data sheet"},
-    {.key = "latency", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct network, latency),
+    {KEY(network, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
+     .brief = "bandwidth per NIC and direction, from the data sheet"},
+    {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {.key = "efficiency", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = offsetof(struct network, efficiency), .fallback = "1",
+    {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers achieve"},
-    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = offsetof(struct network, rate),
+    {KEY(network, rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
-    {.key = "nics", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .offset = offsetof(struct network, nics),
-     .fallback = "1", .brief = "number of NICs per node; the node's GPUs share them evenly"},
-    {.key = "topology", .kind = FIELD_RECORD, .table = &topology_table, .offset = offsetof(struct network, topology),
+    {KEY(network, nics), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .brief = "number of NICs per node; the node's GPUs share them evenly"},
+    {KEY(network, topology), .kind = FIELD_RECORD, .table = &topology_table,
      .brief = "the switches: nonblocking, or a mapping such as {leaf_nodes: 16, oversubscription: 2}"},
 };
 
-static const struct table network_table = {
-    .name = "network", .brief = "the network between nodes",
-    .fields = network_fields, .count = COUNT(network_fields),
-    .size = sizeof(struct network),
-    .node_offset = offsetof(struct network, node),
-};
+static const struct table network_table = {TABLE("network", "the network between nodes", network, network_fields)};
 
-#define MEMBER(member) .kind = FIELD_QUANTITY, .offset = offsetof(struct host, member)
 static const struct field host_fields[] = {
-    {.key = "bandwidth", MEMBER(bandwidth), .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth per GPU and direction while all GPUs of a node move data"},
-    {.key = "latency", MEMBER(latency), .unit = UNIT_TIME, .brief = "latency of a copy"},
-    {.key = "efficiency", MEMBER(efficiency), .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+    {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "latency of a copy"},
+    {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that copies achieve"},
-    {.key = "memory", MEMBER(memory), .unit = UNIT_BYTES, .positive = true,
+    {KEY(host, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "memory of a node; left out: enough"},
-    {.key = "update", MEMBER(update), .unit = UNIT_COUNT, .positive = true,
+    {KEY(host, update), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .positive = true,
      .brief = "parameters per second that the CPUs of a node update with Adam"},
-    {.key = "across", MEMBER(across), .unit = UNIT_BANDWIDTH, .positive = true,
+    {KEY(host, across), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth through host memory from one PCIe switch to another; used only with communication.nics"},
 };
-#undef MEMBER
 
 static const struct table host_table = {
-    .name = "host", .brief = "for offloading: the links to the host, its memory and its CPUs",
-    .fields = host_fields, .count = COUNT(host_fields), .size = sizeof(struct host),
-    .node_offset = offsetof(struct host, node),
+    TABLE("host", "for offloading: the links to the host, its memory and its CPUs", host, host_fields),
 };
 
 static const struct field cluster_fields[] = {
-    {.key = "platform", .kind = FIELD_STRING, .offset = offsetof(struct cluster, platform),
+    {KEY(cluster, platform), .kind = FIELD_STRING,
      .brief = "a name of platforms/ or a path; the other keys replace the platform's values; 'ideal': a network that "
               "takes no time"},
-    {.key = "title", .kind = FIELD_STRING, .offset = offsetof(struct cluster, title), .brief = "full name"},
-    {.key = "nodes", .kind = FIELD_INT, .max = NODES_MAX, .offset = offsetof(struct cluster, nodes), .fallback = "0",
+    {KEY(cluster, title), .kind = FIELD_STRING, .brief = "full name"},
+    {KEY(cluster, nodes), .kind = FIELD_INT, .max = NODES_MAX, .fallback = "0",
      .brief = "number of nodes; 0: as many as the scenario needs"},
-    {.key = "gpus_per_node", .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
-     .offset = offsetof(struct cluster, gpus_per_node), .brief = "number of GPUs per node"},
-    {.key = "gpus_per_switch", .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
-     .offset = offsetof(struct cluster, gpus_per_switch),
+    {KEY(cluster, gpus_per_node), .kind = FIELD_INT, .min = 1, .max = GPUS_PER_NODE_MAX, .fallback = "1",
+     .brief = "number of GPUs per node"},
+    {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
               "communication.nics"},
-    {.key = "gpu", .kind = FIELD_STRING, .offset = offsetof(struct cluster, gpu_name),
+    {.key = "gpu", AT(cluster, gpu_name), .kind = FIELD_STRING,
      .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
-    {.key = "inside", .kind = FIELD_RECORD, .table = &inside_table, .offset = offsetof(struct cluster, inside),
+    {KEY(cluster, inside), .kind = FIELD_RECORD, .table = &inside_table,
      .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
-    {.key = "network", .kind = FIELD_RECORD, .table = &network_table, .offset = offsetof(struct cluster, network),
+    {KEY(cluster, network), .kind = FIELD_RECORD, .table = &network_table,
      .brief = "network between nodes; not needed for nodes: 1"},
-    {.key = "host", .kind = FIELD_RECORD, .table = &host_table, .offset = offsetof(struct cluster, host),
+    {KEY(cluster, host), .kind = FIELD_RECORD, .table = &host_table,
      .brief = "host memory and the links to it; not needed unless something is offloaded"},
-    {.key = "communication", .kind = FIELD_OPTIONAL, .table = &communication_spec_table,
-     .offset = offsetof(struct cluster, communication_spec),
+    {.key = "communication", AT(cluster, communication_spec), .kind = FIELD_OPTIONAL,
+     .table = &communication_spec_table,
      .brief = "how NCCL uses the links; left out: a message costs latency + bytes / bandwidth"},
 };
 
 const struct table cluster_table = {
-    .name = "cluster", .brief = "the cluster: a name of platforms/, a path, or these keys",
-    .fields = cluster_fields, .count = COUNT(cluster_fields),
-    .size = sizeof(struct cluster),
-    .node_offset = offsetof(struct cluster, node),
+    TABLE("cluster", "the cluster: a name of platforms/, a path, or these keys", cluster, cluster_fields),
     .shorthand = "platform",
 };
 

@@ -4,163 +4,121 @@
 
 #include <string.h>
 
-const char *const protocol_names[] = {"LL", "LL128", "Simple", NULL};
+const char *const protocol_names[] = {
+    [PROTOCOL_LL] = "LL", [PROTOCOL_LL128] = "LL128", [PROTOCOL_SIMPLE] = "Simple", NULL,
+};
 _Static_assert(COUNT(protocol_names) == PROTOCOL_COUNT + 1, "a name for every protocol");
 
 static const struct field chunk_fields[] = {
-    {.key = "bytes", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
-     .offset = offsetof(struct chunk, bytes), .required = true,
+    {KEY(chunk, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
      .brief = "size of a piece, for one channel and one GPU of a node"},
-    {.key = "rounds", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .offset = offsetof(struct chunk, rounds),
-     .fallback = "0",
+    {KEY(chunk, rounds), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
      .brief = "this size is used if the vector has at least so many pieces for every channel and GPU; else the next "
               "size is tried"},
 };
 
 static const struct table chunk_table = {
-    .name = "chunk",
-    .brief = "a size of the pieces in a pipeline through switches",
-    .fields = chunk_fields,
-    .count = COUNT(chunk_fields),
-    .size = sizeof(struct chunk),
-    .node_offset = offsetof(struct chunk, node),
+    TABLE("chunk", "a size of the pieces in a pipeline through switches", chunk, chunk_fields),
 };
-
-#define AT(member) offsetof(struct pace, member)
 
 static const struct field pace_fields[] = {
-    {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(launch), .fallback = "0 s",
+    {KEY(pace, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "time to start a collective, whatever its size"},
-    {.key = "inside", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(inside), .required = true,
+    {KEY(pace, inside), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message between two GPUs of a node; if the switch reduces: of the way there and back"},
-    {.key = "spanning", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(spanning), .fallback = "0 s",
+    {KEY(pace, spanning), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "minimum of the latency inside a node if the group spans nodes"},
-    {.key = "network", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network), .required = true,
+    {KEY(pace, network), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "latency of a message to another node if all channels are used"},
-    {.key = "network_single", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(network_single),
+    {KEY(pace, network_single), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message to another node if one channel is used; left out: as network"},
-    {.key = "channels", .kind = FIELD_INT, .min = 1, .max = 1024, .offset = AT(channels), .fallback = "1",
+    {KEY(pace, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
      .brief = "number of channels of a large collective"},
-    {.key = "channel_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(channel_from),
+    {KEY(pace, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "a smaller collective uses one channel for each so many bytes of its vector; left out: all channels"},
-    {.key = "inside_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = AT(inside_share), .required = true,
+    {KEY(pace, inside_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
      .brief = "payload bandwidth inside a node divided by the bandwidth on the data sheet"},
-    {.key = "network_share", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
-     .offset = AT(network_share), .required = true,
-     .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
-    {.key = "inside_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = AT(inside_most),
+    {KEY(pace, network_share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+     .required = true, .brief = "payload bandwidth of a NIC divided by the bandwidth on the data sheet"},
+    {KEY(pace, inside_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on a GPU's bandwidth, all channels together, if the group is in one node"},
-    {.key = "network_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
-     .offset = AT(network_most),
+    {KEY(pace, network_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on a GPU's bandwidth, all channels together, if the group spans nodes"},
-    {.key = "nic_most", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(nic_most),
+    {KEY(pace, nic_most), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "upper bound on the bandwidth of each channel, and so of each NIC, if the group spans nodes"},
-    {.key = "plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .offset = AT(plateau),
-     .fallback = "1", .brief = "factor on the latencies of large all-reduces in one node"},
-    {.key = "spanning_plateau", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100,
-     .offset = AT(spanning_plateau), .fallback = "1",
+    {KEY(pace, plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
+     .brief = "factor on the latencies of large all-reduces in one node"},
+    {KEY(pace, spanning_plateau), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .fallback = "1",
      .brief = "factor on the latencies of large all-reduces whose group spans nodes"},
-    {.key = "plateau_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .offset = AT(plateau_from),
+    {KEY(pace, plateau_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
      .brief = "size from which an all-reduce counts as large; left out: none does"},
-    {.key = "round", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(round),
+    {KEY(pace, round), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes that a rank of a ring sends to another node, all channels together, before it waits until it "
               "has received as many; left out: it sends all at once"},
-    {.key = "slice", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(slice),
+    {KEY(pace, slice), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "bytes of a round that a rank passes on as soon as they arrive; left out: the whole round"},
-    {.key = "copy", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(copy),
+    {KEY(pace, copy), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth of the copies between the GPU and the buffers of sockets, for messages to other nodes; left "
               "out: there are no copies"},
-    {.key = "chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(chunks),
+    {KEY(pace, chunks), .kind = FIELD_LIST, .table = &chunk_table,
      .brief = "piece sizes of the pipeline through the switches of a node, the largest first"},
-    {.key = "spanning_chunks", .kind = FIELD_LIST, .table = &chunk_table, .offset = AT(spanning_chunks),
+    {KEY(pace, spanning_chunks), .kind = FIELD_LIST, .table = &chunk_table,
      .brief = "piece sizes of the pipeline through switches if the group spans nodes, the largest first"},
 };
-#undef AT
 
 static const struct table pace_table = {
-    .name = "pace",
-    .brief = "latencies and bandwidths of an algorithm with one protocol",
-    .fields = pace_fields,
-    .count = COUNT(pace_fields),
-    .size = sizeof(struct pace),
-    .node_offset = offsetof(struct pace, node),
+    TABLE("pace", "latencies and bandwidths of an algorithm with one protocol", pace, pace_fields),
 };
-
-#define AT(member) offsetof(struct library_paces, member)
 
 static const struct field library_fields[] = {
-    {.key = "ll", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll), .brief = "with protocol LL"},
-    {.key = "ll128", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(ll128), .brief = "with protocol LL128"},
-    {.key = "simple", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(simple),
-     .brief = "with protocol Simple"},
+    {KEY(library_paces, ll), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL"},
+    {KEY(library_paces, ll128), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol LL128"},
+    {KEY(library_paces, simple), .kind = FIELD_OPTIONAL, .table = &pace_table, .brief = "with protocol Simple"},
 };
-#undef AT
 
 static const struct table library_table = {
-    .name = "algorithm",
-    .brief = "an algorithm, with each of its protocols",
-    .fields = library_fields,
-    .count = COUNT(library_fields),
-    .size = sizeof(struct library_paces),
-    .node_offset = offsetof(struct library_paces, node),
+    TABLE("algorithm", "an algorithm, with each of its protocols", library_paces, library_fields),
 };
-
-#define AT(member) offsetof(struct communication, member)
 
 static const struct field communication_fields[] = {
-    {.key = "title", .kind = FIELD_STRING, .offset = AT(title), .brief = "full name"},
-    {.key = "ring", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(ring), .required = true,
+    {KEY(communication, title), .kind = FIELD_STRING, .brief = "full name"},
+    {KEY(communication, ring), .kind = FIELD_RECORD, .table = &library_table, .required = true,
      .brief = "rings, and all algorithms that NCCL does not have"},
-    {.key = "tree", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(tree), .brief = "trees"},
-    {.key = "nvls", .kind = FIELD_RECORD, .table = &library_table, .offset = AT(nvls),
+    {KEY(communication, tree), .kind = FIELD_RECORD, .table = &library_table, .brief = "trees"},
+    {KEY(communication, nvls), .kind = FIELD_RECORD, .table = &library_table,
      .brief = "reduction in the switch of a node (NVLink SHARP)"},
-    {.key = "send", .kind = FIELD_OPTIONAL, .table = &pace_table, .offset = AT(send), .required = true,
+    {KEY(communication, send), .kind = FIELD_OPTIONAL, .table = &pace_table, .required = true,
      .brief = "sends between two GPUs, and all-to-all"},
-    {.key = "channels_inside", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_inside), .fallback = "0",
+    {KEY(communication, channels_inside), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
      .brief = "multiprocessors that a large collective in one node occupies while kernels run"},
-    {.key = "channels_spanning", .kind = FIELD_INT, .min = 0, .max = 1024, .offset = AT(channels_spanning),
-     .fallback = "0", .brief = "multiprocessors that a large collective over several nodes occupies while kernels run"},
+    {KEY(communication, channels_spanning), .kind = FIELD_INT, .min = 0, .max = 1024, .fallback = "0",
+     .brief = "multiprocessors that a large collective over several nodes occupies while kernels run"},
 };
-#undef AT
 
 const struct table communication_table = {
-    .name = "communication",
-    .brief = "how a communication library uses the links (a file of platforms/communication/)",
-    .fields = communication_fields,
-    .count = COUNT(communication_fields),
-    .size = sizeof(struct communication),
-    .node_offset = offsetof(struct communication, node),
+    TABLE("communication", "how a communication library uses the links (a file of platforms/communication/)",
+          communication, communication_fields),
 };
 
-static const char *const nic_choices[] = {"own", "same", "first", NULL};
+static const char *const nic_choices[] = ENUM_NAMES(NIC_CHOICES);
 
 static const struct field spec_fields[] = {
-    {.key = "profile", .kind = FIELD_STRING, .offset = offsetof(struct communication_spec, profile), .required = true,
+    {KEY(communication_spec, profile), .kind = FIELD_STRING, .required = true,
      .brief = "a name of platforms/communication/ or a path; 'none': a message costs latency + bytes / bandwidth"},
-    {.key = "launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = offsetof(struct communication_spec, launch),
-     .fallback = "0 s", .brief = "time of every collective in addition to the profile's launch"},
-    {.key = "nics", .kind = FIELD_CHOICE, .choices = nic_choices, .offset = offsetof(struct communication_spec, nics),
-     .fallback = "own",
-     .choice_briefs = (const char *const[]){
-         "each GPU its own (NCCL since 2.12)",
-         "each GPU its own, but data leaves a node through the NIC by which it came, through host memory if necessary "
-         "(NCCL 2.9.6 to 2.11)",
-         "all GPUs of a PCIe switch its first one, and data leaves a node through the NIC by which it came "
-         "(NCCL before 2.9.6)", NULL},
+    {KEY(communication_spec, launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
+     .brief = "time of every collective in addition to the profile's launch"},
+    {KEY(communication_spec, nics), .kind = FIELD_CHOICE, .choices = nic_choices, .fallback = "own",
+     .choice_briefs = NAMES("each GPU its own (NCCL since 2.12)",
+                            "each GPU its own, but data leaves a node through the NIC by which it came, through host "
+                            "memory if necessary (NCCL 2.9.6 to 2.11)",
+                            "all GPUs of a PCIe switch its first one, and data leaves a node through the NIC by which "
+                            "it came (NCCL before 2.9.6)"),
      .brief = "which NIC a GPU uses if several are equally near to it"},
 };
 
 const struct table communication_spec_table = {
-    .name = "communication",
-    .brief = "how the communication library uses the links",
-    .fields = spec_fields,
-    .count = COUNT(spec_fields),
-    .size = sizeof(struct communication_spec),
-    .node_offset = offsetof(struct communication_spec, node),
-    .shorthand = "profile",
-    .bare = true,
+    TABLE("communication", "how the communication library uses the links", communication_spec, spec_fields),
+    .shorthand = "profile", .bare = true,
 };
 
 const struct pace *paces_with(const struct library_paces *paces, enum protocol protocol)

@@ -56,7 +56,8 @@ struct pace {
  * NCCL: NICS_FIRST before 2.9.6 (ncclTopoSearchRecNet of src/graph/search.cc tries the NICs in order, and any path
  * through the host before it crosses NICs), NICS_SAME to 2.11 (ncclTopoSelectNets begins with the GPU's number),
  * NICS_OWN since (PXN of 2.12 reaches a NIC through the GPU next to it). */
-enum nic_choice { NICS_OWN, NICS_SAME, NICS_FIRST };
+#define NIC_CHOICES(X) X(NICS_OWN, "own") X(NICS_SAME, "same") X(NICS_FIRST, "first")
+enum nic_choice { NIC_CHOICES(ENUM_VALUE) };
 
 struct communication {
     const struct node *node;

@@ -4,9 +4,10 @@
 
 #include "kernels/profile.h"
 
-const char *const cost_source_names[] = {"auto", "calibrated", "roofline", NULL};
-const char *const attention_generation_names[] = {"newest", "flash-1", "flash-2", "flash-3", NULL};
-const char *const layout_names[] = {"nn", "nt", "tn", NULL};
+const char *const cost_source_names[] = ENUM_NAMES(COST_SOURCES);
+const char *const attention_generation_names[] = ENUM_NAMES(ATTENTION_GENERATIONS);
+const char *const layout_names[] = {[LAYOUT_NN] = "nn", [LAYOUT_NT] = "nt", [LAYOUT_TN] = "tn", NULL};
+_Static_assert(COUNT(layout_names) == LAYOUT_COUNT + 1, "a name for every layout");
 const char *const product_names[] = {
     [PRODUCT_NONE] = "",
     [PRODUCT_QKV] = "qkv", [PRODUCT_Q] = "q", [PRODUCT_K] = "k", [PRODUCT_V] = "v",
@@ -29,10 +30,11 @@ const char *const memory_class_names[] = {
     [CLASS_DROPOUT_RESIDUAL_BACKWARD] = "dropout-residual-backward",
     [CLASS_EMBEDDING_FORWARD] = "embedding-forward", [CLASS_EMBEDDING_BACKWARD] = "embedding-backward",
     [CLASS_CROSS_ENTROPY_FORWARD] = "cross-entropy-forward", [CLASS_CROSS_ENTROPY_BACKWARD] = "cross-entropy-backward",
-    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", [CLASS_COUNT] = NULL,
+    [CLASS_ADAM] = "adam", [CLASS_REDUCTION] = "reduction", [CLASS_COPY] = "copy-device", NULL,
 };
+_Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
-const char *const unaligned_batches_names[] = {"tensor-cores", "cuda-cores", NULL};
+const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);
 
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
 {

@@ -70,16 +70,21 @@ struct kernel {
     bool tail;                   /* FORWARD: the backward needs neither its result nor later results of the layer */
 };
 
-enum cost_source { COST_AUTO, COST_CALIBRATED, COST_ROOFLINE };    /* AUTO becomes one of the others */
+#define COST_SOURCES(X) X(COST_AUTO, "auto") X(COST_CALIBRATED, "calibrated") X(COST_ROOFLINE, "roofline")
+enum cost_source { COST_SOURCES(ENUM_VALUE) };    /* AUTO becomes one of the others */
 extern const char *const cost_source_names[];    /* NULL-terminated; a choice of costs.gpu */
 
 /* Generations of fused attention kernels: FlashAttention (Dao et al. 2022) in Triton, FlashAttention-2 (Dao 2023),
  * FlashAttention-3 and cuDNN on Hopper (Shah et al. 2024). NEWEST: the newest that was measured. */
-enum attention_generation { ATTENTION_NEWEST, ATTENTION_FLASH_1, ATTENTION_FLASH_2, ATTENTION_FLASH_3 };
+#define ATTENTION_GENERATIONS(X) \
+    X(ATTENTION_NEWEST, "newest") X(ATTENTION_FLASH_1, "flash-1") X(ATTENTION_FLASH_2, "flash-2") \
+    X(ATTENTION_FLASH_3, "flash-3")
+enum attention_generation { ATTENTION_GENERATIONS(ENUM_VALUE) };
 extern const char *const attention_generation_names[];     /* NULL-terminated; a choice of costs.attention */
 
 /* Which cores compute batched half-precision products whose rows are not multiples of 16 bytes. */
-enum unaligned_batches { UNALIGNED_TENSOR_CORES, UNALIGNED_CUDA_CORES };
+#define UNALIGNED_BATCHES(X) X(UNALIGNED_TENSOR_CORES, "tensor-cores") X(UNALIGNED_CUDA_CORES, "cuda-cores")
+enum unaligned_batches { UNALIGNED_BATCHES(ENUM_VALUE) };
 extern const char *const unaligned_batches_names[];          /* NULL-terminated; a choice of costs.unaligned_batches */
 
 /* How kernels are timed. */

@@ -2,9 +2,7 @@
 
 #include <math.h>
 
-const char *const attention_direction_names[] = {
-    "attention-forward", "attention-backward", "attention-forward-causal", "attention-backward-causal", NULL,
-};
+const char *const attention_direction_names[] = ENUM_NAMES(ATTENTION_DIRECTIONS);
 
 /* The number of waves, each of one tile per SM. With quantization 1 a partial wave counts as a whole one, with 0 as its
  * part, because SMs then gain from idle ones; the result is at least 1. */

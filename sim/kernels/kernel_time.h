@@ -62,7 +62,11 @@ double matmul_seconds(const struct matmul_fit *fit, int sms, const struct produc
  * (exponentials, rescaling). Waves and `speed` are as above. Traffic takes bytes / bandwidth in addition: a block
  * begins and ends with traffic, and the backward has kernels before and after that do nothing else. Causal attention
  * visits the blocks up to the diagonal, (n + 128) / 2 of n keys; it has a record of its own. */
-enum attention_direction { ATTENTION_FORWARD, ATTENTION_BACKWARD, ATTENTION_FORWARD_CAUSAL, ATTENTION_BACKWARD_CAUSAL };
+#define ATTENTION_DIRECTIONS(X) \
+    X(ATTENTION_FORWARD, "attention-forward") X(ATTENTION_BACKWARD, "attention-backward") \
+    X(ATTENTION_FORWARD_CAUSAL, "attention-forward-causal") \
+    X(ATTENTION_BACKWARD_CAUSAL, "attention-backward-causal")
+enum attention_direction { ATTENTION_DIRECTIONS(ENUM_VALUE) };
 extern const char *const attention_direction_names[];
 enum attention_direction attention_direction(bool backward, bool causal);
 bool attention_is_backward(enum attention_direction direction);

@@ -5,146 +5,140 @@
 
 #include "base/data.h"
 
-#define TABLE(text, help, record)                                                                                      \
-    .name = text, .brief = help, .fields = record##_fields, .count = COUNT(record##_fields),                           \
-    .size = sizeof(struct record), .node_offset = offsetof(struct record, node)
-#define RANGE(name, member, help)                                                                                      \
-    {.key = name, .kind = FIELD_RECORD, .table = &range_table, MEMBER(member), .required = true, .brief = help}
+#define RANGE(record, member, help) \
+    {KEY(record, member), .kind = FIELD_RECORD, .table = &range_table, .required = true, .brief = help}
 
-#define MEMBER(member) .offset = offsetof(struct fit_error, member)
 static const struct field fit_error_fields[] = {
-    {.key = "samples", .kind = FIELD_INT, MEMBER(samples), .fallback = "0",
+    {KEY(fit_error, samples), .kind = FIELD_INT, .fallback = "0",
      .brief = "number of samples to which the record is fitted"},
-    {.key = "held_out", .kind = FIELD_INT, MEMBER(held_out), .fallback = "0",
+    {KEY(fit_error, held_out), .kind = FIELD_INT, .fallback = "0",
      .brief = "number of samples that the fit did not use"},
-    {.key = "mean", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(mean),
-     .brief = "mean error on the samples held out"},
-    {.key = "median", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(median),
+    {KEY(fit_error, mean), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .brief = "mean error on the samples held out"},
+    {KEY(fit_error, median), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .brief = "median error on the samples held out"},
-    {.key = "max", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(max),
+    {KEY(fit_error, max), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
      .brief = "largest error on the samples held out"},
 };
-#undef MEMBER
-static const struct table error_table = {TABLE("error", "|predicted / measured - 1| on samples held out", fit_error)};
+static const struct table error_table = {
+    TABLE("error", "|predicted / measured - 1| on samples held out", fit_error, fit_error_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct covered_range, member)
 static const struct field covered_range_fields[] = {
-    {.key = "from", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(from), .required = true,
-     .brief = "smallest size"},
-    {.key = "to", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, MEMBER(to), .required = true, .brief = "largest size"},
+    {KEY(covered_range, from), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .brief = "smallest size"},
+    {KEY(covered_range, to), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, .brief = "largest size"},
 };
-#undef MEMBER
-static const struct table range_table = {TABLE("range", "sizes of the samples, both ends included", covered_range)};
+static const struct table range_table = {
+    TABLE("range", "sizes of the samples, both ends included", covered_range, covered_range_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct matmul_record, member)
-#define DTYPES                                                                                                         \
-    {.key = "dtypes", .kind = FIELD_CHOICES, MEMBER(dtypes), .choices = dtype_names, .required = true,                 \
+#define DTYPES(record) \
+    {KEY(record, dtypes), .kind = FIELD_CHOICES, .choices = dtype_names, .required = true, \
      .brief = "number formats for which the record holds"}
-#define RATE                                                                                                           \
-    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .positive = true, .required = true,                \
-     MEMBER(fit.rate), .brief = "rate of all SMs together if nothing else is the bottleneck"}
-#define QUANTIZATION                                                                                                   \
-    {.key = "quantization", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .required = true,                   \
-     MEMBER(fit.quantization), .brief = "1: a partial wave of tiles takes the time of a whole one; 0: only its part"}
-#define BANDWIDTH                                                                                                      \
-    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .required = true,           \
-     MEMBER(fit.bandwidth), .brief = "bandwidth of the bytes that a kernel must read and write"}
-#define OVERHEAD                                                                                                       \
-    {.key = "overhead", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.overhead),             \
+#define RATE(record) \
+    {.key = "rate", .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .positive = true, .required = true, \
+     AT(record, fit.rate), .brief = "rate of all SMs together if nothing else is the bottleneck"}
+#define QUANTIZATION(record) \
+    {.key = "quantization", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .required = true, \
+     AT(record, fit.quantization), \
+     .brief = "1: a partial wave of tiles takes the time of a whole one; 0: only its part"}
+#define BANDWIDTH(record) \
+    {.key = "bandwidth", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .required = true, \
+     AT(record, fit.bandwidth), .brief = "bandwidth of the bytes that a kernel must read and write"}
+#define OVERHEAD(record) \
+    {.key = "overhead", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, AT(record, fit.overhead), \
      .brief = "time of a kernel in addition to its work: start, ramp and tail"}
-#define ERROR                                                                                                          \
-    {.key = "error", .kind = FIELD_RECORD, .table = &error_table, MEMBER(error), .brief = "how well the record fits"}
-#define SPEED                                                                                                          \
-    {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1",         \
-     MEMBER(fit.speed),                                                                                                \
-     .brief = "speed of the SMs in a job divided by their speed in the samples, if the samples ran too briefly to "    \
+#define ERROR(record) \
+    {KEY(record, error), .kind = FIELD_RECORD, .table = &error_table, .brief = "how well the record fits"}
+#define SPEED(record) \
+    {.key = "speed", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 2, .fallback = "1", \
+     AT(record, fit.speed), \
+     .brief = "speed of the SMs in a job divided by their speed in the samples, if the samples ran too briefly to " \
               "reach the power limit, accumulated in another format or come from another board; 'error' is without it"}
-#define LAYOUT(name, layout_)                                                                                          \
-    {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",                      \
-     MEMBER(fit.layout[layout_]), .brief = "factor on the time of tiles for that layout of the operands"}
+#define LAYOUT(name, layout_) \
+    {.key = name, .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1", \
+     AT(matmul_record, fit.layout[layout_]), .brief = "factor on the time of tiles for that layout of the operands"}
 static const struct field matmul_record_fields[] = {
-    DTYPES,
-    RATE,
-    {.key = "intensity", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .required = true, MEMBER(fit.intensity),
+    DTYPES(matmul_record),
+    RATE(matmul_record),
+    {.key = "intensity", AT(matmul_record, fit.intensity), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
+     .required = true,
      .brief = "how much slower small tiles are, in FLOPs per value loaded; 0: all tiles reach the same rate"},
-    {.key = "fill", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.fill),
+    {.key = "fill", AT(matmul_record, fit.fill), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time of a tile in addition to its products, to fill its pipeline and write its results"},
-    QUANTIZATION,
-    BANDWIDTH,
-    {.key = "overlap", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1, .max = 100, .required = true,
-     MEMBER(fit.overlap), .brief = "p of (tiles^p + traffic^p)^(1/p); 1: tiles and traffic do not overlap"},
-    {.key = "drain", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0", MEMBER(fit.drain),
+    QUANTIZATION(matmul_record),
+    BANDWIDTH(matmul_record),
+    {.key = "overlap", AT(matmul_record, fit.overlap), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1,
+     .max = 100, .required = true, .brief = "p of (tiles^p + traffic^p)^(1/p); 1: tiles and traffic do not overlap"},
+    {.key = "drain", AT(matmul_record, fit.drain), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1,
+     .fallback = "0",
      .brief = "share of the results' traffic that is not overlapped, as a tile is written when its products are done"},
-    OVERHEAD,
+    OVERHEAD(matmul_record),
     LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
-    {.key = "unaligned", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .fallback = "1",
-     MEMBER(fit.unaligned), .brief = "factor on the time of tiles if rows are not multiples of 16 bytes"},
-    {.key = "odd", .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0", MEMBER(fit.odd),
+    {.key = "unaligned", AT(matmul_record, fit.unaligned), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
+     .positive = true, .fallback = "1", .brief = "factor on the time of tiles if rows are not multiples of 16 bytes"},
+    {.key = "odd", AT(matmul_record, fit.odd), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
      .brief = "factor on the time of tiles if rows are odd numbers of half-precision values; 0: as unaligned"},
-    SPEED,
-    {.key = "layouts", .kind = FIELD_CHOICES, MEMBER(layouts), .choices = layout_names, .required = true,
-     .may_be_empty = true,
-     .brief = "layouts of the samples; other products count as extrapolated"},
-    RANGE("batch", batch, "numbers of products in a batch"),
-    RANGE("m", m, "rows"),
-    RANGE("n", n, "columns"),
-    RANGE("k", k, "depths"),
-    ERROR,
+    SPEED(matmul_record),
+    {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
+     .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},
+    RANGE(matmul_record, batch, "numbers of products in a batch"),
+    RANGE(matmul_record, m, "rows"),
+    RANGE(matmul_record, n, "columns"),
+    RANGE(matmul_record, k, "depths"),
+    ERROR(matmul_record),
 };
-#undef MEMBER
-static const struct table matmul_table = {TABLE("matmul", "matrix products of some number formats", matmul_record)};
+static const struct table matmul_table = {
+    TABLE("matmul", "matrix products of some number formats", matmul_record, matmul_record_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct attention_record, member)
 static const struct field attention_record_fields[] = {
-    {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(direction), .choices = attention_direction_names, .required = true,
-     .brief = "the kind of kernel"},
-    {.key = "generation", .kind = FIELD_CHOICE, MEMBER(generation), .choices = attention_generation_names,
+    {.key = "kernel", AT(attention_record, direction), .kind = FIELD_CHOICE, .choices = attention_direction_names,
+     .required = true, .brief = "the kind of kernel"},
+    {KEY(attention_record, generation), .kind = FIELD_CHOICE, .choices = attention_generation_names,
      .fallback = "flash-2", .brief = "generation of the kernels"},
-    DTYPES,
-    RATE,
-    {.key = "score", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true, MEMBER(fit.score),
+    DTYPES(attention_record),
+    RATE(attention_record),
+    {.key = "score", AT(attention_record, fit.score), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "time of one SM for each score, in addition to the products"},
-    QUANTIZATION,
-    BANDWIDTH,
-    OVERHEAD,
-    SPEED,
-    RANGE("rows", rows, "samples x heads x queries"),
-    RANGE("keys", keys, "keys"),
-    RANGE("head", head, "sizes of a head"),
-    ERROR,
+    QUANTIZATION(attention_record),
+    BANDWIDTH(attention_record),
+    OVERHEAD(attention_record),
+    SPEED(attention_record),
+    RANGE(attention_record, rows, "samples x heads x queries"),
+    RANGE(attention_record, keys, "keys"),
+    RANGE(attention_record, head, "sizes of a head"),
+    ERROR(attention_record),
 };
-#undef MEMBER
-static const struct table attention_table = {TABLE("attention", "fused attention", attention_record)};
+static const struct table attention_table = {
+    TABLE("attention", "fused attention", attention_record, attention_record_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct memory_record, member)
 static const struct field memory_record_fields[] = {
-    {.key = "kernel", .kind = FIELD_CHOICE, MEMBER(class), .choices = memory_class_names, .required = true,
+    {.key = "kernel", AT(memory_record, class), .kind = FIELD_CHOICE, .choices = memory_class_names, .required = true,
      .brief = "the class of kernels; other: element-wise kernels, and all classes without a record"},
-    {.key = "dtypes", .kind = FIELD_CHOICES, MEMBER(dtypes), .choices = dtype_names,
+    {KEY(memory_record, dtypes), .kind = FIELD_CHOICES, .choices = dtype_names,
      .brief = "number formats for which the record holds; left out: all"},
-    BANDWIDTH,
-    OVERHEAD,
-    RANGE("bytes", bytes, "bytes read and written"),
-    ERROR,
+    BANDWIDTH(memory_record),
+    OVERHEAD(memory_record),
+    RANGE(memory_record, bytes, "bytes read and written"),
+    ERROR(memory_record),
 };
-#undef MEMBER
-static const struct table memory_table = {TABLE("memory", "kernels bound by memory", memory_record)};
+static const struct table memory_table = {
+    TABLE("memory", "kernels bound by memory", memory_record, memory_record_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct profile, member)
 static const struct field profile_fields[] = {
-    {.key = "gpu", .kind = FIELD_STRING, MEMBER(gpu), .required = true, .brief = "the GPU that was measured"},
-    {.key = "source", .kind = FIELD_STRING, MEMBER(source), .required = true, .brief = "who measured what, and when"},
-    {.key = "sms", .kind = FIELD_INT, MEMBER(sms), .min = 1, .max = 100000, .required = true,
+    {KEY(profile, gpu), .kind = FIELD_STRING, .required = true, .brief = "the GPU that was measured"},
+    {KEY(profile, source), .kind = FIELD_STRING, .required = true, .brief = "who measured what, and when"},
+    {KEY(profile, sms), .kind = FIELD_INT, .min = 1, .max = 100000, .required = true,
      .brief = "number of its streaming multiprocessors"},
-    {.key = "matmul", .kind = FIELD_LIST, MEMBER(matmul), .table = &matmul_table, .single = true,
-     .brief = "matrix products"},
-    {.key = "attention", .kind = FIELD_LIST, MEMBER(attention), .table = &attention_table, .single = true,
+    {KEY(profile, matmul), .kind = FIELD_LIST, .table = &matmul_table, .single = true, .brief = "matrix products"},
+    {KEY(profile, attention), .kind = FIELD_LIST, .table = &attention_table, .single = true,
      .brief = "fused attention; left out: it takes as long as its matrix products"},
-    {.key = "memory", .kind = FIELD_LIST, MEMBER(memory), .table = &memory_table, .single = true,
+    {KEY(profile, memory), .kind = FIELD_LIST, .table = &memory_table, .single = true,
      .brief = "kernels bound by memory"},
 };
-#undef MEMBER
-const struct table profile_table = {TABLE("profile", "kernel times of one type of GPU", profile)};
+const struct table profile_table = {TABLE("profile", "kernel times of one type of GPU", profile, profile_fields)};
 
 /* Up to four ranges. */
 static int check_ranges(const struct covered_range *const ranges[4], struct error *err)

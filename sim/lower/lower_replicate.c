@@ -60,12 +60,13 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 {
     const struct scenario *scenario = lowering->scenario;
     struct kernel kernel = {
-        .name = "pack", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario), .launches = 1, .bytes = 2 * bytes,
+        .name = "pack", .kind = KERNEL_MEMORY, .dtype = precision_dtype(&scenario->memory.precision),
+        .launches = 1, .bytes = 2 * bytes,
     };
 
     if (model_is_timed(&scenario->model) || bytes == 0)
         return lowering->latest[replica];
-    return lower_pack(lowering, replica, 0, scenario_cost(scenario, &kernel).seconds, after);
+    return lower_pack(lowering, replica, 0, costs_kernel(&scenario->costs, &kernel).seconds, after);
 }
 
 /* All buffers, one collective after another; where each GPU comes to them after its latest work. */

@@ -236,8 +236,8 @@ static int infeasible(struct sharing *sharing, const struct menu *choices, struc
         sharing->memory = (low + high) / 2;
         *(plan_all(sharing, choices, plans) ? &low : &high) = sharing->memory;
     }
-    return error_memory(err, loc, "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside all "
-                        "else that it holds; the least that a plan was found for is about %s", sharing->rank,
+    return error_memory(err, loc, "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside "
+                        "all else that it holds; the least that a plan was found for is about %s", sharing->rank,
                         have, sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 

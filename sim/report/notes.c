@@ -7,7 +7,7 @@ static const char *vocabulary_note(struct arena *arena, const struct scenario *s
 {
     const struct transformer *shape = scenario->model.transformer;
     int tensor = scenario->strategy.tensor;
-    double share, value = dtype_bytes(scenario_dtype(scenario));
+    double share, value = dtype_bytes(precision_dtype(&scenario->memory.precision));
 
     if (!shape || shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE)
         return NULL;

@@ -1,4 +1,4 @@
-#include "scenario/data_parallel.h"
+#include "scenario/scenario_internal.h"
 
 #include <math.h>
 

@@ -1,12 +1,9 @@
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/data.h"
-#include "scenario/data_parallel.h"
-#include "scenario/degrees.h"
-#include "scenario/sharers.h"
 
 const struct strategy *scenario_strategy(const struct scenario *scenario)
 {
@@ -253,9 +250,10 @@ static int check_size(const struct scenario *scenario, struct error *err)
  * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
 static int default_gradients(const struct scenario *scenario)
 {
-    bool wide = scenario->memory.precision == PRECISION_MIXED_BF16 || scenario->memory.precision == PRECISION_MIXED_FP8;
+    const struct precision_spec *precision = &scenario->memory.precision;
+    bool wide = precision->format == PRECISION_MIXED_BF16 || precision->format == PRECISION_MIXED_FP8;
 
-    return wide && scenario->strategy.zero <= 1 && scenario->memory.master != MASTER_NONE ? GRADIENTS_FP32 :
+    return wide && scenario->strategy.zero <= 1 && precision->master != MASTER_NONE ? GRADIENTS_FP32 :
            GRADIENTS_HALF;
 }
 
@@ -306,7 +304,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (!node_get(scenario->strategy.node, "overlap_tensor"))
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
     if (!node_get(scenario->memory.node, "gradients"))
-        scenario->memory.gradients = default_gradients(scenario);
+        scenario->memory.precision.gradients = default_gradients(scenario);
     if (resolve_division(scenario, err))
         return -1;
     scenario->plan = (struct plan){

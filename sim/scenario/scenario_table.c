@@ -7,235 +7,162 @@ const char *const dimension_names[] = {
     [DIMENSION_TENSOR] = "tensor", [DIMENSION_DATA] = "data", [DIMENSION_PIPELINE] = "pipeline",
     [DIMENSION_CONTEXT] = "context", NULL,
 };
+_Static_assert(COUNT(dimension_names) == DIMENSION_COUNT + 1, "a name for every dimension");
 static const char *const recompute_rule_names[] = {
     [RECOMPUTE_WITH_GRADIENT] = "with-gradient", [RECOMPUTE_EARLY] = "early",
     [RECOMPUTE_JUST_IN_TIME] = "just-in-time", NULL,
 };
-const char *const recompute_names[] = {"none", "selective", "full", "optimal", NULL};
+_Static_assert(COUNT(recompute_rule_names) == RECOMPUTE_JUST_IN_TIME + 2, "a name for every rule");
+const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
 
-#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
-#define TABLE(text, help, record) \
-    .name = text, .brief = help, .fields = record##_fields, .count = COUNT(record##_fields), \
-    .size = sizeof(struct record), .node_offset = offsetof(struct record, node)
 
-#define MEMBER(member) .offset = offsetof(struct batch, member)
 static const struct field batch_fields[] = {
-    {.key = "global", .kind = FIELD_INT, MEMBER(global), .min = 1, .max = 1e9,
+    {KEY(batch, global), .kind = FIELD_INT, .min = 1, .max = 1e9,
      .brief = "samples in an iteration, over all replicas"},
-    {.key = "micro", .kind = FIELD_INT, MEMBER(micro), .min = 1, .max = 1e6, .fallback = "1",
-     .brief = "samples in a micro-batch"},
-    {.key = "micro_batches", .kind = FIELD_INT, MEMBER(micro_batches), .min = 1, .max = 1e6,
+    {KEY(batch, micro), .kind = FIELD_INT, .min = 1, .max = 1e6, .fallback = "1", .brief = "samples in a micro-batch"},
+    {KEY(batch, micro_batches), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; give this or global"},
-    {.key = "count", .kind = FIELD_INT, MEMBER(count), .min = 1, .max = 1e6,
+    {KEY(batch, count), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
 };
-#undef MEMBER
-static const struct table batch_table = {TABLE("batch", "how many samples an iteration trains on", batch)};
+static const struct table batch_table = {
+    TABLE("batch", "how many samples an iteration trains on", batch, batch_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct schedule_spec, member)
 static const struct field schedule_spec_fields[] = {
-    {.key = "name", .kind = FIELD_CHOICE, MEMBER(name), .choice = strategy_name,
+    {KEY(schedule_spec, name), .kind = FIELD_CHOICE, .choice = strategy_name,
      .brief = "a schedule that dtsim knows (dtsim list strategies)"},
-    {.key = "csv", .kind = FIELD_STRING, MEMBER(csv),
+    {KEY(schedule_spec, csv), .kind = FIELD_STRING,
      .brief = "a file with your own order of the work, in the format of 'show --orders' and PyTorch: one line per "
               "rank, with cells such as 0F0"},
-    {.key = "recomputation",
-     .kind = FIELD_CHOICE,
-     MEMBER(recomputation),
-     .choices = recompute_rule_names,
+    {KEY(schedule_spec, recomputation), .kind = FIELD_CHOICE, .choices = recompute_rule_names,
      .choice_briefs = NAMES("when the gradient that its backward needs has arrived",
                             "as soon as the rank comes to it",
                             "so late that it ends together with the backward of the next stage"),
      .brief = "with csv: when a recomputation may begin; left out: with-gradient"},
 };
-#undef MEMBER
 static const struct table schedule_table = {
-    TABLE("strategy: schedule", "a schedule by its name, or an order from a file", schedule_spec),
+    TABLE("strategy: schedule", "a schedule by its name, or an order from a file", schedule_spec, schedule_spec_fields),
     .shorthand = "name", .bare = true, .exactly_one = "name csv",
 };
 
-#define MEMBER(member) .offset = offsetof(struct compression_spec, member)
 static const struct field compression_spec_fields[] = {
-    {.key = "method", .kind = FIELD_CHOICE, MEMBER(method), .required = true,
-     .choices = NAMES("none", "powersgd", "top-k", "quantized"),
+    {KEY(compression_spec, method), .kind = FIELD_CHOICE, .required = true, .choices = CHOICES(COMPRESSIONS),
      .choice_briefs = NAMES("gradients are sent as they are", "sends low-rank factors of every matrix",
                             "sends only the values that are largest in magnitude", "sends fewer bits per value"),
      .brief = "how gradients are compressed"},
-    {.key = "rank", .kind = FIELD_INT, MEMBER(rank), .min = 1, .max = 128,
+    {KEY(compression_spec, rank), .kind = FIELD_INT, .min = 1, .max = 128,
      .brief = "powersgd: columns of the factors; left out: 1"},
-    {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .positive = true, .max = 1,
+    {KEY(compression_spec, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
      .brief = "top-k: share of the values that is sent; left out: 0.01"},
-    {.key = "bits", .kind = FIELD_INT, MEMBER(bits), .min = 1, .max = 16,
+    {KEY(compression_spec, bits), .kind = FIELD_INT, .min = 1, .max = 16,
      .brief = "quantized: bits per value; each bucket also sends a scale; left out: 8"},
-    {.key = "error_feedback", .kind = FIELD_BOOL, MEMBER(error_feedback),
+    {KEY(compression_spec, error_feedback), .kind = FIELD_BOOL,
      .brief = "the part of the gradients that was not sent is kept and added to the next gradients; left out: true"},
 };
-#undef MEMBER
 static const struct table compression_table = {
-    TABLE("strategy: compression", "how gradients are compressed before replicas exchange them", compression_spec),
+    TABLE("strategy: compression", "how gradients are compressed before replicas exchange them",
+          compression_spec, compression_spec_fields),
     .shorthand = "method", .bare = true,
 };
 
-#define MEMBER(member) .offset = offsetof(struct strategy_spec, member)
 static const struct field strategy_spec_fields[] = {
-    {.key = "schedule",
-     .kind = FIELD_RECORD,
-     MEMBER(schedule),
-     .table = &schedule_table,
-     .fallback = "1f1b",
+    {KEY(strategy_spec, schedule), .kind = FIELD_RECORD, .table = &schedule_table, .fallback = "1f1b",
      .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
-    {.key = "tensor", .kind = FIELD_INT, MEMBER(tensor), .min = 1, .max = 65536, .fallback = "1",
+    {KEY(strategy_spec, tensor), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
-    {.key = "pipeline",
-     .kind = FIELD_INT,
-     MEMBER(pipeline),
-     .min = 1,
-     .max = 65536,
-     .fallback = "1",
+    {KEY(strategy_spec, pipeline), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "pipeline-parallel degree: ranks of one replica"},
-    {.key = "data",
-     .kind = FIELD_INT,
-     MEMBER(data),
-     .min = 1,
-     .max = 1048576,
+    {KEY(strategy_spec, data), .kind = FIELD_INT, .min = 1, .max = 1048576,
      .brief = "data-parallel degree: number of replicas; left out: as many as the cluster's GPUs allow"},
-    {.key = "chunks", .kind = FIELD_INT, MEMBER(chunks), .min = 1, .max = 1024,
+    {KEY(strategy_spec, chunks), .kind = FIELD_INT, .min = 1, .max = 1024,
      .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with"},
-    {.key = "context",
-     .kind = FIELD_INT,
-     MEMBER(context),
-     .min = 1,
-     .max = 65536,
-     .fallback = "1",
+    {KEY(strategy_spec, context), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
-    {.key = "context_attention",
-     .kind = FIELD_CHOICE,
-     MEMBER(context_attention),
-     .choices = NAMES("ring", "all-gather"),
+    {KEY(strategy_spec, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
                             "the GPUs gather all keys and values before they compute"),
      .brief = "how the GPUs of a context-parallel group exchange keys and values"},
-    {.key = "expert",
-     .kind = FIELD_INT,
-     MEMBER(expert),
-     .min = 1,
-     .max = 65536,
-     .fallback = "1",
+    {KEY(strategy_spec, expert), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them"},
-    {.key = "capacity_factor",
-     .kind = FIELD_QUANTITY,
-     MEMBER(capacity_factor),
-     .unit = UNIT_NUMBER,
-     .min = 0,
-     .max = 1000,
+    {KEY(strategy_spec, capacity_factor), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1000,
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
-    {.key = "sequence_parallel", .kind = FIELD_BOOL, MEMBER(sequence_parallel), .fallback = "false",
+    {KEY(strategy_spec, sequence_parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
-    {.key = "scatter_gather", .kind = FIELD_BOOL, MEMBER(scatter_gather), .fallback = "true",
+    {KEY(strategy_spec, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
-    {.key = "partitioned_outputs", .kind = FIELD_BOOL, MEMBER(partitioned_outputs), .fallback = "false",
+    {KEY(strategy_spec, partitioned_outputs), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "each GPU of a tensor-parallel group keeps only its share of the stage's output; the group gathers the "
               "shares again before the backward, and each such gather also clears, copies and clones the tensor "
               "(DeepSpeed's pipeline engine)"},
-    {.key = "overlap_p2p", .kind = FIELD_BOOL, MEMBER(overlap_p2p), .fallback = "true",
+    {KEY(strategy_spec, overlap_p2p), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have received it "
               "(Megatron-LM before --overlap-p2p-communication, DeepSpeed's pipeline engine)"},
-    {.key = "one_communicator", .kind = FIELD_BOOL, MEMBER(one_communicator), .fallback = "false",
+    {KEY(strategy_spec, one_communicator), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "over sockets: one NCCL communicator carries all sends and receives of a stage, so a receive, and the "
               "work that needs it, waits until the sockets have taken all data that was sent before"},
-    {.key = "duplex_p2p", .kind = FIELD_BOOL, MEMBER(duplex_p2p), .fallback = "true",
+    {KEY(strategy_spec, duplex_p2p), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "neighbouring stages send to each other at the same time (Megatron-LM's batched calls); false: one "
               "after the other (DeepSpeed's pipeline engine)"},
-    {.key = "overlap_tensor", .kind = FIELD_BOOL, MEMBER(overlap_tensor),
+    {KEY(strategy_spec, overlap_tensor), .kind = FIELD_BOOL,
      .brief = "the tensor-parallel group sums the gradient of a product's input while it computes the gradient of the "
               "product's weights (Megatron-LM since 2022, but not DeepSpeed's forks of it); left out: as "
               "sequence_parallel"},
-    {.key = "overlap_products", .kind = FIELD_BOOL, MEMBER(overlap_products), .fallback = "false",
+    {KEY(strategy_spec, overlap_products), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
-    {.key = "zero", .kind = FIELD_INT, MEMBER(zero), .min = 0, .max = 3, .fallback = "0",
+    {KEY(strategy_spec, zero), .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
               "parameters (FSDP); 0: no ZeRO"},
-    {.key = "shard", .kind = FIELD_INT, MEMBER(shard), .min = 1, .max = 1048576,
+    {KEY(strategy_spec, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
      .brief = "number of replicas among which ZeRO divides, for example the replicas of a node (FSDP's hybrid "
               "sharding, MiCS); left out: all replicas"},
-    {.key = "reduce_scatter", .kind = FIELD_BOOL, MEMBER(reduce_scatter), .fallback = "true",
+    {KEY(strategy_spec, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
               "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
               "optimizer, and its ZeRO 1 of 2022)"},
-    {.key = "data_parallel",
-     .kind = FIELD_CHOICE,
-     MEMBER(data_parallel),
-     .fallback = "ddp",
-     .choices = NAMES("ddp", "synchronous", "parameter-server", "dataparallel"),
+    {KEY(strategy_spec, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
                             "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
                             "overlaps computation",
                             "replica 0 gathers all gradients, updates all weights and sends them to all replicas",
                             "PyTorch's DataParallel: GPU 0 sends the model to all replicas at every forward"),
      .brief = "how replicas exchange gradients"},
-    {.key = "compression",
-     .kind = FIELD_RECORD,
-     MEMBER(compression),
-     .table = &compression_table,
-     .fallback = "none",
+    {KEY(strategy_spec, compression), .kind = FIELD_RECORD, .table = &compression_table, .fallback = "none",
      .brief = "compression of the gradients that replicas exchange"},
-    {.key = "local_steps",
-     .kind = FIELD_INT,
-     MEMBER(local_steps),
-     .min = 1,
-     .max = 1000,
-     .fallback = "1",
+    {KEY(strategy_spec, local_steps), .kind = FIELD_INT, .min = 1, .max = 1000, .fallback = "1",
      .brief = "iterations that each replica makes alone before all replicas average their weights (local SGD); the "
               "result is the mean over these iterations"},
-    {.key = "first_bucket", .kind = FIELD_QUANTITY, MEMBER(first_bucket), .unit = UNIT_BYTES, .positive = true,
-     .fallback = "1 MiB",
-     .brief = "size of DDP's first gradient bucket; ZeRO 3 has no buckets"},
-    {.key = "bucket", .kind = FIELD_QUANTITY, MEMBER(bucket), .unit = UNIT_BYTES, .positive = true,
-     .fallback = "25 MiB",
+    {KEY(strategy_spec, first_bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket; ZeRO 3 has no buckets"},
+    {KEY(strategy_spec, bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "25 MiB",
      .brief = "size of DDP's other gradient buckets"},
-    {.key = "flatten", .kind = FIELD_BOOL, MEMBER(flatten), .fallback = "true",
+    {KEY(strategy_spec, flatten), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "synchronous: one all-reduce for all gradients of a stage; false: one all-reduce per tensor, one after "
               "another, as a loop over the parameters does"},
-    {.key = "server", .kind = FIELD_CHOICE, MEMBER(server), .choices = server_names, .fallback = "star",
+    {KEY(strategy_spec, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
                             "along a tree"),
      .brief = "how the parameter server gathers gradients and sends weights"},
-    {.key = "all_reduce",
-     .kind = FIELD_CHOICE,
-     MEMBER(all_reduce),
-     .choice = all_reduce_name,
-     .fallback = "ring",
+    {KEY(strategy_spec, all_reduce), .kind = FIELD_CHOICE, .choice = all_reduce_name, .fallback = "ring",
      .brief = "all-reduce algorithm (dtsim list collectives); ZeRO runs its two halves, a reduce-scatter and an "
               "all-gather, or ring's where it has none"},
-    {.key = "channels",
-     .kind = FIELD_INT,
-     MEMBER(channels),
-     .min = 0,
-     .max = 64,
-     .fallback = "0",
+    {KEY(strategy_spec, channels), .kind = FIELD_INT, .min = 0, .max = 64, .fallback = "0",
      .brief = "rings that an all-reduce uses at the same time; 0: one per NIC of a node if the group has several GPUs "
               "per node, else 1"},
-    {.key = "placement",
-     .kind = FIELD_CHOICES,
-     MEMBER(placement),
-     .choices = dimension_names,
+    {KEY(strategy_spec, placement), .kind = FIELD_CHOICES, .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
      .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
               "node; if context is left out, it follows tensor"},
-    {.key = "split",
-     .kind = FIELD_INTS,
-     MEMBER(split),
-     .max = 1000000,
+    {KEY(strategy_spec, split), .kind = FIELD_INTS, .max = 1000000,
      .brief = "number of layers of each stage (of each chunk, in model order); left out: as even as possible; if the "
               "layers do not divide evenly, the last stage and then the first stages get one layer less"},
 };
-#undef MEMBER
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
 {
     struct strategy_spec *spec = object;
@@ -260,67 +187,65 @@ static const char *option_misplaced(struct arena *arena, const void *object, con
     return NULL;
 }
 static const struct table strategy_table = {
-    TABLE("strategy", "how the model is divided and in which order it is computed", strategy_spec),
+    TABLE("strategy", "how the model is divided and in which order it is computed",
+          strategy_spec, strategy_spec_fields),
     .extension = strategy_options, .misplaced = option_misplaced,
 };
 
-#define MEMBER(member) .offset = offsetof(struct recompute_spec, member)
 static const struct field recompute_spec_fields[] = {
-    {.key = "mode", .kind = FIELD_CHOICE, MEMBER(mode), .fallback = "none", .choices = recompute_names,
+    {KEY(recompute_spec, mode), .kind = FIELD_CHOICE, .fallback = "none", .choices = recompute_names,
      .choice_briefs = NAMES("all activations are kept", "the attention core is recomputed",
                             "everything is recomputed from the inputs of blocks, which are kept",
                             "each block recomputes the part that makes the stage fit in the least time"),
      .brief = "which activations are recomputed"},
-    {.key = "every", .kind = FIELD_INT, MEMBER(every), .min = 1, .max = 100000,
+    {KEY(recompute_spec, every), .kind = FIELD_INT, .min = 1, .max = 100000,
      .brief = "under full: only the input of every N-th block is kept, and all blocks are recomputed from these; left "
               "out: of every block"},
-    {.key = "blocks", .kind = FIELD_INT, MEMBER(blocks), .max = 100000,
+    {KEY(recompute_spec, blocks), .kind = FIELD_INT, .max = 100000,
      .brief = "under full: only the first N blocks of each chunk are recomputed, the others keep all activations "
               "(Megatron-LM's recompute-method block); left out: all blocks"},
-    {.key = "share", .kind = FIELD_QUANTITY, MEMBER(share), .unit = UNIT_NUMBER, .max = 1,
+    {KEY(recompute_spec, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1,
      .brief = "under full: only this share of each chunk's blocks, evenly spread, is recomputed, the others keep all "
               "activations (every second block: 0.5); left out: all blocks"},
-    {.key = "early_stop", .kind = FIELD_BOOL, MEMBER(early_stop),
+    {KEY(recompute_spec, early_stop), .kind = FIELD_BOOL,
      .brief = "under full: the recomputation of a dense block without dropout stops before its last product (PyTorch's "
               "checkpoint with use_reentrant=False, since 2.1); left out: false"},
 };
-#undef MEMBER
 static const struct table recompute_table = {
-    TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec),
+    TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec, recompute_spec_fields),
     .shorthand = "mode", .bare = true,
 };
 
-#define MEMBER(member) .offset = offsetof(struct memory_spec, member)
 static const struct field memory_spec_fields[] = {
-    {.key = "precision", .kind = FIELD_CHOICE, MEMBER(precision), .fallback = "mixed-fp16",
-     .choices = NAMES("fp32", "tf32", "mixed-fp16", "mixed-bf16", "mixed-fp8"),
+    {.key = "precision", AT(memory_spec, precision.format), .kind = FIELD_CHOICE, .fallback = "mixed-fp16",
+     .choices = CHOICES(PRECISIONS),
      .choice_briefs = NAMES("everything in fp32", "data in fp32, products on tensor cores in tf32",
                             "weights and products in fp16, master weights in fp32",
                             "weights and products in bf16, master weights in fp32",
                             "as mixed-bf16, but the blocks' products of weights are in fp8"),
      .brief = "number formats of weights and products"},
-    {.key = "fp8_weights", .kind = FIELD_CHOICE, MEMBER(fp8_weights), .fallback = "cast",
-     .choices = NAMES("cast", "kept", "primary"),
+    {.key = "fp8_weights", AT(memory_spec, precision.fp8_weights), .kind = FIELD_CHOICE, .fallback = "cast",
+     .choices = CHOICES(FP8_WEIGHTS),
      .choice_briefs = NAMES("in every forward",
                             "once per iteration, with the update; they are kept in addition to the bf16 weights "
                             "(Megatron-LM's is_first_microbatch)",
                             "once per iteration, with the update; there are no bf16 weights (NeMo's fp8_params)"),
      .brief = "under mixed-fp8: when weights are cast to fp8"},
-    {.key = "optimizer", .kind = FIELD_CHOICE, MEMBER(optimizer), .fallback = "adam",
-     .choices = NAMES("adam", "adam-8bit", "momentum", "sgd", "adafactor", "adafactor-momentum", "lamb", "adam-half"),
+    {.key = "optimizer", AT(memory_spec, precision.optimizer), .kind = FIELD_CHOICE, .fallback = "adam",
+     .choices = CHOICES(OPTIMIZERS),
      .choice_briefs = NAMES("keeps two moments", "keeps two moments in 8 bits", "keeps one moment", "keeps no moment",
                             "keeps a factored second moment", "keeps a first moment and a factored second moment",
                             "keeps two moments, and computes norms of every tensor (Apex's FusedLAMB)",
                             "keeps two moments in half precision"),
      .brief = "the optimizer, which says what states each parameter has"},
-    {.key = "master", .kind = FIELD_CHOICE, MEMBER(master), .fallback = "fp32",
-     .choices = NAMES("fp32", "remainders", "half", "none"),
+    {.key = "master", AT(memory_spec, precision.master), .kind = FIELD_CHOICE, .fallback = "fp32",
+     .choices = CHOICES(MASTERS),
      .choice_briefs = NAMES("a copy of the weights in fp32",
                             "the 16 bits by which fp32 weights exceed bf16 weights (Apex's store_param_remainders)",
                             "a copy of the weights in half precision", "no copy: the weights themselves are updated"),
      .brief = "under mixed precision: the master weights, which the update changes"},
-    {.key = "gradients", .kind = FIELD_CHOICE, MEMBER(gradients), .fallback = "half",
-     .choices = NAMES("half", "fp32", "converted", "widened"),
+    {.key = "gradients", AT(memory_spec, precision.gradients), .kind = FIELD_CHOICE, .fallback = "half",
+     .choices = CHOICES(GRADIENTS),
      .choice_briefs = NAMES("kept and sent in the format of the weights",
                             "accumulated and sent in fp32 (Megatron-LM with bf16)",
                             "accumulated and sent in fp32, with a further copy in the format of the weights "
@@ -328,85 +253,80 @@ static const struct field memory_spec_fields[] = {
                             "kept in the format of the weights, sent in fp32 (FSDP's reduce_dtype)"),
      .brief = "under mixed precision: the format of gradients; left out under mixed-bf16 or mixed-fp8 with master "
               "weights, up to ZeRO 1: fp32"},
-    {.key = "clip_gradients", .kind = FIELD_BOOL, MEMBER(clip_gradients), .fallback = "true",
+    {.key = "clip_gradients", AT(memory_spec, precision.clip_gradients), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "before an update the norm of all gradients is computed, and the gradients are scaled by it "
               "(max_grad_norm)"},
-    {.key = "fused_accumulation", .kind = FIELD_BOOL, MEMBER(fused_accumulation), .fallback = "false",
+    {.key = "fused_accumulation", AT(memory_spec, precision.fused_accumulation), .kind = FIELD_BOOL,
+     .fallback = "false",
      .brief = "the products that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
               "since 2022); false: a separate kernel adds them after each backward"},
-    {.key = "recompute", .kind = FIELD_RECORD, MEMBER(recompute), .table = &recompute_table, .fallback = "none",
+    {KEY(memory_spec, recompute), .kind = FIELD_RECORD, .table = &recompute_table, .fallback = "none",
      .brief = "which activations the backward recomputes: a mode, or a mapping such as {mode: full, blocks: 4}"},
-    {.key = "offload", .kind = FIELD_CHOICES, MEMBER(offload), .single = true, .fallback = "none",
-     .choices = NAMES("none", "activations", "weights", "optimizer"),
+    {KEY(memory_spec, offload), .kind = FIELD_CHOICES, .single = true, .fallback = "none", .choices = CHOICES(OFFLOADS),
      .choice_briefs = NAMES("nothing is offloaded", "activations that do not fit in GPU memory",
                             "half-precision weights", "optimizer states; the host's CPUs also do the update"),
      .brief = "what is kept in host memory until it is needed"},
-    {.key = "lora", .kind = FIELD_OPTIONAL, MEMBER(lora), .table = &lora_table,
+    {KEY(memory_spec, lora), .kind = FIELD_OPTIONAL, .table = &lora_table,
      .brief = "low-rank adapters are trained and the model's own weights are frozen (LoRA)"},
-    {.key = "activations", .kind = FIELD_CHOICE, MEMBER(activations), .fallback = "korthikanti",
-     .choices = NAMES("korthikanti", "rajbhandari"),
+    {KEY(memory_spec, activations), .kind = FIELD_CHOICE, .fallback = "korthikanti",
+     .choices = CHOICES(ACTIVATION_FORMULAS),
      .choice_briefs = NAMES("every tensor that the backward reads", "ZeRO's estimate: 12 x hidden values per token"),
      .brief = "the formula for the activations that a block keeps"},
-    {.key = "cross_entropy", .kind = FIELD_CHOICE, MEMBER(cross_entropy), .fallback = "fp32",
-     .choices = NAMES("fp32", "plain", "fused", "compiled"),
+    {KEY(memory_spec, cross_entropy), .kind = FIELD_CHOICE, .fallback = "fp32", .choices = CHOICES(CROSS_ENTROPIES),
      .choice_briefs = NAMES("logits are converted to fp32 and kept in fp32",
                             "PyTorch's log_softmax of the logits in their own format",
                             "one kernel that reads the logits in their own format",
                             "as fp32, compiled into fewer kernels (Megatron-LM's cross_entropy_loss_fusion)"),
      .brief = "how the loss is computed from the logits"},
-    {.key = "logits", .kind = FIELD_CHOICE, MEMBER(logits), .fallback = "freed", .choices = NAMES("freed", "held"),
+    {KEY(memory_spec, logits), .kind = FIELD_CHOICE, .fallback = "freed", .choices = CHOICES(LOGITS),
      .choice_briefs = NAMES("after the backward of the output layer",
                             "after the whole backward, by a training loop that then computes two metrics from them "
                             "(Composer)"),
      .brief = "when the memory of the logits is freed"},
-    {.key = "fused_gradients", .kind = FIELD_BOOL, MEMBER(fused_gradients), .fallback = "false",
+    {KEY(memory_spec, fused_gradients), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "a GPU has an fp32 buffer for all its gradients (under ZeRO: for its share): 4 bytes per parameter"},
-    {.key = "flat_gradients", .kind = FIELD_BOOL, MEMBER(flat_gradients), .fallback = "false",
+    {KEY(memory_spec, flat_gradients), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "gradients are copied into a bucket before they are reduced, and the gradients of this GPU's share are "
               "copied into one more buffer before the update (DeepSpeed's ZeRO 1 and 2)"},
-    {.key = "bucket_copies", .kind = FIELD_BOOL, MEMBER(bucket_copies), .fallback = "false",
+    {KEY(memory_spec, bucket_copies), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "without ZeRO: DDP's buckets are copies of the gradients (PyTorch without gradient_as_bucket_view)"},
-    {.key = "context", .kind = FIELD_QUANTITY, MEMBER(context), .unit = UNIT_BYTES,
+    {KEY(memory_spec, context), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES,
      .brief = "memory of the driver, CUDA and NCCL; left out: 1 GiB, and 544 MiB for each communicator of 2 GPUs or "
               "688 MiB for each larger one"},
-    {.key = "fragmentation", .kind = FIELD_QUANTITY, MEMBER(fragmentation), .unit = UNIT_NUMBER, .max = 0.9,
+    {KEY(memory_spec, fragmentation), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 0.9,
      .brief = "share of the allocator's memory that fragmentation makes unusable; left out: 0.055, or 0 for a model "
               "whose times are given"},
-    {.key = "limit", .kind = FIELD_QUANTITY, MEMBER(limit), .unit = UNIT_BYTES, .positive = true,
+    {KEY(memory_spec, limit), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "memory of a GPU that the training may use; left out: all of it"},
-    {.key = "enforce", .kind = FIELD_BOOL, MEMBER(enforce), .fallback = "true",
+    {KEY(memory_spec, enforce), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "a scenario that needs more memory than the limit is an error"},
 };
-#undef MEMBER
-static const struct table memory_table = {TABLE("memory", "which data is stored, where and in which format",
-                                                memory_spec)};
+static const struct table memory_table = {
+    TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
+};
 
-#define MEMBER(member) .offset = offsetof(struct simulation_spec, member)
 static const struct field simulation_spec_fields[] = {
-    {.key = "engine", .kind = FIELD_CHOICE, MEMBER(engine), .choices = engine_names, .fallback = "simgrid",
+    {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
      .brief = "simgrid: transfers share the bandwidth of links; ideal: every transfer has its links to itself"},
-    {.key = "collectives",
-     .kind = FIELD_CHOICE,
-     MEMBER(collectives),
-     .fallback = "auto",
-     .choices = NAMES("auto", "messages", "measured"),
+    {KEY(simulation_spec, collectives), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(COLLECTIVES_MODES),
      .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
                             "measured",
                             "every message is a flow of its own",
                             "each distinct collective is simulated once, alone, and its duration is used wherever it "
                             "runs; this ignores other traffic on its links"),
      .brief = "how collectives are simulated; the collectives of ZeRO 3 are always measured"},
-    {.key = "fold", .kind = FIELD_CHOICE, MEMBER(fold), .fallback = "auto", .choices = NAMES("auto", "off"),
+    {KEY(simulation_spec, fold), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(FOLDS),
      .brief = "auto: if all replicas are identical and collectives are measured, only one replica is simulated; off: "
               "all are simulated"},
-    {.key = "jitter", .kind = FIELD_QUANTITY, MEMBER(jitter), .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
+    {KEY(simulation_spec, jitter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
               "folding off"},
-    {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .max = 2147483647, .fallback = "1",
+    {KEY(simulation_spec, seed), .kind = FIELD_INT, .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "seed of all random numbers"},
 };
-#undef MEMBER
-static const struct table simulation_table = {TABLE("simulation", "how the program is replayed", simulation_spec)};
+static const struct table simulation_table = {
+    TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),
+};
 
 static bool batch_dispensable(const struct node *scenario)
 {
@@ -423,24 +343,21 @@ static int load_cluster(struct arena *arena, const struct node *node, void *obje
     return cluster_load(arena, node, object, err);
 }
 
-#define MEMBER(member) .offset = offsetof(struct scenario, member)
 static const struct field scenario_fields[] = {
-    {.key = "name", .kind = FIELD_STRING, MEMBER(name),
-     .brief = "name of the scenario in results; left out: the file's name"},
-    {.key = "model", .kind = FIELD_RECORD, MEMBER(model), .table = &model_table, .load = load_model, .required = true,
+    {KEY(scenario, name), .kind = FIELD_STRING, .brief = "name of the scenario in results; left out: the file's name"},
+    {KEY(scenario, model), .kind = FIELD_RECORD, .table = &model_table, .load = load_model, .required = true,
      .brief = "the network that is trained"},
-    {.key = "cluster", .kind = FIELD_RECORD, MEMBER(cluster), .table = &cluster_table, .load = load_cluster,
-     .required = true, .brief = "the cluster: a name (dtsim list platforms), a file, or a mapping"},
-    {.key = "batch", .kind = FIELD_RECORD, MEMBER(batch), .table = &batch_table, .required = true,
+    {KEY(scenario, cluster), .kind = FIELD_RECORD, .table = &cluster_table, .load = load_cluster, .required = true,
+     .brief = "the cluster: a name (dtsim list platforms), a file, or a mapping"},
+    {KEY(scenario, batch), .kind = FIELD_RECORD, .table = &batch_table, .required = true,
      .dispensable = batch_dispensable,
      .brief = "samples and micro-batches; not needed with an order from a file, which has its own"},
-    {.key = "strategy", .kind = FIELD_RECORD, MEMBER(strategy), .table = &strategy_table,
+    {KEY(scenario, strategy), .kind = FIELD_RECORD, .table = &strategy_table,
      .brief = "parallelism; a key about the group of a degree has no effect if that degree is 1"},
-    {.key = "memory", .kind = FIELD_RECORD, MEMBER(memory), .table = &memory_table,
+    {KEY(scenario, memory), .kind = FIELD_RECORD, .table = &memory_table,
      .brief = "number formats, optimizer, recomputation and offloading"},
-    {.key = "costs", .kind = FIELD_RECORD, MEMBER(costs), .table = &costs_table, .brief = "how kernels are timed"},
-    {.key = "simulation", .kind = FIELD_RECORD, MEMBER(simulation), .table = &simulation_table,
+    {KEY(scenario, costs), .kind = FIELD_RECORD, .table = &costs_table, .brief = "how kernels are timed"},
+    {KEY(scenario, simulation), .kind = FIELD_RECORD, .table = &simulation_table,
      .brief = "how the iteration is simulated"},
 };
-#undef MEMBER
-const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario)};
+const struct table scenario_table = {TABLE("scenario", "one training iteration", scenario, scenario_fields)};

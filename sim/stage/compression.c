@@ -21,13 +21,14 @@ void pile_add(struct pile *pile, const struct scenario *scenario, double values,
 /* So many bytes through device memory, in so many kernels. */
 static double pass(const struct scenario *scenario, double bytes, double launches)
 {
-    struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario)};
+    enum dtype dtype = precision_dtype(&scenario->memory.precision);
+    struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = dtype};
 
     if (bytes == 0)
         return 0;
     kernel.launches = (int)fmin(launches, 1e9);
     kernel.bytes = bytes / kernel.launches;
-    return scenario_cost(scenario, &kernel).seconds;
+    return costs_kernel(&scenario->costs, &kernel).seconds;
 }
 
 /* Vogels et al. 2019, algorithms 1 and 2: P = M Q, summed over the replicas; orthogonalised, it gives Q = M^T P, summed

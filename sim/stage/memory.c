@@ -9,6 +9,7 @@ const char *const memory_kind_names[] = {
     [MEMORY_WORKSPACE] = "workspace",     [MEMORY_BUFFERS] = "buffers",   [MEMORY_CONTEXT] = "context",
     [MEMORY_FRAGMENTATION] = "fragmentation", NULL,
 };
+_Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
 /* The optimizer's states of one tensor. */
 static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
@@ -23,7 +24,7 @@ static double tensor_states(const struct optimizer_states *optimizer, double ele
 /* Of all that is trained, or of the experts alone. */
 static double stage_states(const struct scenario *scenario, const struct stage *stage, bool experts)
 {
-    struct optimizer_states optimizer = scenario_optimizer(scenario);
+    struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
     double trained = experts ? stage->expert_parameters : stage->parameters, bytes = 0;
 
     for (size_t i = 0; i < stage->nslices; i++) {
@@ -157,9 +158,9 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
     }
-    if (scenario->memory.precision == PRECISION_MIXED_FP8)
+    if (scenario->memory.precision.format == PRECISION_MIXED_FP8)
         memory.bytes[MEMORY_PARAMETERS] +=
-            (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
+            (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY ? 2 - each.weights : 2) * holding.blocks;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
         memory.bytes[MEMORY_OPTIMIZER] = 0;
     memory.bytes[MEMORY_BUFFERS] = buffers(scenario, &holding, program_rank);

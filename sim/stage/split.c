@@ -1,10 +1,9 @@
 #include "stage/split.h"
 
 /* Every stage computes something: one without blocks has what stands before or after all of them. */
-static int check_split(const struct scenario *scenario, const struct layer *layers, size_t count, size_t blocks,
+static int check_split(const struct list *split, const struct layer *layers, size_t count, size_t blocks,
                        struct error *err)
 {
-    const struct list *split = &scenario->strategy.split;
     const int *shares = split->items;
     size_t sum = 0;
     int rc = 0;
@@ -36,22 +35,21 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-int split_blocks(struct arena *arena, const struct scenario *scenario, const struct layer *layers, size_t count,
-                 size_t **begins, struct error *err)
+int split_blocks(struct arena *arena, const struct strategy_spec *spec, const struct plan *plan,
+                 const struct layer *layers, size_t count, size_t **begins, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-    size_t nstages = (size_t)plan_global_stages(&scenario->plan), blocks = 0, others;
+    size_t nstages = (size_t)plan_global_stages(plan), blocks = 0, others;
 
     for (size_t i = 0; i < count; i++)
         blocks += layers[i].role == LAYER_BLOCK;
-    if (spec->split.count && check_split(scenario, layers, count, blocks, err))
+    if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
         return -1;
     others = count - blocks;         /* the embedding and the output layer: each enough for a stage */
     if (!spec->split.count && nstages > blocks + others)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",
                          nstages, blocks, others ? ", and two beside them" : "",
-                         scenario->plan.chunks > 1 ? " (each rank has several chunks)" : "");
+                         plan->chunks > 1 ? " (each rank has several chunks)" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :

@@ -15,14 +15,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         stage_add_phase(&work, scenario, layer, phase);
-    exchanges_add(&work, scenario, layer, phase);
+    exchanges_add(&work, &scenario->strategy, &scenario->costs, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
-        stage_add_core(&work, scenario, layer, PHASE_FORWARD);
-        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+        stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->strategy, layer);
     }
     return work;
 }
@@ -39,7 +39,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 }
 
 /* Seconds of the loss's kernels for as many replicas. */
-static double loss_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase, int replicas)
+static double loss_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase, int replicas)
 {
     double seconds = 0;
 
@@ -49,7 +49,7 @@ static double loss_seconds(const struct scenario *scenario, const struct layer *
         if (kernel.phase != phase || !kernel.loss)
             continue;
         kernel.bytes *= replicas;
-        seconds += scenario_cost(scenario, &kernel).seconds;
+        seconds += costs_kernel(costs, &kernel).seconds;
     }
     return seconds;
 }
@@ -57,27 +57,28 @@ static double loss_seconds(const struct scenario *scenario, const struct layer *
 static struct outside outside_of(const struct scenario *scenario, const struct layer *last)
 {
     int n = scenario_replicas(scenario);
+    const struct costs_spec *costs = &scenario->costs;
     const struct transformer *transformer = scenario->model.transformer;
 
     return (struct outside){
         .input = transformer ? 8.0 * scenario->batch.micro * transformer->sequence : 0,      /* 64-bit integers */
         .output = transformer ? last->output : last->boundary, .activation = last->loss_activation,
-        .forward = loss_seconds(scenario, last, PHASE_FORWARD, 1),
-        .backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, 1),
-        .all_forward = loss_seconds(scenario, last, PHASE_FORWARD, n),
-        .all_backward = loss_seconds(scenario, last, PHASE_BACKWARD_INPUT, n),
+        .forward = loss_seconds(costs, last, PHASE_FORWARD, 1),
+        .backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, 1),
+        .all_forward = loss_seconds(costs, last, PHASE_FORWARD, n),
+        .all_backward = loss_seconds(costs, last, PHASE_BACKWARD_INPUT, n),
     };
 }
 
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
  * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
-static bool boundary_divided(const struct scenario *scenario)
+static bool boundary_divided(const struct strategy_spec *spec)
 {
-    return scenario->strategy.sequence_parallel || scenario->strategy.scatter_gather;
+    return spec->sequence_parallel || spec->scatter_gather;
 }
 
 /* Layers that exchange the same thing exchange as much of it. */
-static void add_exchange_sizes(struct stage *stage, const struct scenario *scenario, const struct layer *layer)
+static void add_exchange_sizes(struct stage *stage, const struct costs_spec *costs, const struct layer *layer)
 {
     const double bytes[EXCHANGE_COUNT] = {
         [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->expert_all_reduce_bytes,
@@ -88,23 +89,24 @@ static void add_exchange_sizes(struct stage *stage, const struct scenario *scena
     for (int i = 0; i < EXCHANGE_COUNT; i++)
         stage->bytes[i] = fmax(stage->bytes[i], bytes[i]);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++)
-        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(scenario, layer, (enum phase)phase));
+        stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(costs, layer, (enum phase)phase));
 }
 
 /* A recomputation that ends when the backward has all it needs of a block; what sums the last product's results over a
  * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
-static struct stage_work stopped(const struct scenario *scenario, const struct layer *layer, struct stage_work forward)
+static struct stage_work stopped(const struct strategy_spec *spec, const struct costs_spec *costs,
+                                 const struct layer *layer, struct stage_work forward)
 {
-    bool tail = false, sums = scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel;
+    bool tail = false, sums = spec->tensor > 1 && !spec->sequence_parallel;
     struct stage_work needed = {0};
 
     for (size_t i = 0; i < layer->nkernels; i++)
         tail |= layer->kernels[i].tail;
     if (!tail)
         return forward;
-    stage_add_needed(&needed, scenario, layer);
-    exchanges_add(&needed, scenario, layer, PHASE_FORWARD);
-    forward.seconds = needed.seconds - (sums && scenario->costs.launch_blocking ? scenario->costs.host_launch : 0);
+    stage_add_needed(&needed, costs, layer);
+    exchanges_add(&needed, spec, costs, layer, PHASE_FORWARD);
+    forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
     forward.flop = needed.flop;
     forward.extrapolated = needed.extrapolated;
     forward.exchanges[EXCHANGE_TENSOR] -= sums;
@@ -114,14 +116,16 @@ static struct stage_work stopped(const struct scenario *scenario, const struct l
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
                       struct stage_peaks *peaks)
 {
+    const struct strategy_spec *spec = &scenario->strategy;
+    const struct costs_spec *costs = &scenario->costs;
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
     struct stage_work weight = layer_phase(scenario, layer, PHASE_BACKWARD_WEIGHT);
     struct stage_work both = stage_work_sum(input, weight), again;
 
-    exchanges_cut(&forward, stage, scenario, layer);
-    again = scenario->memory.recompute.early_stop ? stopped(scenario, layer, forward) : forward;
-    exchanges_overlap(&both, stage, scenario, layer);
+    exchanges_cut(&forward, stage, spec, costs, layer);
+    again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, forward) : forward;
+    exchanges_overlap(&both, stage, spec, costs, layer);
     if (layer->timed) {
         both.seconds = layer->given_backward;
         again.seconds = layer->given_recompute;
@@ -133,15 +137,15 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
-        .again = layer->role == LAYER_BLOCK && scenario_recomputes(scenario, peaks->blocks),
+        .again = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
     };
     if (slice->again)
         slice->work[RECOMPUTE] = again;
     if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
         slice->lean.activation = layer->selective_activation;
         slice->lean.workspace = layer->selective_workspace;
-        stage_add_core(&slice->lean.core, scenario, layer, PHASE_FORWARD);
-        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(scenario, layer);
+        stage_add_core(&slice->lean.core, costs, layer, PHASE_FORWARD);
+        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
@@ -149,8 +153,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->expert_parameters += layer->expert_parameters;
     stage->frozen += layer->frozen;
     stage_peaks_add(peaks, stage, scenario, layer);
-    add_exchange_sizes(stage, scenario, layer);
-    stage->boundary = layer->boundary / (boundary_divided(scenario) ? scenario->strategy.tensor : 1);
+    add_exchange_sizes(stage, costs, layer);
+    stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 
 /* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
@@ -180,17 +184,18 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
 }
 
 /* The blocks' weights, read and written in fp8 as they are and transposed. */
-static struct cost kept_casts(const struct scenario *scenario, const struct stage *stage)
+static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
+                              const struct stage *stage)
 {
     double parameters = 0;
 
-    if (scenario->memory.precision != PRECISION_MIXED_FP8 || scenario->memory.fp8_weights == FP8_WEIGHTS_CAST)
+    if (precision->format != PRECISION_MIXED_FP8 || precision->fp8_weights == FP8_WEIGHTS_CAST)
         return (struct cost){0};
     for (size_t i = 0; i < stage->nslices; i++)
         if (stage->slices[i].block)
             parameters += stage->slices[i].parameters + stage->slices[i].frozen;
-    return scenario_traffic(scenario, "cast-weights", CLASS_COPY,
-                            parameters * (dtype_bytes(scenario_dtype(scenario)) + 2));
+    return costs_traffic(costs, "cast-weights", CLASS_COPY,
+                         parameters * (dtype_bytes(precision_dtype(precision)) + 2));
 }
 
 /* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
@@ -198,13 +203,13 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     double share = stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
-    struct cost update = scenario_traffic(scenario, "update", CLASS_ADAM, share * each.update_traffic);
-    struct cost casts = kept_casts(scenario, stage);
+    struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
+    struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
 
     stage->update = update.seconds + casts.seconds;
     stage->update_extrapolated = update.extrapolated + casts.extrapolated;
     stage->averaging =
-        scenario_traffic(scenario, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
+        costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }
 
 static void reverse(struct slice *slices, size_t count)
@@ -251,11 +256,12 @@ static void place_layers(struct arena *arena, const struct scenario *scenario, c
 static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
 {
     const struct strategy_spec *spec = &scenario->strategy;
+    const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,
         .gathers_apart = !spec->overlap_products,
-        .dtype = scenario_dtype(scenario), .fp8 = scenario->memory.precision == PRECISION_MIXED_FP8,
-        .fp8_kept = scenario->memory.fp8_weights != FP8_WEIGHTS_CAST,
+        .dtype = precision_dtype(precision), .fp8 = precision->format == PRECISION_MIXED_FP8,
+        .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
         .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
         .capacity = spec->capacity_factor,
@@ -268,7 +274,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
     if (model_layers(arena, &scenario->model, &shard, node_loc(spec->node, "tensor"), &layers, &count,
                      err) ||
-        split_blocks(arena, scenario, layers, count, &begins, err))
+        split_blocks(arena, spec, &scenario->plan, layers, count, &begins, err))
         return -1;
     place_layers(arena, scenario, layers, count, begins, stages);
     if (spec->partitioned_outputs && spec->tensor > 1)

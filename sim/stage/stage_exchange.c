@@ -2,43 +2,43 @@
 
 #include <math.h>
 
-bool divides_attention(const struct scenario *scenario, const struct layer *layer)
+bool divides_attention(const struct strategy_spec *spec, const struct layer *layer)
 {
-    return scenario->strategy.context > 1 && layer->key_value_bytes > 0;
+    return spec->context > 1 && layer->key_value_bytes > 0;
 }
 
-void exchanges_add(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
-                   enum phase phase)
+void exchanges_add(struct stage_work *work, const struct strategy_spec *spec, const struct costs_spec *costs,
+                   const struct layer *layer, enum phase phase)
 {
     work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
     work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
     work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
-    if (divides_attention(scenario, layer)) {
+    if (divides_attention(spec, layer)) {
         work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
         work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
     }
     /* they are launched too */
-    for (int i = 0; scenario->costs.launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
-        work->seconds += work->exchanges[i] * scenario->costs.host_launch;
+    for (int i = 0; costs->launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
+        work->seconds += work->exchanges[i] * costs->host_launch;
 }
 
 /* Of a layer, a product in a phase of the backward. */
-static double product_seconds(const struct scenario *scenario, const struct layer *layer, enum product_id product,
+static double product_seconds(const struct costs_spec *costs, const struct layer *layer, enum product_id product,
                               enum phase phase)
 {
     double seconds = 0;
 
     for (size_t i = 0; i < layer->nkernels; i++)
         if (layer->kernels[i].phase == phase && layer->kernels[i].product == product)
-            seconds += scenario_cost(scenario, &layer->kernels[i]).seconds;
+            seconds += costs_kernel(costs, &layer->kernels[i]).seconds;
     return seconds;
 }
 
 /* The same, and of one of n pieces of its rows. */
-static struct pieces product_pieces(const struct scenario *scenario, const struct layer *layer,
+static struct pieces product_pieces(const struct costs_spec *costs, const struct layer *layer,
                                     enum product_id product, enum phase phase, int n)
 {
-    struct pieces pieces = {.whole = product_seconds(scenario, layer, product, phase)};
+    struct pieces pieces = {.whole = product_seconds(costs, layer, product, phase)};
 
     for (size_t i = 0; i < layer->nkernels; i++) {
         struct kernel piece = layer->kernels[i];
@@ -49,39 +49,39 @@ static struct pieces product_pieces(const struct scenario *scenario, const struc
         piece.m /= n;
         piece.flop /= n;
         piece.bytes = columns + (piece.bytes - columns) / n;
-        pieces.piece += scenario_cost(scenario, &piece).seconds;
+        pieces.piece += costs_kernel(costs, &piece).seconds;
     }
     return pieces;
 }
 
-void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct scenario *scenario,
-                   const struct layer *layer)
+void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct strategy_spec *spec,
+                   const struct costs_spec *costs, const struct layer *layer)
 {
-    int n = scenario->strategy.tensor;
+    int n = spec->tensor;
 
-    for (int c = 0; scenario->strategy.overlap_products && c < COLUMN_COUNT; c++) {
+    for (int c = 0; spec->overlap_products && c < COLUMN_COUNT; c++) {
         if (!layer->behind[c])
             continue;
         forward->exchanges[EXCHANGE_TENSOR]--;
         forward->exchanges[EXCHANGE_PIECES + c]++;
-        stage->columns[c].gathering = product_pieces(scenario, layer, layer->columns[c], PHASE_FORWARD, n);
+        stage->columns[c].gathering = product_pieces(costs, layer, layer->columns[c], PHASE_FORWARD, n);
         stage->columns[c].scattering =
-            product_pieces(scenario, layer, layer->behind[c], PHASE_FORWARD, SCATTER_PIECES);
-        stage->columns[c].returning = product_pieces(scenario, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
+            product_pieces(costs, layer, layer->behind[c], PHASE_FORWARD, SCATTER_PIECES);
+        stage->columns[c].returning = product_pieces(costs, layer, layer->behind[c], PHASE_BACKWARD_INPUT, n);
     }
 }
 
-void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct scenario *scenario,
-                       const struct layer *layer)
+void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct strategy_spec *spec,
+                       const struct costs_spec *costs, const struct layer *layer)
 {
-    for (int c = 0; scenario->strategy.overlap_tensor && c < COLUMN_COUNT; c++) {
+    for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
         if (!layer->columns[c])
             continue;
         backward->exchanges[EXCHANGE_TENSOR]--;
         backward->exchanges[EXCHANGE_BESIDE + c]++;
         for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
             double *least = phase == PHASE_BACKWARD_INPUT ? &stage->columns[c].input : &stage->columns[c].weight;
-            double seconds = product_seconds(scenario, layer, layer->columns[c], (enum phase)phase);
+            double seconds = product_seconds(costs, layer, layer->columns[c], (enum phase)phase);
 
             *least = *least > 0 ? fmin(*least, seconds) : seconds;
         }
@@ -102,7 +102,7 @@ void assembly_add(struct stage *stages, const struct scenario *scenario)
 
     for (int s = 0; s + 1 < plan_global_stages(&scenario->plan); s++) {
         double bytes = 5 * spec->tensor * stages[s].boundary;
-        struct cost once = scenario_traffic(scenario, "assemble", CLASS_COPY, bytes), both;
+        struct cost once = costs_traffic(&scenario->costs, "assemble", CLASS_COPY, bytes), both;
 
         if (plan_rank(&scenario->plan, 0, s, 0, NULL) == plan_rank(&scenario->plan, 0, s + 1, 0, NULL))
             continue;

@@ -14,8 +14,8 @@ static bool in_part(const struct kernel *kernel, enum part part)
     return part == PART_ALL || (part == PART_CORE ? kernel->attention_core : !kernel->tail);
 }
 
-static struct launched phase_kernels(struct stage_work *work, const struct scenario *scenario,
-                                     const struct layer *layer, enum phase phase, enum part part)
+static struct launched phase_kernels(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
+                                     enum phase phase, enum part part)
 {
     struct launched sum = {0};
 
@@ -25,7 +25,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct scena
 
         if (kernel->phase != phase || !in_part(kernel, part))
             continue;
-        cost = scenario_cost(scenario, kernel);
+        cost = costs_kernel(costs, kernel);
         sum.seconds += cost.seconds;
         sum.launches += kernel->launches;
         work->extrapolated += cost.extrapolated;
@@ -35,29 +35,29 @@ static struct launched phase_kernels(struct stage_work *work, const struct scena
 }
 
 /* Those who launch kernels (an eager framework's host) may be slower than the GPU, or wait for it each time. */
-static double launched_seconds(const struct scenario *scenario, struct launched kernels)
+static double launched_seconds(const struct costs_spec *costs, struct launched kernels)
 {
-    double host = kernels.launches * scenario->costs.host_launch;
+    double host = kernels.launches * costs->host_launch;
 
-    return scenario->costs.launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
+    return costs->launch_blocking ? kernels.seconds + host : fmax(kernels.seconds, host);
 }
 
-void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+void stage_add_core(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
                     enum phase phase)
 {
-    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, phase, PART_CORE));
+    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, phase, PART_CORE));
 }
 
-void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer)
+void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer)
 {
-    work->seconds += launched_seconds(scenario, phase_kernels(work, scenario, layer, PHASE_FORWARD, PART_NEEDED));
+    work->seconds += launched_seconds(costs, phase_kernels(work, costs, layer, PHASE_FORWARD, PART_NEEDED));
 }
 
-double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase)
+double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase)
 {
     struct stage_work attention = {0};
 
-    stage_add_core(&attention, scenario, layer, phase);
+    stage_add_core(&attention, costs, layer, phase);
     return attention.seconds;
 }
 
@@ -67,7 +67,7 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
 {
     double share = stage_share(scenario, 2, layer->parameters, layer->expert_parameters);
     double bytes = share * scenario_parameter_bytes(scenario).accumulation;
-    struct cost cost = scenario_traffic(scenario, "accumulate", CLASS_OTHER, bytes);
+    struct cost cost = costs_traffic(&scenario->costs, "accumulate", CLASS_OTHER, bytes);
 
     sum->seconds += cost.seconds;
     sum->launches += bytes > 0;
@@ -84,7 +84,7 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
 
     if (scenario->strategy.zero < 3 || scenario_replicas(scenario) == 1)
         return;
-    cost = scenario_traffic(scenario, "flatten", CLASS_OTHER, parameters * each.flattening);
+    cost = costs_traffic(&scenario->costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;
     sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
     work->extrapolated += cost.extrapolated;
@@ -93,11 +93,11 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase)
 {
-    struct launched sum = phase_kernels(work, scenario, layer, phase, PART_ALL);
+    struct launched sum = phase_kernels(work, &scenario->costs, layer, phase, PART_ALL);
 
     if (phase == PHASE_BACKWARD_WEIGHT) {
         add_flattening(work, &sum, scenario, layer);
         add_accumulation(work, &sum, scenario, layer);
     }
-    work->seconds += launched_seconds(scenario, sum);
+    work->seconds += launched_seconds(&scenario->costs, sum);
 }

@@ -9,11 +9,11 @@
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase);
 /* Adds the phase of the core of attention alone. */
-void stage_add_core(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
+void stage_add_core(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer,
                     enum phase phase);
 /* Adds the forward up to the last kernel whose inputs or results the backward needs. */
-void stage_add_needed(struct stage_work *work, const struct scenario *scenario, const struct layer *layer);
+void stage_add_needed(struct stage_work *work, const struct costs_spec *costs, const struct layer *layer);
 /* s of the core of attention. */
-double stage_core_seconds(const struct scenario *scenario, const struct layer *layer, enum phase phase);
+double stage_core_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase);
 
 #endif

@@ -231,23 +231,18 @@ struct random_spec {
     int count, seed, scale;
     bool whole;
 };
-#define MEMBER(member) .offset = offsetof(struct random_spec, member)
 static const struct field random_fields[] = {
-    {.key = "from", .kind = FIELD_STRING, MEMBER(from), .required = true, .brief = "least value"},
-    {.key = "to", .kind = FIELD_STRING, MEMBER(to), .required = true, .brief = "largest value"},
-    {.key = "count", .kind = FIELD_INT, MEMBER(count), .min = 1, .max = AXIS_MOST, .required = true,
+    {KEY(random_spec, from), .kind = FIELD_STRING, .required = true, .brief = "least value"},
+    {KEY(random_spec, to), .kind = FIELD_STRING, .required = true, .brief = "largest value"},
+    {KEY(random_spec, count), .kind = FIELD_INT, .min = 1, .max = AXIS_MOST, .required = true,
      .brief = "how many values are drawn"},
-    {.key = "seed", .kind = FIELD_INT, MEMBER(seed), .min = 0, .fallback = "1",
+    {KEY(random_spec, seed), .kind = FIELD_INT, .min = 0, .fallback = "1",
      .brief = "another seed draws other values; each path has a row of its own"},
-    {.key = "scale", .kind = FIELD_CHOICE, MEMBER(scale), .choices = (const char *const[]){"linear", "log", NULL},
+    {KEY(random_spec, scale), .kind = FIELD_CHOICE, .choices = NAMES("linear", "log"),
      .fallback = "linear", .brief = "each value, or each order of magnitude, is as likely as any other"},
-    {.key = "whole", .kind = FIELD_BOOL, MEMBER(whole), .fallback = "false", .brief = "whole numbers alone"},
+    {KEY(random_spec, whole), .kind = FIELD_BOOL, .fallback = "false", .brief = "whole numbers alone"},
 };
-#undef MEMBER
-static const struct table random_table = {
-    .name = "sweep: random", .brief = "values drawn at random", .fields = random_fields, .count = COUNT(random_fields),
-    .size = sizeof(struct random_spec), .node_offset = offsetof(struct random_spec, node),
-};
+static const struct table random_table = {TABLE("sweep: random", "values drawn at random", random_spec, random_fields)};
 
 /* Drawn values depend on the seed, the path and their number alone. */
 static double draw(const struct reader *reader, const struct random_spec *spec, uint64_t index)

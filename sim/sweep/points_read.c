@@ -22,18 +22,17 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
 }
 
 static const struct field sample_fields[] = {
-    {.key = "count", .kind = FIELD_INT, .offset = offsetof(struct sample, count), .min = 1, .max = POINTS_LOOKED,
-     .required = true, .brief = "so many points; all where fewer remain"},
-    {.key = "seed", .kind = FIELD_INT, .offset = offsetof(struct sample, seed), .min = 0, .fallback = "1",
-     .brief = "another seed draws others"},
+    {KEY(sample, count), .kind = FIELD_INT, .min = 1, .max = POINTS_LOOKED, .required = true,
+     .brief = "so many points; all where fewer remain"},
+    {KEY(sample, seed), .kind = FIELD_INT, .min = 0, .fallback = "1", .brief = "another seed draws others"},
 };
 static const struct table sample_table = {
-    .name = "sweep: sample", .brief = "points drawn at random", .fields = sample_fields, .count = COUNT(sample_fields),
-    .size = sizeof(struct sample), .node_offset = offsetof(struct sample, node), .shorthand = "count",
+    TABLE("sweep: sample", "points drawn at random", sample, sample_fields),
+    .shorthand = "count",
 };
 static const struct table keep_table = {.name = "sweep", .brief = "paths", .size = sizeof(struct keep)};
 #define SECTION(name, help) \
-    {.key = #name, .kind = FIELD_RECORD, .offset = offsetof(struct sections, name), .table = &keep_table, \
+    {KEY(sections, name), .kind = FIELD_RECORD, .table = &keep_table, \
      .load = keep, .brief = help}
 static const struct field sections_fields[] = {
     SECTION(grid, "PATH: VALUES; every combination of values is a point, the last path varies the fastest"),
@@ -43,13 +42,10 @@ static const struct field sections_fields[] = {
     SECTION(include, "a list of PATH: VALUE; further points, which where and exclude do not drop"),
     SECTION(exclude, "a list of PATH: VALUE, or of expressions; points that have all values, or for which one is true, "
                      "are dropped"),
-    {.key = "sample", .kind = FIELD_RECORD, .offset = offsetof(struct sections, sample), .table = &sample_table,
+    {KEY(sections, sample), .kind = FIELD_RECORD, .table = &sample_table,
      .brief = "so many of the points that remain, drawn at random"},
 };
-const struct table points_table = {
-    .name = "sweep", .brief = "which scenarios", .fields = sections_fields, .count = COUNT(sections_fields),
-    .size = sizeof(struct sections), .node_offset = offsetof(struct sections, node),
-};
+const struct table points_table = {TABLE("sweep", "which scenarios", sections, sections_fields)};
 
 struct reader {
     struct arena *arena;

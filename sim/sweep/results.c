@@ -80,8 +80,7 @@ static int compare_ids(const void *a, const void *b)
     return order ? order : (row_status(x) > ROW_INFEASIBLE) - (row_status(y) > ROW_INFEASIBLE);
 }
 
-/* Keeps the rows that `keep` says, in their order. */
-static void sieve(struct results *results, const bool *keep)
+void results_keep(struct results *results, const bool *keep)
 {
     size_t kept = 0;
 
@@ -93,7 +92,7 @@ static void sieve(struct results *results, const bool *keep)
     results->rows.count = kept;
 }
 
-/* One row an id. Their order does not depend on who wrote them when. */
+/* One row an id. */
 static void unique(struct results *results)
 {
     struct { json_t **items; size_t count; } rows = {results->rows.items, results->rows.count};
@@ -103,8 +102,33 @@ static void unique(struct results *results)
         qsort(rows.items, rows.count, sizeof *rows.items, compare_ids);
     for (size_t i = 0; i < rows.count; i++)
         keep[i] = !i || strcmp(row_text(rows.items[i - 1], "id"), row_text(rows.items[i], "id"));
-    sieve(results, keep);
+    results_keep(results, keep);
     free(keep);
+}
+
+/* A row and the text of its point. */
+struct placed { char *point; json_t *row; };
+
+static int compare_points(const void *a, const void *b)
+{
+    return strverscmp(((const struct placed *)a)->point, ((const struct placed *)b)->point);
+}
+
+/* Orders rows by their points: an order that depends neither on who wrote them when nor on the build, as ids do. */
+static void order_points(struct results *results)
+{
+    struct placed *placed = xcalloc(results->rows.count, sizeof *placed);
+
+    for (size_t i = 0; i < results->rows.count; i++)
+        placed[i] = (struct placed){json_dumps(json_object_get(results->rows.items[i], "point"), JSON_COMPACT),
+                                    results->rows.items[i]};
+    if (results->rows.count)
+        qsort(placed, results->rows.count, sizeof *placed, compare_points);
+    for (size_t i = 0; i < results->rows.count; i++) {
+        results->rows.items[i] = placed[i].row;
+        free(placed[i].point);
+    }
+    free(placed);
 }
 
 static void add_key(struct results *results, const char *name, int from)
@@ -173,6 +197,7 @@ int results_load(const char *const *folders, size_t count, struct results *resul
     if (rc)
         return -1;
     unique(results);
+    order_points(results);
     collect_keys(results);
     return 0;
 }
@@ -289,7 +314,7 @@ int results_where(struct results *results, const char *expression, struct error 
         keep[asked.row] = !rc && value.kind == VALUE_BOOLEAN && value.boolean;
     }
     if (!rc)
-        sieve(results, keep);
+        results_keep(results, keep);
     free(keep);
     return rc;
 }
@@ -303,7 +328,7 @@ void results_keep_numbers(struct results *results, const int *keys, size_t count
         for (size_t k = 0; k < count; k++)
             keep[i] &= results_value(results, i, keys[k]).kind == VALUE_NUMBER;
     }
-    sieve(results, keep);
+    results_keep(results, keep);
     free(keep);
 }
 
@@ -315,7 +340,8 @@ static int compare_numbers(const void *a, const void *b)
     const struct ordered *x = a, *y = b;
 
     if (isnan(x->number) || isnan(y->number) || x->number == y->number)
-        return isnan(x->number) != isnan(y->number) ? (isnan(x->number) ? 1 : -1) : (x->row > y->row) - (x->row < y->row);
+        return isnan(x->number) != isnan(y->number) ? isnan(x->number) ? 1 : -1 :
+               (x->row > y->row) - (x->row < y->row);
     return x->number < y->number ? -1 : 1;
 }
 
@@ -366,29 +392,7 @@ void results_front(struct results *results, const int *keys, const bool *largest
         for (size_t j = i; j-- > 0 && keep[i] && numbers[j * count] == own[0];)
             keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count);
     }
-    sieve(results, keep);
+    results_keep(results, keep);
     free(numbers);
     free(keep);
-}
-
-void results_per(struct results *results, int key, size_t most)
-{
-    bool *keep = xcalloc(results->rows.count, sizeof *keep);
-
-    for (size_t i = 0; i < results->rows.count; i++) {
-        size_t before = 0;
-
-        for (size_t j = 0; j < i && before < most; j++)
-            before += keep[j] && json_equal(results_json(results, j, key), results_json(results, i, key));
-        keep[i] = before < most;
-    }
-    sieve(results, keep);
-    free(keep);
-}
-
-bool results_wants_most(const char *key)
-{
-    const struct metric *metric = metric_find(key);
-
-    return (metric && metric->kind == METRIC_RATE) || strstr(key, "utilization") || strstr(key, "margin");
 }

@@ -10,15 +10,15 @@
 /* What a row may be asked for by name. */
 struct result_key {
     const char *name;
-    enum { KEY_POINT, KEY_ROW, KEY_METRIC } from;    /* what the sweep sets; how it ended; result.json's metrics, of which
-                                                        "breakdown_s.bubble" is one */
+    enum { KEY_POINT, KEY_ROW, KEY_METRIC } from;    /* what the sweep sets; how the point ended; a metric of
+                                                        result.json, of which "breakdown_s.bubble" is one */
 };
 
 struct results {
     struct arena arena;
     struct { json_t **items; size_t count, capacity; } rows;
-    struct { struct result_key *items; size_t count, capacity; } keys;   /* points', in the order of the first rows; then
-                                                                            those of rows; then metrics */
+    /* Those of points, in the order of the first rows; then those of rows; then metrics. */
+    struct { struct result_key *items; size_t count, capacity; } keys;
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
     size_t other_builds;         /* rows that are left out, as another build or other sources wrote them */
 };
@@ -36,15 +36,13 @@ const json_t *results_json(const struct results *results, size_t row, int key);
 
 /* Keeps the rows for which the expression over keys is true. */
 int results_where(struct results *results, const char *expression, struct error *err);
+/* Keeps the rows for which `keep` is true, in their order. */
+void results_keep(struct results *results, const bool *keep);
 /* Keeps the rows that have a number under each key and end "ok". */
 void results_keep_numbers(struct results *results, const int *keys, size_t count);
-/* Orders rows by a key, those that have no number last; rows alike by their id. */
+/* Orders rows by a key, those that have no number last; rows that are alike stay in the order of their points. */
 void results_sort(struct results *results, int key, bool largest_first);
 /* Keeps the rows that no other one betters: is as good in every key and better in one. All must have numbers. */
 void results_front(struct results *results, const int *keys, const bool *largest, size_t count);
-/* Keeps of the rows with the same value under `key` the first `most` each. */
-void results_per(struct results *results, int key, size_t most);
-/* Whether more of it is better, as far as its name tells. */
-bool results_wants_most(const char *key);
 
 #endif

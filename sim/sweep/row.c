@@ -31,8 +31,10 @@ static int digest_file(struct digest *digest, const char *path, struct error *er
 /* All data files, not those alone that a scenario uses: a new one costs a repetition, a forgotten one wrong rows. */
 static int digest_data(struct digest *digest, struct error *err)
 {
-    static const char *const folders[] = {"platforms", "platforms/gpus", "platforms/communication", "platforms/software",
-                                          "calibration/data", "scenarios/models"};
+    static const char *const folders[] = {
+        "platforms", "platforms/gpus", "platforms/communication", "platforms/software", "calibration/data",
+        "scenarios/models",
+    };
     struct arena arena = {0};
     int rc = 0;
 
@@ -159,8 +161,8 @@ static const char *rule_of(const char *text, char rule[CLIP_SIZE])
     size_t length = 0, word;
 
     rule[0] = '\0';
-    while ((word = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789")) && text[word] == ':' && text[word + 1] == ' ' &&
-           length + word + 2 < CLIP_SIZE) {
+    while ((word = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789")) && text[word] == ':' &&
+           text[word + 1] == ' ' && length + word + 2 < CLIP_SIZE) {
         length += (size_t)sprintf(rule + length, "%s%.*s", length ? "." : "", (int)word, text);
         text += word + 2;
     }
@@ -216,7 +218,8 @@ static void row_too_large(json_t *row, const struct run *run)
     json_t *metrics = json_object();
 
     snprintf(reason, sizeof reason, "memory: a GPU of rank %d needs %s and has %s",
-             m->peak_rank % run->workload->plan.stages, unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
+             m->peak_rank % run->workload->plan.stages,
+             unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
              unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
     row_reason(row, ROW_INFEASIBLE, "memory", reason);
     json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
@@ -259,7 +262,8 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
     json_t *row = NULL;
 
     written_id(maker, point->root, note);
-    if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario, &err)) {
+    if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
+                      &err)) {
         if (!is_done(maker, note)) {
             row = row_begin(note, point);
             row_refused(row, &err);

@@ -7,6 +7,8 @@
 #include "base/data.h"
 #include "run/metrics.h"
 
+enum { TOP = 10 };               /* rows of the table at the end, unless the file says otherwise */
+
 static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
     (void)arena;
@@ -38,32 +40,22 @@ static int keep_objectives(struct arena *arena, const struct node *value, void *
     return rc;
 }
 
-#define AT(member) .offset = offsetof(struct sweep_report, member)
 static const struct table objectives_table = {.name = "report", .brief = "metrics", .size = sizeof(struct node *)};
 static const struct field report_fields[] = {
-    {.key = "objectives", .kind = FIELD_RECORD, AT(objectives), .table = &objectives_table, .load = keep_objectives,
+    {KEY(sweep_report, objectives), .kind = FIELD_RECORD, .table = &objectives_table, .load = keep_objectives,
      .brief = "METRIC: min or max; the first orders the table at the end, several give their Pareto front"},
-    {.key = "top", .kind = FIELD_INT, AT(top), .min = 1, .max = 1000000, .fallback = "10",
+    {KEY(sweep_report, top), .kind = FIELD_INT, .min = 1, .max = 1000000, .fallback = "10",
      .brief = "rows of the table at the end"},
 };
-#undef AT
-static const struct table report_table = {
-    .name = "report", .brief = "the table at the end", .fields = report_fields, .count = COUNT(report_fields),
-    .size = sizeof(struct sweep_report), .node_offset = offsetof(struct sweep_report, node),
-};
+static const struct table report_table = {TABLE("report", "the table at the end", sweep_report, report_fields)};
 
-#define AT(member) .offset = offsetof(struct sweep, member)
 static const struct field sweep_fields[] = {
-    {.key = "base", .kind = FIELD_RECORD, AT(base), .table = &scenario_table, .load = keep, .required = true,
+    {KEY(sweep, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep, .required = true,
      .brief = "the scenario that the points change, or the path of its file"},
-    {.key = "sweep", .kind = FIELD_RECORD, AT(sweep), .table = &points_table, .load = keep, .brief = "the points"},
-    {.key = "report", .kind = FIELD_RECORD, AT(report), .table = &report_table, .brief = "the table at the end"},
+    {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
+    {KEY(sweep, report), .kind = FIELD_RECORD, .table = &report_table, .brief = "the table at the end"},
 };
-#undef AT
-const struct table sweep_table = {
-    .name = "sweep", .brief = "many scenarios", .fields = sweep_fields, .count = COUNT(sweep_fields),
-    .size = sizeof(struct sweep), .node_offset = offsetof(struct sweep, node),
-};
+const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
 
 /* What stands behind '=' is a list. One generator is meant itself (--set a={pow2: [1, 8]}), and so is one list where
  * the path takes no list (--set a=[1, 2]). */
@@ -176,6 +168,8 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
     sweep->arena = arena;
     sweep->file = path;
     sweep->stem = sweep->name = strcmp(path, "-") ? data_stem(&sweep->arena, path) : "stdin";
+    if (!sweep->report.top)
+        sweep->report.top = TOP;
     if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err))
         return -1;
     return points_read(&sweep->arena, section, read_again(&sweep->arena, path), base, sweep->name, &sweep->points, err);

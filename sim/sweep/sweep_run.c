@@ -18,7 +18,8 @@ struct running {
 };
 
 /* What the file says of itself in its first line. */
-static json_t *header_of(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options)
+static json_t *header_of(const struct sweep *sweep, const struct selection *selection,
+                         const struct sweep_options *options)
 {
     const struct points *points = &sweep->points;
     json_t *dropped = json_array(), *objectives = json_object();

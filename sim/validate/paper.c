@@ -35,7 +35,7 @@ static int keep_rows(struct arena *arena, const struct node *value, void *object
 }
 
 #define NUMBER(member, help) \
-    {.key = #member, .kind = FIELD_QUANTITY, .offset = offsetof(struct bars, member), .brief = help}
+    {KEY(bars, member), .kind = FIELD_QUANTITY, .brief = help}
 static const struct field bars_fields[] = {
     NUMBER(mean, "most % of the mean size of the errors"),
     NUMBER(max, "most % of the largest"),
@@ -44,38 +44,30 @@ static const struct field bars_fields[] = {
     NUMBER(memory, "most rows of which it is wrong whether they fit in memory"),
     NUMBER(largest, "least % of rows whose micro-batch fits and twice of it does not; goes with 'largest: true'"),
 };
-static const struct table bars_table = {
-    .name = "paper: bars", .brief = "how good the table has to be", .fields = bars_fields, .count = COUNT(bars_fields),
-    .size = sizeof(struct bars), .node_offset = offsetof(struct bars, node),
-};
+static const struct table bars_table = {TABLE("paper: bars", "how good the table has to be", bars, bars_fields)};
 
-#define AT(member) .offset = offsetof(struct paper, member)
 static const struct table list_table = {.name = "paper", .brief = "a list", .size = sizeof(struct node_holder)};
 static const struct field paper_fields[] = {
-    {.key = "title", .kind = FIELD_STRING, AT(title),
+    {KEY(paper, title), .kind = FIELD_STRING,
      .brief = "a few words for a table of papers; left out: the name of the file"},
-    {.key = "source", .kind = FIELD_STRING, AT(source), .required = true, .brief = "who measured it, which table"},
-    {.key = "notes", .kind = FIELD_STRING, AT(notes), .brief = "hardware, assumptions, what is unconfirmed"},
-    {.key = "fitted", .kind = FIELD_STRING, AT(fitted),
+    {KEY(paper, source), .kind = FIELD_STRING, .required = true, .brief = "who measured it, which table"},
+    {KEY(paper, notes), .kind = FIELD_STRING, .brief = "hardware, assumptions, what is unconfirmed"},
+    {KEY(paper, fitted), .kind = FIELD_STRING,
      .brief = "what was fitted to these rows; left out: nothing, all is predicted"},
-    {.key = "largest", .kind = FIELD_BOOL, AT(largest), .fallback = "false",
+    {KEY(paper, largest), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "every row's micro-batch is the largest that ran: twice of it, in twice the batch, is not to fit"},
-    {.key = "bars", .kind = FIELD_RECORD, AT(bars), .table = &bars_table,
+    {KEY(paper, bars), .kind = FIELD_RECORD, .table = &bars_table,
      .brief = "what is asked of the first measured column"},
-    {.key = "columns", .kind = FIELD_RECORD, AT(columns_node), .table = &list_table, .load = keep_columns,
+    {.key = "columns", AT(paper, columns_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_columns,
      .required = true,
      .brief = "names: id, group, expect (fits or oom), relative_to (an id), measured.METRIC (as in result.json), or a "
               "dotted path of the scenario"},
-    {.key = "rows", .kind = FIELD_RECORD, AT(rows_node), .table = &list_table, .load = keep_rows, .required = true,
-     .brief = "lists of cells; a null leaves the scenario as it is"},
-    {.key = "base", .kind = FIELD_RECORD, AT(base), .table = &scenario_table, .load = keep_base, .required = true,
+    {.key = "rows", AT(paper, rows_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_rows,
+     .required = true, .brief = "lists of cells; a null leaves the scenario as it is"},
+    {KEY(paper, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep_base, .required = true,
      .brief = "the scenario that the rows change"},
 };
-#undef AT
-const struct table paper_table = {
-    .name = "paper", .brief = "a published measurement", .fields = paper_fields, .count = COUNT(paper_fields),
-    .size = sizeof(struct paper), .node_offset = offsetof(struct paper, node),
-};
+const struct table paper_table = {TABLE("paper", "a published measurement", paper, paper_fields)};
 
 static const char *metric_candidate(size_t i, const void *context)
 {

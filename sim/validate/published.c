@@ -5,55 +5,38 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define AT(member) offsetof(struct published_host, member)
-
 static const struct field host_fields[] = {
-    {.key = "gpu", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(gpu), .required = true,
+    {KEY(published_host, gpu), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
      .brief = "to launch on a GPU"},
-    {.key = "channel", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .offset = AT(channel), .fallback = "0 s",
+    {KEY(published_host, channel), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
      .brief = "and for each of its channels"},
-    {.key = "channels", .kind = FIELD_INT, .min = 1, .max = 1024, .offset = AT(channels), .fallback = "1",
+    {KEY(published_host, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
      .brief = "that a large collective runs over"},
-    {.key = "channel_from", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(channel_from),
-     .fallback = "1 B", .brief = "so much of a smaller one's vector has a channel of its own"},
+    {KEY(published_host, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
+     .brief = "so much of a smaller one's vector has a channel of its own"},
 };
-#undef AT
 
 static const struct table host_table = {
-    .name = "host",
-    .brief = "one process that launches on all GPUs of a node",
-    .fields = host_fields,
-    .count = COUNT(host_fields),
-    .size = sizeof(struct published_host),
-    .node_offset = offsetof(struct published_host, node),
+    TABLE("host", "one process that launches on all GPUs of a node", published_host, host_fields),
 };
-
-#define AT(member) offsetof(struct published_row, member)
 
 static const struct field row_fields[] = {
-    {.key = "op", .kind = FIELD_CHOICE, .choices = collective_op_names, .offset = AT(op), .fallback = "all_reduce",
+    {KEY(published_row, op), .kind = FIELD_CHOICE, .choices = collective_op_names, .fallback = "all_reduce",
      .brief = "the operation"},
-    {.key = "algorithm", .kind = FIELD_STRING, .offset = AT(algorithm), .brief = "left out: the table's"},
-    {.key = "ranks", .kind = FIELD_INT, .min = 2, .max = 65536, .offset = AT(ranks), .required = true,
+    {KEY(published_row, algorithm), .kind = FIELD_STRING, .brief = "left out: the table's"},
+    {KEY(published_row, ranks), .kind = FIELD_INT, .min = 2, .max = 65536, .required = true,
      .brief = "how many GPUs take part"},
-    {.key = "per_node", .kind = FIELD_INT, .max = 1024, .offset = AT(per_node), .fallback = "0",
+    {KEY(published_row, per_node), .kind = FIELD_INT, .max = 1024, .fallback = "0",
      .brief = "so many of them on a node; 0: as many as it has"},
-    {.key = "bytes", .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .offset = AT(bytes),
-     .required = true, .brief = "as nccl-tests counts them"},
-    {.key = "time", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true, .offset = AT(time),
-     .brief = "measured"},
-    {.key = "busbw", .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true, .offset = AT(busbw),
+    {KEY(published_row, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
+     .brief = "as nccl-tests counts them"},
+    {KEY(published_row, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true, .brief = "measured"},
+    {KEY(published_row, busbw), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "measured bus bandwidth"},
 };
-#undef AT
 
 static const struct table row_table = {
-    .name = "row",
-    .brief = "one measurement",
-    .fields = row_fields,
-    .count = COUNT(row_fields),
-    .size = sizeof(struct published_row),
-    .node_offset = offsetof(struct published_row, node),
+    TABLE("row", "one measurement", published_row, row_fields),
     .exactly_one = "time busbw",
 };
 
@@ -62,29 +45,21 @@ static int load_cluster(struct arena *arena, const struct node *node, void *obje
     return cluster_load(arena, node, object, err);
 }
 
-#define AT(member) offsetof(struct published, member)
-
 static const struct field published_fields[] = {
-    {.key = "title", .kind = FIELD_STRING, .offset = AT(title), .required = true, .brief = "what was measured"},
-    {.key = "source", .kind = FIELD_STRING, .offset = AT(source), .required = true, .brief = "where it stands"},
-    {.key = "algorithm", .kind = FIELD_STRING, .offset = AT(algorithm),
+    {KEY(published, title), .kind = FIELD_STRING, .required = true, .brief = "what was measured"},
+    {KEY(published, source), .kind = FIELD_STRING, .required = true, .brief = "where it stands"},
+    {KEY(published, algorithm), .kind = FIELD_STRING,
      .brief = "of rows that name none; left out: auto for all_reduce, else ring"},
-    {.key = "cluster", .kind = FIELD_RECORD, .table = &cluster_table, .load = load_cluster, .offset = AT(cluster),
-     .required = true, .brief = "what it was measured on"},
-    {.key = "host", .kind = FIELD_OPTIONAL, .table = &host_table, .offset = AT(host),
+    {KEY(published, cluster), .kind = FIELD_RECORD, .table = &cluster_table, .load = load_cluster, .required = true,
+     .brief = "what it was measured on"},
+    {KEY(published, host), .kind = FIELD_OPTIONAL, .table = &host_table,
      .brief = "the process that launches on all GPUs of a node; left out: a process a GPU, which waits for none"},
-    {.key = "rows", .kind = FIELD_LIST, .table = &row_table, .offset = AT(rows), .required = true,
-     .brief = "the measurements"},
+    {KEY(published, rows), .kind = FIELD_LIST, .table = &row_table, .required = true, .brief = "the measurements"},
 };
-#undef AT
 
 const struct table published_table = {
-    .name = "table",
-    .brief = "collectives that somebody measured (a file of scenarios/paper/collectives/)",
-    .fields = published_fields,
-    .count = COUNT(published_fields),
-    .size = sizeof(struct published),
-    .node_offset = offsetof(struct published, node),
+    TABLE("table", "collectives that somebody measured (a file of scenarios/paper/collectives/)",
+          published, published_fields),
 };
 
 /* The algorithm of a row; what it needs of the cluster. */

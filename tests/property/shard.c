@@ -45,7 +45,7 @@ static void test_communicators(void **state)
         struct simulated simulated;
 
         run_setup(&simulated, &setup);
-        expect_near("context", memory_states(&simulated.scenario, simulated.run.stages, 0).bytes[MEMORY_CONTEXT],
+        expect_near("context", memory_states(&simulated.scenario, simulated.workload.stages, 0).bytes[MEMORY_CONTEXT],
                     (1024 + cases[i].mib) * 1048576, simulated.text);
         simulated_release(&simulated);
     }

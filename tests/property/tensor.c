@@ -120,7 +120,7 @@ static void test_partitioned_outputs(void **state)
                 simulate_layout(&simulated, &layout, "[tensor, data, pipeline]", "ideal");
                 makespan[k] = simulated.run.timeline.makespan;
                 seconds[k] = kernels(&simulated, 1);
-                copies = scenario_traffic(&simulated.scenario, "copies", CLASS_COPY, 5 * vector).seconds;
+                copies = costs_traffic(&simulated.scenario.costs, "copies", CLASS_COPY, 5 * vector).seconds;
                 simulated_release(&simulated);
             }
             expect_near("copies", seconds[1] - seconds[0], tensor > 1 ? 3 * (pipeline - 1) * copies : 0, "kernels");

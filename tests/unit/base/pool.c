@@ -67,7 +67,8 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     return 0;
 }
 
-static enum pool_end run(struct heard *heard, void (*work)(void *, uint64_t, char *, FILE *), size_t jobs, double timeout)
+static enum pool_end run(struct heard *heard, void (*work)(void *, uint64_t, char *, FILE *), size_t jobs,
+                         double timeout)
 {
     const struct pool pool = {.jobs = jobs, .timeout = timeout, .what = "it", .context = heard, .work = work,
                               .next = next, .done = done, .lost = lost};

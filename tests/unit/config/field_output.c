@@ -180,7 +180,7 @@ static void test_help_of_a_key(void **state)
 }
 
 static const struct field test_choice_fields[] = {
-    {.key = "server", .kind = FIELD_CHOICE, .offset = offsetof(struct sample_gpipe, backward), .brief = "how it sends",
+    {.key = "server", AT(sample_gpipe, backward), .kind = FIELD_CHOICE, .brief = "how it sends",
      .choices = NAMES("star", "ring"), .choice_briefs = NAMES("to each", "from one to the next"), .fallback = "star"},
 };
 static const struct table test_choice_table = {.name = "choice", .fields = test_choice_fields, .count = 1};

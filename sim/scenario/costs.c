@@ -3,44 +3,37 @@
 #include <string.h>
 
 #include "base/data.h"
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
-#define MEMBER(member) .offset = offsetof(struct costs_spec, member)
 static const struct field costs_spec_fields[] = {
-    {.key = "gpu", .kind = FIELD_CHOICE, MEMBER(gpu), .choices = cost_source_names, .fallback = "auto",
-     .choice_briefs = (const char *const[]){
-         "calibrated if the GPU has a profile, else roofline", "a profile that is fitted to measured kernels",
-         "the GPU's data sheet and the achievable shares of its rates", NULL},
+    {KEY(costs_spec, gpu), .kind = FIELD_CHOICE, .choices = cost_source_names, .fallback = "auto",
+     .choice_briefs = NAMES("calibrated if the GPU has a profile, else roofline",
+                            "a profile that is fitted to measured kernels",
+                            "the GPU's data sheet and the achievable shares of its rates"),
      .brief = "source of kernel times, for models whose times are not given"},
-    {.key = "profile", .kind = FIELD_STRING, MEMBER(profile),
+    {KEY(costs_spec, profile), .kind = FIELD_STRING,
      .brief = "a name of calibration/data/ or a path; left out: the GPU's own (dtsim list profiles)"},
-    {.key = "attention", .kind = FIELD_CHOICE, MEMBER(attention), .choices = attention_generation_names,
-     .fallback = "newest",
-     .choice_briefs = (const char *const[]){"the newest generation that the profile has",
-                                            "FlashAttention, in Triton", "FlashAttention-2",
-                                            "FlashAttention-3, or cuDNN on Hopper", NULL},
+    {KEY(costs_spec, attention), .kind = FIELD_CHOICE, .choices = attention_generation_names, .fallback = "newest",
+     .choice_briefs = NAMES("the newest generation that the profile has", "FlashAttention, in Triton",
+                            "FlashAttention-2", "FlashAttention-3, or cuDNN on Hopper"),
      .brief = "which generation of a profile's fused attention kernels is used; if the profile lacks it, the next "
               "older one"},
-    {.key = "host_launch", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us", MEMBER(host_launch),
+    {KEY(costs_spec, host_launch), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "55 us",
      .brief = "the host's time for each kernel, small kernels around it included; each phase of a layer takes at least "
               "the sum over its kernels; the default is of eager PyTorch; 0: launches are recorded (CUDA graphs)"},
-    {.key = "launch_blocking", .kind = FIELD_BOOL, MEMBER(launch_blocking), .fallback = "false",
+    {KEY(costs_spec, launch_blocking), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the host waits for each kernel before it launches the next (CUDA_LAUNCH_BLOCKING=1), so the times of "
               "host and GPU add up; which communication overlaps is set under `strategy`"},
-    {.key = "host_send", .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us", MEMBER(host_send),
+    {KEY(costs_spec, host_send), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "240 us",
      .brief = "with overlap_p2p: false, the time that each transfer between stages takes in addition to the time of "
               "its bytes, because the host waits for it too and then launches again; not for models whose times are "
               "given"},
-    {.key = "unaligned_batches", .kind = FIELD_CHOICE, MEMBER(unaligned_batches),
-     .choices = unaligned_batches_names, .fallback = "tensor-cores",
+    {KEY(costs_spec, unaligned_batches), .kind = FIELD_CHOICE, .choices = unaligned_batches_names,
+     .fallback = "tensor-cores",
      .brief = "which cores compute batched half-precision products (as in attention that is not fused) whose rows are "
               "not multiples of 16 bytes; cuda-cores: as cuBLAS before CUDA 11.7"},
 };
-#undef MEMBER
-const struct table costs_table = {
-    .name = "costs", .brief = "how kernels are timed", .fields = costs_spec_fields, .count = COUNT(costs_spec_fields),
-    .size = sizeof(struct costs_spec), .node_offset = offsetof(struct costs_spec, node),
-};
+const struct table costs_table = {TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields)};
 
 static const char folder[] = "calibration/data";
 
@@ -116,6 +109,18 @@ static int load(struct scenario *scenario, struct error *err)
     return check_rates(scenario, profile, err);
 }
 
+static struct cost_model model_of(struct scenario *scenario)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    struct gpu *gpu = ARENA_ARRAY(&scenario->arena, struct gpu, 1);
+
+    *gpu = scenario->cluster.gpu;
+    return (struct cost_model){
+        .source = (enum cost_source)costs->gpu, .attention = (enum attention_generation)costs->attention, .gpu = gpu,
+        .profile = costs->loaded, .unaligned_batches = (enum unaligned_batches)costs->unaligned_batches,
+    };
+}
+
 int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 {
     struct costs_spec *costs = &scenario->costs;
@@ -126,6 +131,7 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
                          "'gpu: calibrated'", costs->profile);
     if (model_is_timed(&scenario->model)) {
         costs->gpu = costs->gpu == COST_AUTO ? COST_ROOFLINE : costs->gpu;     /* of no use: times are given */
+        costs->given = true;
         return 0;
     }
     if (costs->gpu != COST_ROOFLINE && !costs->profile)
@@ -133,24 +139,21 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
     if (costs->gpu == COST_CALIBRATED && !costs->profile)
         return report_missing(scenario, err);
     costs->gpu = costs->profile ? COST_CALIBRATED : COST_ROOFLINE;
-    return costs->profile ? load(scenario, err) : 0;
+    if (costs->profile && load(scenario, err))
+        return -1;
+    costs->model = model_of(scenario);
+    return 0;
 }
 
-struct cost scenario_cost(const struct scenario *scenario, const struct kernel *kernel)
+struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel)
 {
-    struct cost_model model = {
-        .source = (enum cost_source)scenario->costs.gpu, .gpu = &scenario->cluster.gpu,
-        .attention = (enum attention_generation)scenario->costs.attention, .profile = scenario->costs.loaded,
-        .unaligned_batches = (enum unaligned_batches)scenario->costs.unaligned_batches,
-    };
-
-    return model_is_timed(&scenario->model) ? (struct cost){0} : cost_kernel(&model, kernel);
+    return costs->given ? (struct cost){0} : cost_kernel(&costs->model, kernel);
 }
 
-struct cost scenario_traffic(const struct scenario *scenario, const char *name, enum memory_class class, double bytes)
+struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes)
 {
     struct kernel kernel = {.name = name, .kind = KERNEL_MEMORY, .class = class, .dtype = DTYPE_FP32, .launches = 1,
                             .bytes = bytes};
 
-    return bytes == 0 ? (struct cost){0} : scenario_cost(scenario, &kernel);
+    return bytes == 0 ? (struct cost){0} : costs_kernel(costs, &kernel);
 }
