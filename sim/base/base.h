@@ -30,6 +30,7 @@ enum exit_code {
     EXIT_INPUT = 4,        /* an input file is wrong */
     EXIT_INFEASIBLE = 5,   /* out of memory, or degrees that do not divide */
     EXIT_NO_TOOL = 6,      /* a helper program is missing */
+    EXIT_INTERRUPTED = 130,        /* Ctrl-C ended a sweep (128 + SIGINT, as shells have it) */
 };
 
 /* A place in a file. line 0: the whole file; file NULL: no file (the command line, an internal default). */

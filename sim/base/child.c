@@ -37,11 +37,13 @@ static void leave_at_once(int status, void *unused)
     _exit(status == CHILD_DONE ? CHILD_FAILED : status);
 }
 
-static _Noreturn void be_child(void (*body)(void *), void *context, int words)
+static _Noreturn void be_child(void (*body)(void *), void *context, int words, pid_t parent)
 {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)     /* the parent ended before this child had asked to end with it */
+        _exit(CHILD_FAILED);
     on_exit(leave_at_once, NULL);
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDOUT_FILENO);
@@ -94,24 +96,17 @@ static int report(int status, int words, const char *what, struct error *err)
                      *said ? said : "without a word");
 }
 
-/* A running child; pid 0: no child. */
-struct child {
-    pid_t pid;
-    int words;           /* the memory file that its standard error goes to */
-    size_t index;        /* the index that it got from child_each */
-};
-
-static int child_start(struct child *child, void (*body)(void *context), void *context, const char *what,
-                       struct error *err)
+int child_start(struct child *child, void (*body)(void *context), void *context, const char *what, struct error *err)
 {
     struct loc nowhere = {0};
+    pid_t parent = getpid();
 
     *child = (struct child){.words = memfd_create("words", MFD_CLOEXEC)};
     if (child->words < 0)
         return error_add(err, EXIT_UNEXPECTED, nowhere, "%s: no memory file: %s", what, strerror(errno));
     child->pid = fork();
     if (child->pid == 0)
-        be_child(body, context, child->words);
+        be_child(body, context, child->words, parent);
     if (child->pid > 0)
         return 0;
     child->pid = 0;
@@ -130,7 +125,7 @@ static pid_t await(pid_t pid, int *status)
     return ended;
 }
 
-static int child_end(struct child *child, int status, const char *what, struct error *err)
+int child_end(struct child *child, int status, const char *what, struct error *err)
 {
     int rc = report(status, child->words, what, err);
 

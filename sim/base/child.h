@@ -3,6 +3,8 @@
 #ifndef DTSIM_CHILD_H
 #define DTSIM_CHILD_H
 
+#include <sys/types.h>
+
 #include "base/base.h"
 
 /* Forks, runs body(context) in the child and waits for it. The child writes its results into shared memory
@@ -16,6 +18,15 @@ int child_run(void (*body)(void *context), void *context, const char *what, stru
 void child_each(void (*body)(void *context, size_t index),
                 void (*ended)(void *context, size_t index, const struct error *err), void *context, size_t count,
                 size_t jobs, const char *what);
+/* The two halves of child_run, for callers that wait for the child in another way. A running child; pid 0: no child. */
+struct child {
+    pid_t pid;
+    int words;           /* the memory file that its standard error goes to */
+    size_t index;        /* the index that it got from child_each */
+};
+int child_start(struct child *child, void (*body)(void *context), void *context, const char *what, struct error *err);
+/* `status`: what waitpid gave for this child. Returns and reports as child_run does. */
+int child_end(struct child *child, int status, const char *what, struct error *err);
 /* Ends the child at once and successfully. May be called only inside body, from any function. */
 _Noreturn void child_done(void);
 /* Zeroed memory that children started later write and this process reads; NULL if none is left. child_unshare frees

@@ -3,9 +3,10 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command *const commands[] = {
-    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
+    &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_sweep, &cmd_results, &cmd_validate, &cmd_collective, &cmd_plot, &cmd_import,
     &cmd_calibrate,
     &cmd_list, &cmd_schema, &cmd_help,
 };
@@ -53,6 +54,25 @@ int engine_parse(const struct command *command, const char *name, enum engine *e
     if (meant)
         return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
     return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", name);
+}
+
+int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value)
+{
+    char *end;
+    unsigned long long number = strtoull(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || number < 1 || number > most)
+        return usage_error(command, "%s: expected a whole number from 1 to %zu, found '%s'", option, most, text);
+    *value = (size_t)number;
+    return ARGS_DONE;
+}
+
+int jobs_parse(const struct command *command, const char *text, size_t *jobs)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    *jobs = processors > 0 ? (size_t)processors : 1;
+    return text ? count_parse(command, "-j", text, 1024, jobs) : ARGS_DONE;
 }
 
 int report(struct error *err)

@@ -14,7 +14,7 @@ struct command {
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
     cmd_calibrate, cmd_list,
-    cmd_help, cmd_schema, cmd_validate;
+    cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results;
 const struct command *command_at(size_t index);      /* NULL past the last */
 void command_help(const struct command *command, FILE *out);
 
@@ -36,6 +36,10 @@ int arguments_parse(const struct command *command, int argc, char **argv, const 
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
 int engine_parse(const struct command *command, const char *name, enum engine *engine);
+/* A whole number from 1 to `most` behind an option; ARGS_DONE, or EXIT_USAGE after saying what was expected. */
+int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
+/* The same for -j, whose default (text NULL) is one process a processor. */
+int jobs_parse(const struct command *command, const char *text, size_t *jobs);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);
 

@@ -3,6 +3,7 @@
 #include "cli/cmd.h"
 #include "base/data.h"
 #include "validate/paper.h"
+#include "sweep/sweep.h"
 #include "validate/published.h"
 
 static void list_strategies(FILE *out)
@@ -152,6 +153,7 @@ static void help_overview(void)
 static const struct { const char *name; const struct table *table; } table_topics[] = {
     {"scenario", &scenario_table}, {"gpu", &gpu_table},         {"communication", &communication_table},
     {"profile", &profile_table},   {"table", &published_table}, {"paper", &paper_table},
+    {"sweep-file", &sweep_table},
 };
 
 static const char *topic_candidate(size_t i, const void *context)

@@ -17,21 +17,6 @@ struct papers {
     size_t count;
 };
 
-static int parse_jobs(const struct command *command, const char *text, size_t *jobs)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    char *end;
-
-    *jobs = processors > 0 ? (size_t)processors : 1;
-    if (!text)
-        return ARGS_DONE;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || value < 1 || value > 1024)
-        return usage_error(command, "-j: expected a number of processes from 1 to 1024, found '%s'", text);
-    *jobs = (size_t)value;
-    return ARGS_DONE;
-}
-
 static bool held(const struct validation *validation)
 {
     struct bar_result bars[BARS];
@@ -128,7 +113,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
                                COUNT(arguments.positional), &arguments);
 
     if (code == ARGS_DONE)
-        code = parse_jobs(command, arguments.values[OPT_JOBS], &options.jobs);
+        code = jobs_parse(command, arguments.values[OPT_JOBS], &options.jobs);
     if (code != ARGS_DONE)
         return code;
     options.rows = arguments.values[OPT_ROWS];

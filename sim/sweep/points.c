@@ -282,6 +282,9 @@ static int consider(struct moment *moment, uint64_t number, size_t most, struct 
         selection->dropped[constraint]++;
         return 0;
     }
+    for (size_t d = 0; d < moment->points->nderived; d++)
+        if (derived_value(moment, d, err))
+            return -1;
     if (selection->count == most)
         return error_add(err, EXIT_INPUT, moment->points->loc, "more than %zu points remain; expected fewer (where, "
                          "sample), or a higher --max", most);

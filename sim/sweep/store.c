@@ -82,6 +82,11 @@ bool store_find(const struct store *store, const char *id, enum row_status *stat
     return true;
 }
 
+bool store_added(const struct store *store, const char *id)
+{
+    return store->ids.capacity && ids_slot(&store->ids, id)->rows > 0;
+}
+
 static int disk_refuses(const char *path, const char *what, struct error *err)
 {
     return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot %s: %s", what, strerror(errno));
@@ -372,7 +377,7 @@ int store_add(struct store *store, const json_t *row, struct error *err)
     }
     store->size += (off_t)length;
     store->replaced += store_find(store, row_id(row), &before);
-    ids_put(&store->ids, row_id(row), row_status(row));
+    ids_put(&store->ids, row_id(row), row_status(row))->rows++;
     store->unsynced++;
     return store->unsynced >= SYNC_ROWS || now() - store->synced > SYNC_SECONDS ? sync_rows(store, err) : 0;
 }
@@ -385,6 +390,12 @@ int store_close(struct store *store, struct error *err)
         rc = settle(store, NULL, err);
     store_release(store);
     return rc;
+}
+
+void store_leave(struct store *store)
+{
+    close(store->fd);
+    store->fd = -1;
 }
 
 void store_release(struct store *store)

@@ -27,9 +27,9 @@ struct store {
     off_t size;                  /* of the whole lines */
     size_t unsynced;             /* rows since the last sync */
     double synced;               /* s: when that was */
-    size_t replaced;             /* rows of this file that a later one of their id replaced */
+    size_t replaced;             /* rows that a later one of their id replaced */
     struct ids {                 /* of all rows in the folder, whichever shard wrote them: an open hash table */
-        struct id_entry { char id[STORE_ID + 1]; enum row_status status; size_t rows; } *items;
+        struct id_entry { char id[STORE_ID + 1]; enum row_status status; size_t rows; } *items;  /* rows: added now */
         size_t count, capacity;
     } ids;
 };
@@ -42,6 +42,10 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
 int store_add(struct store *store, const json_t *row, struct error *err);
 /* Whether the folder has a row of that id, and its status. */
 bool store_find(const struct store *store, const char *id, enum row_status *status);
+/* Whether a row of that id was added since the store was opened. */
+bool store_added(const struct store *store, const char *id);
+/* In a process that was forked from the writer's and only looks up rows: lets go of the file. */
+void store_leave(struct store *store);
 /* Waits until all rows are on the disk, mends the file where rows were replaced, and closes it. */
 int store_close(struct store *store, struct error *err);
 void store_release(struct store *store);

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/data.h"
-#include "scenario/scenario.h"
+#include "run/metrics.h"
+
+enum { TOP = 10 };               /* rows of the table at the end, unless the file says otherwise */
 
 static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
 {
@@ -15,10 +17,43 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
     return 0;
 }
 
+/* Metrics and whether they are to be small or large. */
+static int keep_objectives(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    int rc = 0;
+
+    (void)arena;
+    *(const struct node **)object = value;
+    if (value->kind != NODE_MAPPING || !value->count)
+        return error_add(err, EXIT_INPUT, value->loc, "report: objectives: expected a mapping such as "
+                         "{iteration_time_s: min}");
+    for (size_t i = 0; i < value->count; i++) {
+        const char *text = value->items[i]->text;
+
+        if (!text || (strcmp(text, "min") && strcmp(text, "max")))
+            rc = error_add(err, EXIT_INPUT, value->items[i]->loc, "report: objectives: %s: expected min or max",
+                           value->keys[i]);
+        if (!metric_find(value->keys[i]))
+            rc = error_add(err, EXIT_INPUT, value->key_locs[i], "report: objectives: unknown metric '%s'; expected one "
+                           "of result.json, such as iteration_time_s", value->keys[i]);
+    }
+    return rc;
+}
+
+static const struct table objectives_table = {.name = "report", .brief = "metrics", .size = sizeof(struct node *)};
+static const struct field report_fields[] = {
+    {KEY(sweep_report, objectives), .kind = FIELD_RECORD, .table = &objectives_table, .load = keep_objectives,
+     .brief = "METRIC: min or max; the first orders the table at the end, several give their Pareto front"},
+    {KEY(sweep_report, top), .kind = FIELD_INT, .min = 1, .max = 1000000, .fallback = "10",
+     .brief = "rows of the table at the end"},
+};
+static const struct table report_table = {TABLE("report", "the table at the end", sweep_report, report_fields)};
+
 static const struct field sweep_fields[] = {
     {KEY(sweep, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep, .required = true,
      .brief = "the scenario that the points change, or the path of its file"},
     {KEY(sweep, sweep), .kind = FIELD_RECORD, .table = &points_table, .load = keep, .brief = "the points"},
+    {KEY(sweep, report), .kind = FIELD_RECORD, .table = &report_table, .brief = "the table at the end"},
 };
 const struct table sweep_table = {TABLE("sweep", "many scenarios", sweep, sweep_fields)};
 
@@ -132,7 +167,9 @@ int sweep_load(const char *path, const char *const *sets, size_t nsets, struct s
         sweep->base = root;
     sweep->arena = arena;
     sweep->file = path;
-    sweep->name = strcmp(path, "-") ? data_stem(&sweep->arena, path) : "stdin";
+    sweep->stem = sweep->name = strcmp(path, "-") ? data_stem(&sweep->arena, path) : "stdin";
+    if (!sweep->report.top)
+        sweep->report.top = TOP;
     if (rc || read_section(sweep, root, sets, nsets, &section, err) || load_base(sweep, &base, err))
         return -1;
     return points_read(&sweep->arena, section, read_again(&sweep->arena, path), base, sweep->name, &sweep->points, err);

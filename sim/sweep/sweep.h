@@ -1,14 +1,22 @@
-/* sweep: a sweep file, which says of which scenarios a sweep consists. `dtsim help sweep-file` shows its keys. */
+/* sweep: a sweep file, which says of which scenarios a sweep consists, and its points simulated, each once.
+ * `dtsim help sweep-file` shows its keys. */
 #ifndef DTSIM_SWEEP_H
 #define DTSIM_SWEEP_H
 
 #include "sweep/points.h"
+#include "sweep/store.h"
 
 struct sweep {
     const struct node *node;
     struct arena arena;
-    const char *file, *name;     /* name: the file's */
+    const char *file, *stem;     /* stem: the file's name without folder and ".yaml" */
+    const char *name;            /* of scenarios without one */
     const struct node *base, *sweep;     /* as written */
+    struct sweep_report {
+        const struct node *node;
+        const struct node *objectives;   /* METRIC: min or max; NULL: none */
+        int top;                 /* rows of the table at the end */
+    } report;
     struct points points;
 };
 extern const struct table sweep_table;
@@ -18,5 +26,33 @@ extern const struct table sweep_table;
  * are the sweep itself and every value of an axis by itself, not yet the scenarios. Release in either case. */
 int sweep_load(const char *path, const char *const *sets, size_t nsets, struct sweep *sweep, struct error *err);
 void sweep_release(struct sweep *sweep);
+
+struct sweep_options {
+    const char *folder;          /* of the store */
+    int shard, shards;           /* from 1; of the points the shard-th, the (shard + shards)-th, ... */
+    size_t jobs;                 /* worker processes */
+    double timeout;              /* s that a point may take; 0: any time */
+    const char *engine;          /* NULL: the scenario's */
+    bool retry_failed;           /* points that ended with error, timeout or crash run again */
+    bool force;                  /* all run again */
+    bool fail_fast;              /* the first failure ends the sweep */
+};
+
+/* How far a sweep is. */
+struct sweep_state {
+    size_t points;               /* of this shard */
+    size_t done;                 /* points that have their row, whoever wrote it */
+    size_t before;               /* of these: the store had it already */
+    size_t alike;                /* of these: another point of this run has the same scenario, and so the row */
+    size_t rows[ROW_STATUS_COUNT];       /* of these, by the status of their row */
+    size_t failed;               /* of these: error, timeout or crash */
+    bool interrupted;
+};
+
+/* Runs the selected points and appends their rows. `progress` is called about once a second and after every row. -1:
+ * the store cannot be written or workers cannot be had; rows that are written stay. */
+int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
+              void (*progress)(void *context, const struct sweep_state *state, const json_t *row), void *context,
+              struct sweep_state *state, struct error *err);
 
 #endif

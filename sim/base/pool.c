@@ -1,0 +1,317 @@
+#include "base/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/child.h"
+
+struct worker {
+    const struct pool *pool;
+    struct child child;
+    int socket;                  /* this process' end */
+    int end;                     /* the worker's, in the worker alone */
+    char *note;                  /* shared memory */
+    bool busy;
+    uint64_t piece;
+    double deadline;             /* s; where the pool has a timeout */
+};
+
+/* A pool that runs. */
+struct running {
+    const struct pool *pool;
+    struct worker *workers;
+    char *notes;
+    int signals;                 /* file that tells of them */
+    int interrupts;
+    bool exhausted;              /* there is no next piece */
+    struct error *err;
+};
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* All bytes; false at the end of the file. */
+static bool read_all(int fd, void *bytes, size_t length)
+{
+    char *at = bytes;
+
+    while (length) {
+        ssize_t count = read(fd, at, length);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        at += count;
+        length -= (size_t)count;
+    }
+    return true;
+}
+
+static bool send_all(int fd, const void *bytes, size_t length)
+{
+    const char *at = bytes;
+
+    while (length) {
+        ssize_t count = send(fd, at, length, MSG_NOSIGNAL);
+
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        at += count;
+        length -= (size_t)count;
+    }
+    return true;
+}
+
+/* If memory runs out, a worker goes first, not whoever writes the rows. */
+static void offer_to_die(void)
+{
+    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    if (fd >= 0 && write(fd, "1000", 4) == 4)
+        close(fd);
+}
+
+/* What a worker is told instead of a piece. That its socket is closed it would not hear: workers that were started
+ * later have copies of this process' end. */
+static const uint64_t NO_MORE = UINT64_MAX;
+
+/* A worker: one piece after another until there are no more. Its standard error tells of the present piece alone. */
+static void serve(void *context)
+{
+    const struct worker *worker = context;
+    const struct pool *pool = worker->pool;
+    uint64_t piece;
+
+    offer_to_die();
+    if (pool->begin)
+        pool->begin(pool->context);
+    while (read_all(worker->end, &piece, sizeof piece) && piece != NO_MORE) {
+        char *reply = NULL;
+        size_t length = 0;
+        FILE *out = open_memstream(&reply, &length);
+        uint64_t size;
+
+        BUG_IF(!out);
+        if (!ftruncate(STDERR_FILENO, 0))
+            lseek(STDERR_FILENO, 0, SEEK_SET);
+        worker->note[0] = '\0';
+        pool->work(pool->context, piece, worker->note, out);
+        fclose(out);
+        size = length;
+        if (!send_all(worker->end, &size, sizeof size) || !send_all(worker->end, reply, length))
+            return;
+        free(reply);
+    }
+}
+
+static int worker_start(struct running *running, struct worker *worker)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+        return error_add(running->err, EXIT_UNEXPECTED, (struct loc){0}, "%s: no socket: %s", running->pool->what,
+                         strerror(errno));
+    worker->socket = ends[0];
+    worker->end = ends[1];
+    if (child_start(&worker->child, serve, worker, running->pool->what, running->err)) {
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
+    close(ends[1]);
+    return 0;
+}
+
+/* Takes leave of a worker that has ended or is to end; 0 where it ended well. */
+static int worker_end(struct worker *worker, struct error *how)
+{
+    int status = 0;
+    pid_t ended;
+
+    close(worker->socket);
+    do
+        ended = waitpid(worker->child.pid, &status, 0);
+    while (ended < 0 && errno == EINTR);
+    worker->busy = false;
+    return child_end(&worker->child, status, worker->pool->what, how);
+}
+
+/* The worker's piece has no reply: it died, or is killed here. */
+static int lose(struct running *running, struct worker *worker, enum pool_loss why)
+{
+    struct error how = {0};
+    bool busy = worker->busy;
+    int rc = 0;
+
+    if (why == POOL_TIMEOUT)
+        kill(worker->child.pid, SIGKILL);
+    worker_end(worker, &how);
+    worker->note[POOL_NOTE - 1] = '\0';
+    if (busy)
+        rc = running->pool->lost(running->pool->context, worker->piece, why, worker->note, &how, running->err);
+    error_release(&how);
+    return rc;
+}
+
+static int receive(struct running *running, struct worker *worker)
+{
+    uint64_t length;
+    char *reply;
+    int rc;
+
+    if (!read_all(worker->socket, &length, sizeof length))
+        return lose(running, worker, POOL_CRASH);
+    reply = xcalloc(length + 1, 1);
+    if (read_all(worker->socket, reply, length)) {
+        worker->busy = false;
+        rc = running->pool->done(running->pool->context, worker->piece, reply, length, running->err);
+    } else {
+        rc = lose(running, worker, POOL_CRASH);
+    }
+    free(reply);
+    return rc;
+}
+
+/* Gives every idle worker a piece, and starts it where it does not run. */
+static int feed(struct running *running)
+{
+    const struct pool *pool = running->pool;
+
+    for (size_t i = 0; i < pool->jobs && !running->exhausted && !running->interrupts; i++) {
+        struct worker *worker = &running->workers[i];
+
+        if (worker->busy)
+            continue;
+        if (!worker->child.pid && worker_start(running, worker))
+            return -1;
+        running->exhausted = !pool->next(pool->context, &worker->piece);
+        if (running->exhausted)
+            break;
+        worker->busy = true;
+        worker->deadline = now() + pool->timeout;
+        /* If it is dead already, its socket says so when it is read. */
+        send_all(worker->socket, &worker->piece, sizeof worker->piece);
+    }
+    return 0;
+}
+
+static size_t busy_workers(const struct running *running)
+{
+    size_t busy = 0;
+
+    for (size_t i = 0; i < running->pool->jobs; i++)
+        busy += running->workers[i].busy;
+    return busy;
+}
+
+/* Milliseconds until something may have to be done without being told. */
+static int patience(const struct running *running)
+{
+    double wait = 1, time = now();
+
+    for (size_t i = 0; i < running->pool->jobs && running->pool->timeout > 0; i++)
+        if (running->workers[i].busy && running->workers[i].deadline - time < wait)
+            wait = running->workers[i].deadline - time;
+    return wait > 0 ? (int)(1000 * wait) + 1 : 0;
+}
+
+/* Reads the signals that have come. Whether what runs is to be killed. */
+static bool take_signals(struct running *running)
+{
+    struct signalfd_siginfo signal;
+    bool kill_all = false;
+
+    while (read(running->signals, &signal, sizeof signal) == (ssize_t)sizeof signal) {
+        running->interrupts++;
+        kill_all |= signal.ssi_signo == SIGTERM || running->interrupts > 1;
+    }
+    return kill_all;
+}
+
+/* Waits for replies, deaths, signals and deadlines, and sees to them. */
+static int attend(struct running *running, struct pollfd *polls)
+{
+    size_t jobs = running->pool->jobs;
+
+    for (size_t i = 0; i < jobs; i++)
+        polls[i] = (struct pollfd){.fd = running->workers[i].busy ? running->workers[i].socket : -1, .events = POLLIN};
+    polls[jobs] = (struct pollfd){.fd = running->signals, .events = POLLIN};
+    if (poll(polls, jobs + 1, patience(running)) < 0 && errno != EINTR)
+        return error_add(running->err, EXIT_UNEXPECTED, (struct loc){0}, "%s: cannot wait: %s", running->pool->what,
+                         strerror(errno));
+    if (polls[jobs].revents && take_signals(running))
+        return 1;
+    for (size_t i = 0; i < jobs; i++) {
+        struct worker *worker = &running->workers[i];
+
+        if (polls[i].revents && receive(running, worker))
+            return -1;
+        if (worker->busy && running->pool->timeout > 0 && now() >= worker->deadline &&
+            lose(running, worker, POOL_TIMEOUT))
+            return -1;
+    }
+    if (running->pool->tick)
+        running->pool->tick(running->pool->context);
+    return 0;
+}
+
+static void dismiss(struct running *running, bool kill_all)
+{
+    for (size_t i = 0; i < running->pool->jobs; i++) {
+        struct error ignored = {0};
+        struct worker *worker = &running->workers[i];
+
+        if (!worker->child.pid)
+            continue;
+        if (kill_all || worker->busy || !send_all(worker->socket, &NO_MORE, sizeof NO_MORE))
+            kill(worker->child.pid, SIGKILL);
+        worker_end(worker, &ignored);
+        error_release(&ignored);
+    }
+}
+
+enum pool_end pool_run(const struct pool *pool, struct error *err)
+{
+    struct running running = {.pool = pool, .err = err};
+    struct pollfd *polls = xcalloc(pool->jobs + 1, sizeof *polls);
+    sigset_t signals, before;
+    int rc = 0;
+
+    running.workers = xcalloc(pool->jobs, sizeof *running.workers);
+    running.notes = child_share(pool->jobs * POOL_NOTE);
+    if (!running.notes)
+        rc = error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "%s: no memory to share", pool->what);
+    for (size_t i = 0; i < pool->jobs && !rc; i++)
+        running.workers[i] = (struct worker){.pool = pool, .note = running.notes + i * POOL_NOTE};
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    running.signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
+    while (!rc && !(rc = feed(&running)) && busy_workers(&running))
+        rc = attend(&running, polls);
+    dismiss(&running, rc != 0);
+    close(running.signals);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    child_unshare(running.notes, pool->jobs * POOL_NOTE);
+    free(running.workers);
+    free(polls);
+    return rc < 0 ? POOL_FAILED : running.interrupts ? POOL_INTERRUPTED : POOL_ALL;
+}

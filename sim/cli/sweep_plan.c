@@ -1,0 +1,128 @@
+#include "cli/sweep_plan.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/pool.h"
+#include "report/result.h"
+#include "sweep/row.h"
+
+enum { FIRST = 5,                /* points that are shown */
+       TRIED = 3 };              /* points that are simulated */
+static const double TRY_SECONDS = 10;    /* for each of them */
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void print_point(const struct points *points, uint64_t number)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct point point;
+
+    if (!point_make(points, number, &arena, &point, &err))
+        for (size_t i = 0; i < point.count; i++) {
+            json_t *json = node_json(point.items[i].node);
+            char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT);
+
+            printf("%s%s %s", i ? ", " : "  ", point.items[i].name,
+                   point.items[i].node->kind == NODE_SCALAR ? point.items[i].node->text : text);
+            free(text);
+            json_decref(json);
+        }
+    putchar('\n');
+    error_release(&err);
+    arena_release(&arena);
+}
+
+void sweep_plan_print(const struct points *points, const struct selection *selection)
+{
+    for (size_t z = 0; z < points->zips.count; z++) {
+        const struct zip *zip = &points->zips.items[z];
+
+        for (size_t a = zip->first; a < zip->first + zip->count; a++)
+            printf("%s%s", a > zip->first ? ", " : "  ", points->axes.items[a].name);
+        printf(": %zu value%s\n", zip->length, zip->length == 1 ? "" : "s");
+    }
+    printf("%llu combinations", (unsigned long long)selection->looked);
+    for (size_t i = 0; i < points->constraints.count; i++)
+        printf("\n  %llu dropped by %s", (unsigned long long)selection->dropped[i], points->constraints.items[i].text);
+    if (points->nincluded)
+        printf("\n  %zu included", points->nincluded);
+    printf("\n%zu points\n", selection->count);
+    for (size_t i = 0; i < selection->count && i < FIRST; i++)
+        print_point(points, selection->items[i]);
+    if (selection->count > FIRST)
+        puts("  ...");
+}
+
+/* A dry run simulates a few points to tell how long all will take. */
+struct trial {
+    struct row_maker maker;
+    const struct selection *selection;
+    size_t next, tried, late;
+};
+
+static bool trial_next(void *context, uint64_t *piece)
+{
+    struct trial *trial = context;
+    size_t count = trial->selection->count, tried = count < TRIED ? count : TRIED;
+
+    if (trial->next == tried)
+        return false;
+    *piece = trial->selection->items[tried < 2 ? 0 : trial->next * (count - 1) / (tried - 1)];
+    trial->next++;
+    return true;
+}
+
+static void trial_work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    row_make(&((const struct trial *)context)->maker, piece, note, reply);
+}
+
+static int trial_done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    (void)piece;
+    (void)reply;
+    (void)length;
+    (void)err;
+    ((struct trial *)context)->tried++;
+    return 0;
+}
+
+static int trial_lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                      struct error *err)
+{
+    (void)piece;
+    (void)note;
+    (void)how;
+    (void)err;
+    ((struct trial *)context)->tried++;
+    ((struct trial *)context)->late += why == POOL_TIMEOUT;
+    return 0;
+}
+
+void sweep_estimate_print(const struct sweep *sweep, const struct selection *selection,
+                           const struct sweep_options *options, struct error *err)
+{
+    const struct store none = {.fd = -1};
+    struct trial trial = {.maker = {.points = &sweep->points, .store = &none}, .selection = selection};
+    const struct pool pool = {.jobs = 1, .timeout = TRY_SECONDS, .what = "the simulation", .context = &trial,
+                              .work = trial_work, .next = trial_next, .done = trial_done, .lost = trial_lost};
+    char engine[64], all[48], one[48];
+    double begun = now(), each;
+
+    snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
+    trial.maker.engine = options->engine ? engine : NULL;
+    if (!selection->count || row_maker_init(&trial.maker, err) || pool_run(&pool, err) != POOL_ALL)
+        return;
+    each = (now() - begun) / (double)trial.tried;
+    printf("estimate: %s%s on %zu processes, as %zu points took %s each\n", trial.late ? "more than " : "",
+           unit_format_short(UNIT_TIME, each * (double)selection->count / (double)options->jobs, all, sizeof all),
+           options->jobs, trial.tried, unit_format_short(UNIT_TIME, each, one, sizeof one));
+}

@@ -1,0 +1,13 @@
+/* sweep_plan: what a sweep would run, printed by a dry run. */
+#ifndef DTSIM_SWEEP_PLAN_H
+#define DTSIM_SWEEP_PLAN_H
+
+#include "sweep/sweep.h"
+
+/* The axes, how many combinations there are, how many each constraint drops, and the first points. */
+void sweep_plan_print(const struct points *points, const struct selection *selection);
+/* How long all points will take: a few of them are simulated, each for some seconds at most. */
+void sweep_estimate_print(const struct sweep *sweep, const struct selection *selection,
+                          const struct sweep_options *options, struct error *err);
+
+#endif

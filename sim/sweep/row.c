@@ -1,0 +1,327 @@
+#include "sweep/row.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/data.h"
+#include "report/result.h"
+
+enum { VERSION = 16,             /* digits of the sources' digest that rows show */
+       REASON_MOST = 400,        /* bytes of a reason */
+       FILE_MOST = 64 << 20 };   /* of a file that a scenario names */
+
+static void digest_text(struct digest *digest, const char *text)
+{
+    digest_add(digest, text, strlen(text) + 1);
+}
+
+static int digest_file(struct digest *digest, const char *path, struct error *err)
+{
+    size_t length;
+    char *text = file_read(path, "file", FILE_MOST, (struct loc){.file = path}, &length, err);
+
+    if (!text)
+        return -1;
+    digest_add(digest, text, length);
+    free(text);
+    return 0;
+}
+
+/* All data files, not those alone that a scenario uses: a new one costs a repetition, a forgotten one wrong rows. */
+static int digest_data(struct digest *digest, struct error *err)
+{
+    static const char *const folders[] = {
+        "platforms", "platforms/gpus", "platforms/communication", "platforms/software", "calibration/data",
+        "scenarios/models",
+    };
+    struct arena arena = {0};
+    int rc = 0;
+
+    for (size_t f = 0; f < COUNT(folders); f++) {
+        const char **names = data_names(&arena, folders[f]);
+
+        for (size_t i = 0; names[i] && !rc; i++) {
+            digest_text(digest, names[i]);
+            rc = digest_file(digest, data_file(&arena, folders[f], names[i]), err);
+        }
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+json_t *row_version(void)
+{
+    return json_stringn(sources_digest, VERSION);
+}
+
+int row_maker_init(struct row_maker *maker, struct error *err)
+{
+    struct digest digest;
+    int rc;
+
+    digest_init(&digest);
+    digest_text(&digest, sources_digest);
+    rc = digest_data(&digest, err);
+    digest_end(&digest, maker->common);
+    return rc;
+}
+
+/* Files that the resolved scenario names by absolute paths count by their content. */
+static void digest_named(struct digest *digest, const struct node *node)
+{
+    struct error ignored = {0};
+
+    if (node->kind == NODE_SCALAR && node->text[0] == '/')
+        digest_file(digest, node->text, &ignored);
+    for (size_t i = 0; i < node->count; i++)
+        digest_named(digest, node->items[i]);
+    error_release(&ignored);
+}
+
+static void digest_tree(struct digest *digest, const struct node *root)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    BUG_IF(!out);
+    node_print(root, out);
+    fclose(out);
+    digest_text(digest, text);
+    free(text);
+}
+
+static void id_end(struct digest *digest, char id[STORE_ID + 1])
+{
+    char hex[DIGEST_HEX];
+
+    digest_end(digest, hex);
+    memcpy(id, hex, STORE_ID);
+    id[STORE_ID] = '\0';
+}
+
+static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[STORE_ID + 1])
+{
+    const struct order *order = scenario->strategy.schedule.order;
+    struct error ignored = {0};
+    struct arena arena = {0};
+    struct node *dump = field_dump(&arena, &scenario_table, scenario);
+    struct digest digest;
+
+    node_put(&arena, dump, "name", node_scalar(&arena, "", true));
+    digest_init(&digest);
+    digest_text(&digest, maker->common);
+    digest_tree(&digest, dump);
+    digest_named(&digest, dump);
+    if (order)
+        digest_file(&digest, order->file, &ignored);
+    id_end(&digest, id);
+    error_release(&ignored);
+    arena_release(&arena);
+}
+
+static void written_id(const struct row_maker *maker, const struct node *root, char id[STORE_ID + 1])
+{
+    struct digest digest;
+
+    digest_init(&digest);
+    digest_text(&digest, maker->common);
+    digest_text(&digest, "as written");
+    digest_text(&digest, maker->engine ? maker->engine : "");
+    digest_tree(&digest, root);
+    id_end(&digest, id);
+}
+
+static json_t *row_begin(const char *id, const struct point *point)
+{
+    json_t *row = json_object(), *settings = json_object();
+
+    json_object_set_new(row, "id", json_string(id));
+    json_object_set_new(row, "version", row_version());
+    for (size_t i = 0; i < point->count; i++)
+        json_object_set_new(settings, point->items[i].name, node_json(point->items[i].node));
+    json_object_set_new(row, "point", settings);
+    return row;
+}
+
+static void row_reason(json_t *row, enum row_status status, const char *rule, const char *reason)
+{
+    char text[REASON_MOST];
+
+    json_object_set_new(row, "status", json_string(row_status_names[status]));
+    if (rule)
+        json_object_set_new(row, "rule", json_string(rule));
+    json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
+}
+
+/* "strategy: tensor: 3 does not divide ..." is the rule "strategy.tensor": the keys before the sentence. */
+static const char *rule_of(const char *text, char rule[CLIP_SIZE])
+{
+    size_t length = 0, word;
+
+    rule[0] = '\0';
+    while ((word = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789")) && text[word] == ':' &&
+           text[word + 1] == ' ' && length + word + 2 < CLIP_SIZE) {
+        length += (size_t)sprintf(rule + length, "%s%.*s", length ? "." : "", (int)word, text);
+        text += word + 2;
+    }
+    return length ? rule : NULL;
+}
+
+/* What was refused, and why: the first mistake. */
+static void row_refused(json_t *row, const struct error *err)
+{
+    const struct error_message *message = &err->messages[0];
+    bool infeasible = error_exit_code(err) == EXIT_INFEASIBLE;
+    char rule[CLIP_SIZE];
+
+    row_reason(row, infeasible ? ROW_INFEASIBLE : ROW_ERROR, rule_of(message->text, rule), message->text);
+    json_object_set_new(row, "metrics", json_object());
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
+static double memory_margin(const struct run *run)
+{
+    double room = scenario_room(run->workload->scenario);
+
+    return isfinite(room) ? room - run->metrics.peak_memory : NAN;
+}
+
+/* As result.json names them. */
+static json_t *row_metrics(const struct run *run)
+{
+    const struct scenario *scenario = run->workload->scenario;
+    const struct metrics *m = &run->metrics;
+    double compute = m->utilization * m->iteration_time;
+    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
+    json_t *json = json_object();
+
+    for (size_t i = 0; metric_at(i); i++)
+        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_object_set_new(json, "memory_margin_bytes", number(memory_margin(run)));
+    json_object_set_new(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
+    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_object_set_new(json, "breakdown_s", breakdown_json(m));
+    return json;
+}
+
+static void row_too_large(json_t *row, const struct run *run)
+{
+    const struct metrics *m = &run->metrics;
+    char need[48], have[48], reason[160];
+    json_t *metrics = json_object();
+
+    snprintf(reason, sizeof reason, "memory: a GPU of rank %d needs %s and has %s",
+             m->peak_rank % run->workload->plan.stages,
+             unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
+             unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
+    row_reason(row, ROW_INFEASIBLE, "memory", reason);
+    json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
+    json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_object_set_new(row, "metrics", metrics);
+}
+
+static void row_simulate(json_t *row, const struct scenario *scenario)
+{
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+
+    if (workload_init(&workload, scenario, &err) ||
+        simulate(&workload, simulate_options_of(scenario), &run, &err)) {
+        row_refused(row, &err);
+    } else if (run.metrics.peak_memory > memory_limit(scenario)) {
+        row_too_large(row, &run);
+    } else {
+        json_object_set_new(row, "status", json_string(row_status_names[ROW_OK]));
+        json_object_set_new(row, "metrics", row_metrics(&run));
+    }
+    run_release(&run);
+    workload_release(&workload);
+    error_release(&err);
+}
+
+static bool is_done(const struct row_maker *maker, const char *id)
+{
+    enum row_status status;
+
+    return !maker->force && store_find(maker->store, id, &status) && !(maker->retry_failed && status > ROW_INFEASIBLE);
+}
+
+/* The point's row, or NULL where the store has it. */
+static json_t *row_of(const struct row_maker *maker, const struct point *point, struct arena *arena, char *note)
+{
+    struct scenario scenario = {0};
+    struct error err = {0};
+    json_t *row = NULL;
+
+    written_id(maker, point->root, note);
+    if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
+                      &err)) {
+        if (!is_done(maker, note)) {
+            row = row_begin(note, point);
+            row_refused(row, &err);
+        }
+    } else {
+        resolved_id(maker, &scenario, note);
+        if (!is_done(maker, note)) {
+            row = row_begin(note, point);
+            json_object_set_new(row, "engine", json_string(engine_names[scenario.simulation.engine]));
+            row_simulate(row, &scenario);
+        }
+    }
+    scenario_release(&scenario);
+    error_release(&err);
+    return row;
+}
+
+void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out)
+{
+    struct arena arena = {0}, own = {0};
+    struct error err = {0};
+    struct point point;
+    json_t *row = NULL;
+
+    if (point_make(maker->points, number, &arena, &point, &err)) {
+        written_id(maker, point.root, note);
+        if (!is_done(maker, note)) {
+            row = row_begin(note, &point);
+            row_refused(row, &err);
+        }
+    } else {
+        row = row_of(maker, &point, &own, note);
+    }
+    if (row)
+        json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    else
+        fprintf(out, "=%s", note);
+    json_decref(row);
+    error_release(&err);
+    arena_release(&own);
+    arena_release(&arena);
+}
+
+json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum row_status status,
+                 const char *reason)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct point point;
+    char written[STORE_ID + 1];
+    json_t *row;
+
+    point_make(maker->points, number, &arena, &point, &err);
+    written_id(maker, point.root, written);
+    row = row_begin(strlen(id) == STORE_ID ? id : written, &point);
+    row_reason(row, status, NULL, reason);
+    json_object_set_new(row, "metrics", json_object());
+    error_release(&err);
+    arena_release(&arena);
+    return row;
+}

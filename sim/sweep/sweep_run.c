@@ -1,0 +1,164 @@
+#include "sweep/sweep.h"
+
+#include <string.h>
+
+#include "base/pool.h"
+#include "sweep/row.h"
+
+/* A sweep that runs. */
+struct running {
+    const struct selection *selection;
+    const struct sweep_options *options;
+    struct store store;
+    struct row_maker maker;
+    size_t next;                 /* index into the selection */
+    struct sweep_state *state;
+    void (*progress)(void *context, const struct sweep_state *state, const json_t *row);
+    void *context;
+};
+
+/* What the file says of itself in its first line. */
+static json_t *header_of(const struct sweep *sweep, const struct selection *selection,
+                         const struct sweep_options *options)
+{
+    const struct points *points = &sweep->points;
+    json_t *dropped = json_array(), *objectives = json_object();
+
+    for (size_t i = 0; i < points->constraints.count; i++)
+        json_array_append_new(dropped, json_pack("{s:s, s:I}", "by", points->constraints.items[i].text, "points",
+                                                 (json_int_t)selection->dropped[i]));
+    for (size_t i = 0; sweep->report.objectives && i < sweep->report.objectives->count; i++)
+        json_object_set_new(objectives, sweep->report.objectives->keys[i],
+                            json_string(sweep->report.objectives->items[i]->text));
+    return json_pack("{s:i, s:s, s:o, s:s, s:[i, i], s:I, s:I, s:o, s:o}", "dtsim_sweep", 1, "dtsim", DTSIM_VERSION,
+                     "version", row_version(), "name", sweep->stem, "shard", options->shard, options->shards,
+                     "combinations", (json_int_t)selection->looked, "points", (json_int_t)selection->count, "dropped",
+                     dropped, "objectives", objectives);
+}
+
+/* The file is the parent's alone: with a worker's copy of it open it would stay locked when the parent has died. */
+static void begin(void *context)
+{
+    struct running *running = context;
+
+    store_leave(&running->store);
+}
+
+static void work(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    const struct running *running = context;
+
+    row_make(&running->maker, piece, note, reply);
+}
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct running *running = context;
+
+    if (running->next >= running->selection->count || (running->options->fail_fast && running->state->failed))
+        return false;
+    *piece = running->selection->items[running->next];
+    running->next += (size_t)running->options->shards;
+    return true;
+}
+
+static void count(struct running *running, enum row_status status, const json_t *row)
+{
+    running->state->done++;
+    running->state->rows[status]++;
+    running->state->failed += status > ROW_INFEASIBLE;
+    running->progress(running->context, running->state, row);
+}
+
+/* Stores the row, unless this run has stored one of its id. */
+static int keep(struct running *running, json_t *row, struct error *err)
+{
+    int rc = 0;
+
+    if (store_added(&running->store, json_string_value(json_object_get(row, "id"))))
+        running->state->alike++;
+    else
+        rc = store_add(&running->store, row, err);
+    if (!rc)
+        count(running, row_status(row), row);
+    json_decref(row);
+    return rc;
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct running *running = context;
+    enum row_status status = ROW_OK;
+
+    (void)piece;
+    if (reply[0] == '{')
+        return keep(running, json_loadb(reply, length, 0, NULL), err);
+    if (store_added(&running->store, reply + 1))
+        running->state->alike++;
+    else
+        running->state->before++;
+    store_find(&running->store, reply + 1, &status);
+    count(running, status, NULL);
+    return 0;
+}
+
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    struct running *running = context;
+    char reason[128];
+
+    if (why == POOL_CRASH)
+        return keep(running, row_lost(&running->maker, piece, note, ROW_CRASH,
+                                      how->count ? how->messages[0].text : "the simulation ended early"), err);
+    snprintf(reason, sizeof reason, "the simulation took longer than %g s", running->options->timeout);
+    return keep(running, row_lost(&running->maker, piece, note, ROW_TIMEOUT, reason), err);
+}
+
+static void tick(void *context)
+{
+    const struct running *running = context;
+
+    running->progress(running->context, running->state, NULL);
+}
+
+static int open_store(struct running *running, const struct sweep *sweep, struct error *err)
+{
+    const struct sweep_options *options = running->options;
+    json_t *header = header_of(sweep, running->selection, options);
+    int rc = store_open(&running->store, options->folder, options->shard, options->shards, header, err);
+
+    json_decref(header);
+    return rc;
+}
+
+int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
+              void (*progress)(void *context, const struct sweep_state *state, const json_t *row), void *context,
+              struct sweep_state *state, struct error *err)
+{
+    struct running running = {.selection = selection, .options = options, .next = (size_t)options->shard - 1,
+                              .state = state, .progress = progress, .context = context};
+    struct pool pool = {.jobs = options->jobs, .timeout = options->timeout, .what = "the simulation",
+                        .context = &running, .begin = begin, .work = work, .next = next, .done = done, .lost = lost,
+                        .tick = tick};
+    size_t shards = (size_t)options->shards, first = running.next;
+    char engine[64];
+    int rc;
+
+    *state = (struct sweep_state){.points = selection->count > first ? (selection->count - first - 1) / shards + 1 : 0};
+    snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
+    running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
+                                       .engine = options->engine ? engine : NULL,
+                                       .retry_failed = options->retry_failed, .force = options->force};
+    rc = row_maker_init(&running.maker, err) || open_store(&running, sweep, err) ? -1 : 0;
+    if (!rc) {
+        enum pool_end end;
+
+        pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
+        end = pool_run(&pool, err);
+        state->interrupted = end == POOL_INTERRUPTED;
+        rc = store_close(&running.store, err) || end == POOL_FAILED ? -1 : 0;
+    }
+    store_release(&running.store);
+    return rc;
+}

@@ -1,0 +1,219 @@
+/* pool: every piece ends once, with a reply or as lost, whatever its process does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/pool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PIECES = 200 };
+
+struct heard {
+    uint64_t next;
+    int replies[PIECES], crashes[PIECES], timeouts[PIECES];
+    bool notes;                  /* of a lost piece the note was its number */
+    char words[256];             /* of the last crash */
+    uint64_t stop;               /* after so many replies this process gets SIGINT; 0: never */
+    int sum, signal;
+};
+
+static bool next(void *context, uint64_t *piece)
+{
+    struct heard *heard = context;
+
+    *piece = heard->next;
+    return heard->next++ < PIECES;
+}
+
+static void square(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    (void)context;
+    snprintf(note, POOL_NOTE, "%d", (int)piece);
+    fprintf(stderr, "piece %d\n", (int)piece);
+    fprintf(reply, "%d", (int)(piece * piece));
+}
+
+static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
+{
+    struct heard *heard = context;
+
+    (void)err;
+    assert_int_equal(length, strlen(reply));
+    assert_int_equal(atoi(reply), piece * piece);
+    heard->replies[piece]++;
+    if (heard->stop && ++heard->sum == (int)heard->stop)
+        kill(getpid(), heard->signal);
+    return 0;
+}
+
+static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                struct error *err)
+{
+    struct heard *heard = context;
+
+    (void)err;
+    (why == POOL_CRASH ? heard->crashes : heard->timeouts)[piece]++;
+    heard->notes &= atoi(note) == (int)piece;
+    if (why == POOL_CRASH)
+        snprintf(heard->words, sizeof heard->words, "%s", how->messages[0].text);
+    return 0;
+}
+
+static enum pool_end run(struct heard *heard, void (*work)(void *, uint64_t, char *, FILE *), size_t jobs,
+                         double timeout)
+{
+    const struct pool pool = {.jobs = jobs, .timeout = timeout, .what = "it", .context = heard, .work = work,
+                              .next = next, .done = done, .lost = lost};
+    struct error err = {0};
+    enum pool_end end;
+
+    heard->notes = true;
+    end = pool_run(&pool, &err);
+    assert_int_equal(err.count, 0);
+    assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);      /* nobody is left behind */
+    return end;
+}
+
+static void test_replies(void **state)
+{
+    static const size_t jobs[] = {1, 3, 16};
+
+    (void)state;
+    for (size_t j = 0; j < COUNT(jobs); j++) {
+        struct heard heard = {0};
+
+        assert_int_equal(run(&heard, square, jobs[j], 0), POOL_ALL);
+        for (int i = 0; i < PIECES; i++)
+            assert_int_equal(heard.replies[i], 1);
+    }
+}
+
+/* Pieces 7, 17, 27, ... die in one of three ways. */
+static void die_at_times(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    square(context, piece, note, reply);
+    if (piece % 30 == 7)
+        _exit(3);
+    signal(SIGABRT, SIG_DFL);
+    if (piece % 30 == 17)
+        abort();
+    if (piece % 30 == 27)
+        exit(0);
+}
+
+static void test_crashes(void **state)
+{
+    struct heard heard = {0};
+
+    (void)state;
+    assert_int_equal(run(&heard, die_at_times, 4, 0), POOL_ALL);
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(heard.crashes[i], i % 10 == 7);
+        assert_int_equal(heard.replies[i], i % 10 != 7);
+    }
+    assert_true(heard.notes);
+    /* The last words are those of the piece, not of all that the worker did. */
+    assert_non_null(strstr(heard.words, ": piece 1"));
+    assert_null(strstr(heard.words, "\n"));
+}
+
+static void hang_at_times(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    square(context, piece, note, reply);
+    while (piece % 100 == 33)
+        pause();
+}
+
+static void test_hangs(void **state)
+{
+    struct heard heard = {0};
+
+    (void)state;
+    assert_int_equal(run(&heard, hang_at_times, 3, 0.3), POOL_ALL);
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(heard.timeouts[i], i % 100 == 33);
+        assert_int_equal(heard.replies[i], i % 100 != 33);
+    }
+    assert_true(heard.notes);
+}
+
+/* After SIGINT no piece begins; those that run end. After SIGTERM they are killed. */
+static void test_signals(void **state)
+{
+    struct heard soft = {.stop = 20, .signal = SIGINT}, hard = {.stop = 20, .signal = SIGTERM};
+    int ended = 0;
+
+    (void)state;
+    assert_int_equal(run(&soft, square, 2, 0), POOL_INTERRUPTED);
+    for (int i = 0; i < PIECES; i++)
+        ended += soft.replies[i];
+    assert_int_equal(ended, (int)(soft.next < PIECES ? soft.next : PIECES));
+    assert_in_range(ended, 20, 22);
+    assert_int_equal(run(&hard, square, 2, 0), POOL_INTERRUPTED);
+}
+
+/* Workers end with their parent, however it ends. */
+static void test_orphans(void **state)
+{
+    char path[64];
+    int status;
+    pid_t worker = 0, parent;
+
+    (void)state;
+    parent = fork();
+    if (!parent) {
+        struct heard heard = {.next = PIECES - 167};     /* the first piece hangs: 33 */
+
+        run(&heard, hang_at_times, 1, 0);
+        _exit(0);
+    }
+    /* The worker is the parent's only child. */
+    for (int tries = 0; tries < 500 && !worker; tries++) {
+        FILE *file;
+
+        usleep(10000);
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
+        file = fopen(path, "r");
+        if (!file)
+            skip();
+        if (fscanf(file, "%d", &worker) != 1)
+            worker = 0;
+        fclose(file);
+    }
+    assert_true(worker > 0);
+    kill(parent, SIGKILL);
+    waitpid(parent, &status, 0);
+    for (int tries = 0; tries < 500 && !kill(worker, 0); tries++) {
+        char state_of;
+        FILE *file;
+
+        snprintf(path, sizeof path, "/proc/%d/stat", worker);
+        file = fopen(path, "r");
+        if (file && fscanf(file, "%*d %*s %c", &state_of) == 1 && state_of == 'Z') {
+            fclose(file);
+            return;              /* dead; whoever adopted it has not looked yet */
+        }
+        if (file)
+            fclose(file);
+        usleep(10000);
+    }
+    assert_int_equal(kill(worker, 0), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replies), cmocka_unit_test(test_crashes), cmocka_unit_test(test_hangs),
+        cmocka_unit_test(test_signals), cmocka_unit_test(test_orphans),
+    };
+
+    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+}
