@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_OUT = 5 };                   /* one shape in so many */
+enum { HELD_OUT = 5 };                   /* one of so many shapes is held out */
 
 const char *sample_group_name(const struct sample_group *group)
 {
@@ -15,7 +15,7 @@ const char *sample_group_name(const struct sample_group *group)
     return group->kind == SAMPLE_ATTENTION ? attention_direction_names[group->which] : memory_class_names[group->which];
 }
 
-/* By the shape alone: whoever measures it again, or in another order, holds out the same. */
+/* Depends only on the shape: if the same shapes are measured again or in another order, the same ones are held out. */
 static bool is_held_out(const struct sample *sample)
 {
     const double sizes[] = {sample->batch, sample->m, sample->n, sample->k, sample->bytes};
@@ -50,7 +50,8 @@ static void put_sample(struct sample_group *group, const struct sample *sample)
         *GROW(&group->fit) = sample;
 }
 
-/* Fits the group; one that is too small without what is held out keeps all of it, and its error is not known. */
+/* Fits the group. If it is too small without the samples held out, it is fitted to all of them, and its error is not
+ * known. */
 static bool fit_group(struct sample_group *group, int sms)
 {
     if (group_fit(group, sms) == 0)
@@ -60,7 +61,7 @@ static bool fit_group(struct sample_group *group, int sms)
     return group_fit(group, sms) == 0;
 }
 
-/* What stands for the classes that were not sampled. */
+/* Element-wise classes: their samples together give the record of CLASS_OTHER, for classes without samples. */
 static bool is_element_wise(enum memory_class class)
 {
     return class == CLASS_DROPOUT_RESIDUAL_FORWARD || class == CLASS_DROPOUT_RESIDUAL_BACKWARD ||
@@ -133,7 +134,8 @@ static double fitted_error(const struct sample_group *by, const struct sample_gr
     return sum / (double)of->fit.count;
 }
 
-/* Two records where one serves single or batched products worse by a hundredth; where either are too few, one. */
+/* Whether single and batched products need two records: if the mean error of one common record, on either of them, is
+ * larger by more than 0.01. If either are too few for a fit, one record must do. */
 static bool needs_two(const struct sample_group *any, const struct sample_group *one, const struct sample_group *many,
                       int sms)
 {
@@ -154,7 +156,8 @@ static void drop_group(struct sample_groups *groups, struct sample_group *group)
     groups->count--;
 }
 
-struct by_batches { struct sample_group *of[BATCHES_MANY + 1]; };          /* of a format; NULL: no samples */
+/* The groups of products of one format, by enum batches; NULL: no samples. */
+struct by_batches { struct sample_group *of[BATCHES_MANY + 1]; };
 
 static struct by_batches find_batches(struct sample_groups *groups, int dtype)
 {
@@ -166,7 +169,8 @@ static struct by_batches find_batches(struct sample_groups *groups, int dtype)
     return found;
 }
 
-/* Later ones first: the groups are sorted, and those behind a dropped one move. */
+/* Drops the common group (with `two`) or the two others. The last one first: the groups are sorted, and those after a
+ * dropped group move. */
 static void keep_batches(struct sample_groups *groups, const struct by_batches *found, bool two)
 {
     for (int batches = BATCHES_MANY; batches >= BATCHES_ANY; batches--)
@@ -174,7 +178,7 @@ static void keep_batches(struct sample_groups *groups, const struct by_batches *
             drop_group(groups, found->of[batches]);
 }
 
-/* Before the fit: where all samples are single, or all batched, there is nothing to tell apart. */
+/* Before the fit: if all products are single or all are batched, the common group is enough. */
 static void merge_batches(struct sample_groups *groups)
 {
     for (int dtype = 0; dtype_names[dtype]; dtype++) {

@@ -1,4 +1,4 @@
-/* calibrate: a profile from samples, and how well it predicts those that it was not fitted to. */
+/* calibrate: fits a profile to samples and measures how well it predicts the samples held out. */
 #ifndef DTSIM_CALIBRATE_H
 #define DTSIM_CALIBRATE_H
 
@@ -12,17 +12,17 @@ union fitted {
     struct memory_fit memory;
 };
 
-/* Which products a group holds. */
+/* The products of a group: all, single ones, batched ones. */
 enum batches { BATCHES_ANY, BATCHES_ONE, BATCHES_MANY };
 
-/* Samples that share parameters: products or attention of a format, a class of kernels bound by memory. */
+/* Samples that are fitted together: products or attention of a number format, or a class of kernels bound by memory. */
 struct sample_group {
     enum sample_kind kind;
-    int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, CLASS_OTHER: all
-                                            element-wise ones */
+    int which;                           /* MATMUL: enum batches; ATTENTION: direction; MEMORY: class, with CLASS_OTHER
+                                            for all element-wise classes */
     enum dtype dtype;                    /* MATMUL, ATTENTION: a sample_format */
     struct sample_list { const struct sample **items; size_t count, capacity; } fit, held_out;
-    bool left_out;                       /* too few for the parameters: not in the profile */
+    bool left_out;                       /* too few samples for the parameters: not in the profile */
     union fitted fitted;
     struct fit_error error;
 };
@@ -33,44 +33,47 @@ struct calibration {
     int attention;                       /* enum attention_generation */
     struct profile profile;
     struct sample_groups { struct sample_group *items; size_t count, capacity; } groups;
-    struct sustained_share {             /* of the products' speed; measured: by how many samples */
-        size_t measured;
-        double share;                    /* 1 where none was measured */
+    struct sustained_share {
+        size_t measured;                 /* number of sustained samples */
+        double share;                    /* sustained speed of products / speed in bursts; 1: not measured */
     } sustained[DTYPE_COUNT];            /* by sample_format */
-    size_t unused;                       /* transfers, launches, other formats: no part of a profile */
-    size_t kept;                         /* records that are another profile's, behind the fitted ones */
+    size_t unused;                       /* samples that no profile uses: transfers, launches, other formats */
+    size_t kept;                         /* number of records from another profile, after the fitted ones */
 };
 
-/* The format of the record that the sample counts for: half formats, of one width and rate, have one, under fp16. */
+/* The number format of the record for a sample. fp16 and bf16 have the same width and rate and share the record of
+ * fp16. */
 enum dtype sample_format(const struct sample *sample);
 
-/* Fits all that the samples hold. A fifth of the shapes, chosen by the shape itself, is held out; the errors are of
- * these. Products of a format have one record, or two, of single and of batched ones, where that lowers the mean error
- * on what was fitted of either by a hundredth; the share of their speed that is sustained is the median of that of the
- * products that were run for seconds, and attention's too: the clock is one. The profile lives in the arena;
- * calibration_release in either case.
- * Errors: nothing that could be fitted. */
+/* Fits a profile to the samples. A fifth of the shapes is held out, chosen by a hash of the shape; the errors are those
+ * on these samples. Products of a format have one record; or two, one for single and one for batched products, if this
+ * lowers the mean error on the fitted samples of either by more than 0.01. The sustained share of the speed is the
+ * median over the products that ran for seconds; it also holds for attention, as the clock is the same. The profile
+ * lives in the arena; call calibration_release in any case.
+ * Errors: no group could be fitted. */
 int calibrate(struct arena *arena, const struct samples *samples, struct calibration *calibration, struct error *err);
 void calibration_release(struct calibration *calibration);
 
-/* Adds to the profile what another one of the same GPU (a name of calibration/data/ or a path) has and the samples do
- * not tell: products of other formats, attention of other generations or directions, other classes bound by memory.
+/* Adds records of another profile of the same GPU (a name of calibration/data/ or a path) for kernels without samples:
+ * products of other formats, attention of other generations or directions, other classes bound by memory.
  * Errors: no such profile; a GPU with another number of multiprocessors. */
 int calibrate_keep(struct arena *arena, struct calibration *calibration, const char *name, struct error *err);
 
-/* Mean of |predicted / measured - 1| over the group's held-out samples of products with from < m <= to; NaN: none. */
+/* The mean of |predicted / measured - 1| over the group's held-out samples with from < m <= to, and their number; NaN
+ * if there are none. */
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
                          double to, int *count);
 
-/* Sorts the values, of which there are some; their median. */
+/* Sorts the values, at least one, and returns their median. */
 double sorted_median(double *values, size_t count);
 
-/* calibrate_sustained.c: once the products of the format are fitted. */
+/* calibrate_sustained.c: the sustained share of a format, after its products are fitted. */
 struct sustained_share calibrate_sustained(const struct calibration *calibration, const struct samples *samples,
                                            enum dtype dtype);
 
-/* calibrate_model.c: the parameters of a group. 0, or -1 where its shapes are too few for them. */
+/* calibrate_model.c: fits the parameters of a group. 0, or -1 if it has too few shapes. */
 int group_fit(struct sample_group *group, int sms);
+/* The time of a sample as the fitted group predicts it, in s. */
 double group_seconds(const struct sample_group *group, int sms, const struct sample *sample);
 
 #endif

@@ -1,4 +1,4 @@
-/* What samples do not tell of a GPU stays as another profile of it has it. */
+/* Keeps records of another profile of the same GPU for kernels without samples. */
 #include <string.h>
 
 #include "calibrate/calibrate.h"
@@ -32,7 +32,8 @@ static bool same_class(const void *a, const void *b)
     return x->class == y->class;
 }
 
-/* Records of `size` bytes: behind those of `to` come those of `from` that stand for none of them. How many. */
+/* Appends to the records of `to` those of `from` for which `to` has no record of the same kind; a record has `size`
+ * bytes. Returns how many were appended. */
 static size_t append(struct arena *arena, struct list *to, const struct list *from, size_t size,
                      bool (*same)(const void *a, const void *b))
 {
@@ -68,6 +69,6 @@ int calibrate_keep(struct arena *arena, struct calibration *calibration, const c
                                same_attention) +
                         append(arena, &own->memory, &old.memory, sizeof(struct memory_record), same_class);
     if (calibration->kept)
-        own->source = arena_printf(arena, "%s; what that does not tell: %s", own->source, old.source);
+        own->source = arena_printf(arena, "%s; other kernels: %s", own->source, old.source);
     return 0;
 }

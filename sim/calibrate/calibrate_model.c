@@ -1,4 +1,4 @@
-/* The parameters that each kind of kernel has, where their search starts, and what they predict. */
+/* The parameters of each kind of kernel, the values at which their search starts, and the times that they predict. */
 #include "calibrate/calibrate.h"
 
 #include <math.h>
@@ -7,18 +7,19 @@
 
 #include "calibrate/fit.h"
 
-enum { FITTED_MAX = 4000 };              /* of more samples, evenly spaced ones are fitted: more tell nothing new */
+enum { FITTED_MAX = 4000 };              /* of more samples only evenly spaced ones are fitted: that is enough */
 enum { MATMUL_PARAMETERS = 8 };          /* before the factors of layouts */
 
 struct context {
     const struct sample_group *group;
     int sms;
     size_t stride;
-    bool layouts[LAYOUT_COUNT];          /* those that have a factor: all that were sampled but the commonest */
-    bool unaligned, odd;                 /* sampled, beside aligned ones; odd ones apart where there are others */
+    bool layouts[LAYOUT_COUNT];          /* layouts that have a factor: all that were sampled except the commonest */
+    bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
+    bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
-/* Four digits are more than a fit knows. */
+/* A fit is less accurate than four digits. */
 static double rounded(double value)
 {
     char text[32];
@@ -102,7 +103,7 @@ static double predicted(const void *data, const double *values, size_t i)
     return fitted_seconds(context->group->kind, &fitted, context->sms, sample_at(context, i));
 }
 
-/* The highest rate that the samples show. */
+/* The highest rate (amount / s) of the samples. */
 static double highest(const struct sample_group *group, double (*amount)(const struct sample *))
 {
     double most = 0;
@@ -121,7 +122,8 @@ static double quickest(const struct sample_group *group)
     return least;
 }
 
-/* Where the search starts, from what the samples show at best; gives how many parameters there are. */
+/* Sets the values at which the search starts, from the highest rates and the shortest time of the samples. Returns the
+ * number of parameters. */
 static size_t start(const struct context *context, struct fit_parameter *parameters)
 {
     const struct sample_group *group = context->group;
@@ -133,7 +135,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     };
     const struct fit_parameter attention[] = {
         {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
-        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch: what grows with the tokens is traffic */
+        {fmin(half, 3e-6), fmin(least, 1e-5)},     /* a launch; costs that grow with the tokens belong to traffic */
     };
     const struct fit_parameter memory[] = {{bandwidth, most}, {half, least}};
     size_t count = COUNT(memory);
@@ -156,7 +158,7 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
     return count;
 }
 
-/* The commonest layout's tiles set the rate, the others' have factors. */
+/* The rate is that of the commonest layout; the other layouts have factors. */
 static void find_layouts(struct context *context)
 {
     size_t counts[LAYOUT_COUNT] = {0}, most = 0;
@@ -189,7 +191,8 @@ static bool same_shape(const struct sample *a, const struct sample *b)
     return a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k && a->bytes == b->bytes;
 }
 
-/* How many shapes there are, counted up to `enough`: a shape that is measured again tells no further parameter. */
+/* The number of different shapes, counted up to `enough`: a shape that is measured twice does not determine another
+ * parameter. */
 static size_t count_shapes(const struct sample_group *group, size_t enough)
 {
     const struct sample *shapes[2 * FIT_MAX];

@@ -1,10 +1,11 @@
-/* What share of its products' speed a GPU keeps at its power limit: samples of seconds beside a fit of bursts. */
+/* The share of the speed of its products that a GPU keeps at its power limit: compares samples that ran for seconds
+ * with the fit to short bursts. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "calibrate/calibrate.h"
 
-/* The record that a single product of this format is timed by. */
+/* The group whose record times a single product of this format. */
 static const struct sample_group *single_products(const struct calibration *calibration, enum dtype dtype)
 {
     for (size_t i = 0; i < calibration->groups.count; i++) {
@@ -16,7 +17,7 @@ static const struct sample_group *single_products(const struct calibration *cali
     return NULL;
 }
 
-/* The share with which the fit gives the time of a sample that was sustained, by bisection. */
+/* The speed with which the fit predicts the time of a sustained sample, by bisection. */
 static double share_of(const struct sample_group *group, int sms, const struct sample *sample)
 {
     const struct product product = {sample->batch, sample->m, sample->n, sample->k, sample->layout,

@@ -7,10 +7,10 @@
 #include <string.h>
 
 enum { ROUNDS = 12, STEPS = 60 };
-/* Huber: residuals (of logarithms) up to this count squared, larger ones by their size. */
+/* Huber's loss: residuals (of logarithms) up to this one count by their square, larger ones by their size. */
 static const double bend = 0.05;
 
-/* Positive ones are fitted as their logarithms, those with an upper end as the logit of their share of it. */
+/* A parameter without upper bound is fitted as its logarithm, one with an upper bound as the logit of value / bound. */
 static double inner(const struct fit_parameter *parameter, double value)
 {
     return parameter->most > 0 ? log(value / (parameter->most - value)) : log(value);
@@ -18,7 +18,7 @@ static double inner(const struct fit_parameter *parameter, double value)
 
 static double outer(const struct fit_parameter *parameter, double x)
 {
-    const double reach = 9;              /* e^9, about 10^4, to either side of the start: further makes no difference */
+    const double reach = 9;              /* e^9, about 10^4, to either side of the start: enough for any parameter */
     double middle = inner(parameter, parameter->start);
 
     x = fmin(fmax(x, middle - reach), middle + reach);
@@ -65,7 +65,7 @@ void fit_robust(const struct fit_problem *problem, double *values)
     if (problem->count < problem->nparameters || !problem->nparameters)
         return;
     before = gsl_set_error_handler_off();
-    settings.h_df = 1e-4;                /* the model has steps (tiles, waves): look a bit further than rounding */
+    settings.h_df = 1e-4;                /* the model has steps (tiles, waves): differences need more than rounding */
     space = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, problem->count, problem->nparameters);
     x = gsl_vector_alloc(problem->nparameters);
     weights = gsl_vector_alloc(problem->count);

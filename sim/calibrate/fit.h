@@ -1,12 +1,12 @@
-/* fit: parameters of a model from measurements, by robust nonlinear least squares (GSL). */
+/* fit: fits parameters of a model to measurements by robust nonlinear least squares (GSL). */
 #ifndef DTSIM_FIT_H
 #define DTSIM_FIT_H
 
 #include "base/base.h"
 
-enum { FIT_MAX = 16 };                   /* parameters */
+enum { FIT_MAX = 16 };                   /* most parameters of a model */
 
-/* One parameter: positive, where its search starts, and what it stays below (0: nothing). */
+/* A parameter, always positive: the value at which the search starts, and its upper bound (0: none). */
 struct fit_parameter { double start, most; };
 
 struct fit_problem {
@@ -18,9 +18,10 @@ struct fit_problem {
     const void *context;
 };
 
-/* Finds the parameters (values[nparameters]) that bring the logarithms of predictions and measurements together: what
- * is wrong by a factor counts the same for small and large, and outliers count little (Huber's loss, reweighted). The
- * same input gives the same values. Fewer measurements than parameters: the start. */
+/* Finds the parameters (values[nparameters]) that minimise the differences between the logarithms of predictions and
+ * measurements. So a relative error counts the same for small and large times, and outliers count little (Huber's loss
+ * by iterative reweighting). The same input gives the same values. With fewer measurements than parameters the values
+ * are the start. */
 void fit_robust(const struct fit_problem *problem, double *values);
 
 #endif

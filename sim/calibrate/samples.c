@@ -7,7 +7,7 @@
 
 enum { CELLS_MAX = 32 };
 
-/* What a file may hold beside compute kernels: known, and of no use for a profile of them. */
+/* Samples that a file may contain but that a profile of compute kernels does not use. */
 static const char *const transfer_names[] = {
     "copy-host-to-device", "copy-host-to-device-pinned", "copy-host-to-device-pageable",
     "copy-host-to-device-pinned-overlap", "copy-host-to-device-pageable-overlap", "copy-device-to-host",
@@ -16,7 +16,8 @@ static const char *const transfer_names[] = {
     "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "send-recv", NULL,
 };
 
-/* Formats that are measured, and that no scenario computes in; kernels bound by memory count by their bytes. */
+/* Number formats that are measured but that no scenario uses. Kernels bound by memory are used even so, by their
+ * bytes. */
 static const char *const foreign_dtypes[] = {"int32", "byte", NULL};
 
 enum column {
@@ -31,14 +32,14 @@ _Static_assert(COUNT(column_names) == COLUMN_COUNT, "a name for every column");
 
 struct cells { struct loc loc; char *texts[CELLS_MAX]; int columns[CELLS_MAX]; int count; };
 
-/* A file at work. */
+/* A file that is being read. */
 struct reader {
     struct samples *samples;
     struct error *err;
-    const char *gpu;                     /* as this file says */
+    const char *gpu;                     /* this file's GPU */
     int sms, attention;
-    int at[COLUMN_COUNT];                /* which cell of a line; -1: none */
-    int ncolumns;                        /* 0: their names were not read yet */
+    int at[COLUMN_COUNT];                /* the column's index in a line; -1: missing */
+    int ncolumns;                        /* 0: the line of column names has not been read yet */
 };
 
 static int split(char *line, struct loc loc, struct cells *cells)
@@ -85,7 +86,7 @@ static const char *kernel_candidate(size_t i, const void *context)
     return NULL;
 }
 
-/* "# gpu: NVIDIA H200"; comments that are no pair of key and value say nothing. */
+/* Reads a comment such as "# gpu: NVIDIA H200"; comments that are not a pair of key and value are ignored. */
 static int comment_read(struct reader *reader, struct loc loc, char *text)
 {
     struct samples *samples = reader->samples;
@@ -107,8 +108,8 @@ static int comment_read(struct reader *reader, struct loc loc, char *text)
         long sms = strtol(value, &end, 10);
 
         if (end == value || *end || sms < 1 || sms > 100000)
-            return error_add(reader->err, EXIT_INPUT, loc, "sms: found '%.40s'; expected how many multiprocessors the "
-                             "GPU has, such as 108", value);
+            return error_add(reader->err, EXIT_INPUT, loc, "sms: found '%.40s'; expected the number of the "
+                             "GPU's multiprocessors, such as 108", value);
         if (reader->sms && reader->sms != sms)
             return error_add(reader->err, EXIT_INPUT, loc, "sms: found %ld, and %d above; expected one GPU a file",
                              sms, reader->sms);
@@ -126,16 +127,17 @@ static int comment_read(struct reader *reader, struct loc loc, char *text)
     return 0;
 }
 
-/* What all samples of a file rest on; the GPU is the same in all files. */
+/* Checks the comments that all samples of a file need. All files must be of the same GPU. */
 static int check_head(struct reader *reader, struct loc loc)
 {
     struct samples *samples = reader->samples;
 
     if (!reader->gpu || !*reader->gpu)
-        return error_add(reader->err, EXIT_INPUT, loc, "no line '# gpu: NAME' above; expected which GPU was measured");
+        return error_add(reader->err, EXIT_INPUT, loc, "no line '# gpu: NAME' above; expected the GPU that was "
+                         "measured");
     if (!reader->sms)
-        return error_add(reader->err, EXIT_INPUT, loc, "no line '# sms: COUNT' above; expected how many "
-                         "multiprocessors the GPU has");
+        return error_add(reader->err, EXIT_INPUT, loc, "no line '# sms: COUNT' above; expected the number of "
+                         "multiprocessors of the GPU");
     if (samples->gpu && (strcmp(samples->gpu, reader->gpu) || samples->sms != reader->sms))
         return error_add(reader->err, EXIT_INPUT, loc, "samples of '%s' with %d SMs; those of %s are of '%s' with %d; "
                          "expected one GPU", reader->gpu, reader->sms, samples->gpu_loc.file, samples->gpu,
@@ -264,7 +266,7 @@ static int memory_read(struct reader *reader, const struct cells *cells, struct 
 
 static int sizes_read(struct reader *reader, const struct cells *cells, struct sample *sample)
 {
-    const struct { int column; double *size; } sizes[] = {
+    const struct { enum column column; double *size; } sizes[] = {
         {COLUMN_M, &sample->m}, {COLUMN_N, &sample->n}, {COLUMN_K, &sample->k}, {COLUMN_BATCH, &sample->batch},
     };
     int layout = 0, rc = 0;
@@ -328,22 +330,22 @@ int samples_parse(struct samples *samples, const char *name, const char *text, s
     int rc = 0;
 
     if (memchr(text, 0, length))
-        return error_add(err, EXIT_INPUT, loc, "a zero byte: this is no text file");
+        return error_add(err, EXIT_INPUT, loc, "a zero byte: this is not a text file");
     for (char *end; line < copy + length && (end = strchr(line, '\n')); line = end + 1, loc.line++) {
         bool head = !reader.ncolumns;
 
         *end = 0;
         if (line_read(&reader, loc, line))
             rc = -1;
-        if (rc && head && reader.ncolumns)     /* of lines under wrong columns there is nothing to say */
+        if (rc && head && reader.ncolumns)     /* with wrong columns the following lines cannot be checked */
             return rc;
     }
     if (line < copy + length)
-        return error_add(err, EXIT_INPUT, loc, "the last line does not end: the file is cut off; "
-                         "where it is not, add a newline");
+        return error_add(err, EXIT_INPUT, loc, "the last line has no newline: the file seems to be cut off; "
+                         "if it is complete, add a newline");
     if (!rc && samples->count == before)
         return error_add(err, EXIT_INPUT, (struct loc){.file = loc.file}, "no samples; expected a line of column names "
-                         "and a line a sample");
+                         "and one line per sample");
     return rc;
 }
 

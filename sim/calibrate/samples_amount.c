@@ -1,7 +1,8 @@
-/* What the kernel of a sample computes and moves, and what no GPU does in its time. */
+/* The FLOPs and bytes of a sample's kernel, and the check that its time is possible. */
 #include "calibrate/samples.h"
 
-/* How often kernels of m x n values (adam: of m parameters) read or write each, in values and in bytes beside. */
+/* For each class: how often a kernel reads or writes each of its m x n values (adam: of m parameters), and the bytes
+ * per value that it reads or writes in another format. */
 double sample_class_bytes(enum memory_class class, double m, double n, double value)
 {
     static const struct { double values, more; } each[CLASS_COUNT] = {
@@ -42,11 +43,13 @@ double sample_bytes(const struct sample *sample)
     return sample->batch * heads.value * (sample->m * sample->k + sample->k * sample->n + sample->m * sample->n);
 }
 
-/* Of one multiprocessor, far beyond any: B200 has 30 TFLOP/s in fp8 (data sheet, 4.5 PFLOP/s dense of 148), and reads
- * its first-level cache at 128 bytes a cycle. Times in another unit than microseconds are a thousand times off. */
+/* Upper bounds per multiprocessor, far above any GPU: a multiprocessor of B200 has 30 TFLOP/s in fp8 (data sheet: 4.5
+ * PFLOP/s dense on 148) and reads its first-level cache at 128 bytes per cycle. The bounds find times that are not in
+ * microseconds, which are wrong by a factor of a thousand. */
 static const double most_flop = 100e12, most_bytes = 1e12;
-/* And far below any that trains, beside what a launch takes: K80 has 300 of its 4.4 TFLOP/s, and 18 of its 240 GB/s. A
- * product of few rows and columns may be one multiprocessor's alone, however deep it is. */
+/* Lower bounds (per GPU, FLOP/s; per multiprocessor, B/s) far below any GPU used for training, in addition to the time
+ * of a launch: a multiprocessor of K80 has 300 GFLOP/s of 4.4 TFLOP/s and 18 GB/s of 240 GB/s. The bound on FLOP/s is
+ * not multiplied by the multiprocessors, as a deep product of few rows and columns may use only one. */
 static const double least_flop = 1e9, least_bytes = 1e8, launch = 1e-3;
 
 int sample_check(const struct sample *sample, int sms, struct loc loc, struct error *err)

@@ -1,13 +1,14 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "engine/program_text.h"
 #include "report/figure.h"
 #include "recompute/stage_plan.h"
 
-enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PLATFORM, OPT_JSON };
+enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_JSON };
 static const char *const options[] = {
     [OPT_FIGURE] = "--figure", [OPT_ORDERS] = "--orders", [OPT_GRID] = "--grid", [OPT_GROUPS] = "--groups",
-    [OPT_MEMORY] = "--memory", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
+    [OPT_MEMORY] = "--memory", [OPT_PROGRAM] = "--program", [OPT_PLATFORM] = "--platform", [OPT_JSON] = "--json",
 };
 
 /* What the first forward leaves of every layer, a letter each. */
@@ -130,6 +131,25 @@ static int show_memory(const struct workload *workload, bool json, struct error 
     return rc;
 }
 
+/* Durations of collectives that are not lowered to messages are measured on the scenario's engine. */
+static int show_program(const struct workload *workload, FILE *out, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct lowered lowered = {0};
+    struct measure measure;
+    int rc;
+
+    measure_init(&measure, (enum engine)scenario->simulation.engine, &scenario->cluster);
+    rc = lower(workload, LOWER_ITERATION, &measure, &lowered, err);
+    if (!rc && lowered.folded)
+        fprintf(out, "# one replica stands for all %d, which do the same\n", scenario_replicas(scenario));
+    if (!rc)
+        program_print(&lowered.program, out);
+    lowered_release(&lowered);
+    measure_release(&measure);
+    return rc;
+}
+
 static void print_route(const struct cluster *cluster, const char *what, int src, int dst)
 {
     struct route route = cluster_route(cluster, src, dst);
@@ -177,7 +197,8 @@ static int show_main(const struct command *command, int argc, char **argv)
     for (int i = OPT_FIGURE; i <= OPT_PLATFORM; i++)
         views += arguments.values[i] != NULL;
     if (views > 1)
-        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --platform");
+        return usage_error(command, "expected one of --figure, --orders, --grid, --groups, --memory, --program, "
+                           "--platform");
     if (arguments.values[OPT_JSON] && !arguments.values[OPT_MEMORY])
         return usage_error(command, "--json goes with --memory");
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
@@ -193,6 +214,8 @@ static int show_main(const struct command *command, int argc, char **argv)
         groups_print(&scenario, stdout);
     else if (!rc && arguments.values[OPT_MEMORY])
         show_memory(&workload, arguments.values[OPT_JSON], &err);
+    else if (!rc && arguments.values[OPT_PROGRAM])
+        show_program(&workload, stdout, &err);
     else if (!rc && arguments.values[OPT_PLATFORM])
         show_platform(&scenario.cluster);
     else if (!rc)
@@ -209,17 +232,20 @@ static int show_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_show = {
     .name = "show",
-    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --platform] "
+    .usage = "SCENARIO [--figure | --orders | --grid | --groups | --memory [--json] | --program | --platform] "
              "[--set PATH=VALUE]...",
     .brief = "Shows what would run, without simulating the network.",
     .examples = "  dtsim show scenarios/tour/03-gpipe.yaml --figure\n"
-                "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n",
+                "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
+                "  dtsim show scenario.yaml --program | less\n",
     .options = "  (nothing)           what each stage holds and costs\n"
                "  --figure            the schedule as its paper draws it, in text\n"
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
                "  --memory            what each rank holds at its peak; with --json for programs\n"
+               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), what it is for,\n"
+               "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
     .main = show_main,

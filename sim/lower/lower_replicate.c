@@ -14,9 +14,8 @@ static const double BUFFER = 10485760;
 
 bool replicates(const struct lowering *lowering)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
-
-    return lowering->whole && spec->data_parallel == DATA_PARALLEL_REPLICATED && spec->data > 1;
+    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_FORWARD &&
+           scenario_replicas(lowering->scenario) > 1;
 }
 
 /* The buffers of the tensors in the order of the model: of broadcasts, one is closed once it and as much again as its
@@ -60,7 +59,8 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 {
     const struct scenario *scenario = lowering->scenario;
     struct kernel kernel = {
-        .name = "pack", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario), .launches = 1, .bytes = 2 * bytes,
+        .name = "pack", .kind = KERNEL_MEMORY, .dtype = precision_dtype(&scenario->memory.precision),
+        .launches = 1, .bytes = 2 * bytes,
     };
 
     if (model_is_timed(&scenario->model) || bytes == 0)

@@ -1,4 +1,4 @@
-/* Layers and stages whose times or FLOPs are given. */
+/* Layers whose times or FLOPs are given, and stages whose times are given. */
 #include "model/given_layers.h"
 
 #include <math.h>
@@ -9,44 +9,49 @@
     {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .fallback = "0 B", __VA_ARGS__}
 #define LEFT_OUT(member, unit_, ...) {KEY(given_layer, member), .kind = FIELD_QUANTITY, .unit = unit_, __VA_ARGS__}
 #define BACKWARD_FIELDS \
-    TIME(backward, .brief = "in one piece; without it: backward_input + backward_weight, or 2 x forward"), \
-    TIME(recompute, .brief = "forward again, before the backward; without it: forward"), \
-    TIME(backward_input, .brief = "its part for the input; without it: what backward_weight leaves, or half"), \
-    TIME(backward_weight, .brief = "its part for the weights; without it: what backward_input leaves, or half"), \
-    {KEY(given_layer, parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .brief = "elements", .fallback = "0"}
+    TIME(backward, .brief = "time of the backward in one piece; left out: backward_input + backward_weight, or " \
+                            "2 x forward"), \
+    TIME(recompute, .brief = "time to recompute the forward before the backward; left out: as forward"), \
+    TIME(backward_input, .brief = "time of the backward for the input's gradient; left out: backward - " \
+                                  "backward_weight, or half of backward"), \
+    TIME(backward_weight, .brief = "time of the backward for the weights' gradient; left out: backward - " \
+                                   "backward_input, or half of backward"), \
+    {KEY(given_layer, parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT, .brief = "number of parameters", \
+     .fallback = "0"}
 static const struct field layer_fields[] = {
-    {KEY(given_layer, name), .kind = FIELD_STRING, .brief = "for charts", .fallback = "layer"},
-    TIME(forward, .brief = "of one micro-batch"),
+    {KEY(given_layer, name), .kind = FIELD_STRING, .brief = "name in charts", .fallback = "layer"},
+    TIME(forward, .brief = "time of the forward of one micro-batch"),
     {KEY(given_layer, flops), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP,
-     .brief = "of one forward of one sample, instead of times"},
+     .brief = "FLOPs of the forward of one sample; given instead of times"},
     LEFT_OUT(efficiency, UNIT_NUMBER, .positive = true,
-             .brief = "with flops: rate of its products in the forward, of the GPU's large ones; above 1 where a "
-                      "convolution needs fewer FLOPs than counted (Winograd); without it: 1"),
+             .brief = "with flops: rate of the layer's products in the forward, divided by the rate of the GPU's large "
+                      "products; above 1 if a convolution executes fewer FLOPs than counted (Winograd); left out: 1"),
     LEFT_OUT(efficiency_backward, UNIT_NUMBER, .positive = true,
-             .brief = "the same in the backward; without it: efficiency"),
+             .brief = "with flops: the same for the backward; left out: as efficiency"),
     LEFT_OUT(operands, UNIT_BYTES,
-             .brief = "with flops: what products of a forward of a sample read and write beside weights, at 4 bytes a "
-                      "value; without it: activation (or boundary) written and read"),
+             .brief = "with flops: bytes that the products of the forward of a sample read and write, without weights, "
+                      "at 4 bytes per value; left out: 2 x activation, or 2 x boundary if that is larger"),
     LEFT_OUT(traffic, UNIT_BYTES,
-             .brief = "with flops: what the forward of a sample reads and writes beside products (normalisation, "
-                      "activation functions, pooling), at 4 bytes a value; without it: nothing"),
-    LEFT_OUT(traffic_backward, UNIT_BYTES, .brief = "the same of the backward; without it: 2 x traffic"),
+             .brief = "with flops: bytes that other kernels of the forward of a sample read and write (normalisation, "
+                      "activation functions, pooling), at 4 bytes per value; left out: 0"),
+    LEFT_OUT(traffic_backward, UNIT_BYTES,
+             .brief = "with flops: the same for the backward; left out: 2 x traffic"),
     BACKWARD_FIELDS,
-    BYTES(activation, .brief = "kept for the backward; with flops: of a sample, at 4 bytes a value"),
-    BYTES(boundary, .brief = "of the output; with flops: of a sample, at 4 bytes a value"),
+    BYTES(activation, .brief = "bytes kept for the backward; with flops: of one sample, at 4 bytes per value"),
+    BYTES(boundary, .brief = "bytes of the output; with flops: of one sample, at 4 bytes per value"),
 };
 static const struct field stage_fields[] = {
-    TIME(forward, .brief = "of one micro-batch", .required = true),
+    TIME(forward, .brief = "time of the forward of one micro-batch", .required = true),
     BACKWARD_FIELDS,
-    BYTES(activation, .brief = "kept for the backward"),
-    BYTES(boundary, .brief = "of the output"),
+    BYTES(activation, .brief = "bytes kept for the backward"),
+    BYTES(boundary, .brief = "bytes of the output"),
 };
 
 const struct table given_layer_table = {
-    TABLE("layers", "a layer by its times, or by its FLOPs", given_layer, layer_fields),
+    TABLE("layers", "a layer, with its times or its FLOPs", given_layer, layer_fields),
     .exactly_one = "forward flops",
 };
-const struct table given_stage_table = {TABLE("stages", "a pipeline stage by its times", given_layer, stage_fields)};
+const struct table given_stage_table = {TABLE("stages", "a pipeline stage, with its times", given_layer, stage_fields)};
 
 static int part_too_long(const struct table *table, const struct given_layer *given, const char *key, struct error *err)
 {
@@ -54,7 +59,8 @@ static int part_too_long(const struct table *table, const struct given_layer *gi
                      "%s: %s is longer than the whole backward; give backward, or both parts", table->name, key);
 }
 
-/* A backward in one piece and a split one are measured apart: where all three are given they need not add up. */
+/* Fills the times that were left out. A backward in one piece and a backward in two parts are measured separately, so
+ * the three times need not add up if all are given. */
 static int settle_times(const struct table *table, struct given_layer *given, struct error *err)
 {
     static const char *const with_flops[] = {
@@ -65,7 +71,7 @@ static int settle_times(const struct table *table, struct given_layer *given, st
     for (size_t i = 0; table == &given_layer_table && i < COUNT(with_flops); i++)
         if (field_given(table, given, with_flops[i]))
             return error_add(err, EXIT_INPUT, field_loc(table, given, with_flops[i]),
-                             "%s: %s stands beside flops, not beside times", table->name, with_flops[i]);
+                             "%s: %s goes with flops, not with times", table->name, with_flops[i]);
     given->flops = NAN;
     if (!field_given(table, given, "recompute"))
         given->recompute = given->forward;
@@ -96,7 +102,8 @@ static int settle_flops(const struct table *table, struct given_layer *given, st
     for (size_t i = 0; i < COUNT(times); i++)
         if (field_given(table, given, times[i]))
             return error_add(err, EXIT_INPUT, field_loc(table, given, times[i]),
-                             "%s: %s: a time beside flops; give forward too, and no flops", table->name, times[i]);
+                             "%s: %s: a time cannot go with flops; expected forward instead of flops", table->name,
+                             times[i]);
     given->forward = given->backward = given->recompute = given->backward_input = given->backward_weight = NAN;
     given->efficiency = or_else(given->efficiency, 1);
     given->efficiency_backward = or_else(given->efficiency_backward, given->efficiency);
@@ -118,14 +125,15 @@ int given_finish(const struct table *table, struct list *list, struct error *err
             result = -1;
         if (isnan(given->flops) != isnan(all->flops))
             result = error_add(err, EXIT_INPUT, field_loc(table, given, flops ? "flops" : "forward"),
-                               "%s: times are of a micro-batch and flops of a sample; give one kind for every layer",
+                               "%s: some layers have times, others flops; expected the same for all layers",
                                table->name);
     }
     return result;
 }
 
-/* Forward, and one product of the same size for each gradient; the first layer's input gradient, which training does
- * not need, is counted like the others'. What is no product runs backwards with the one for the input. */
+/* The layer's kernels: a product in the forward, and one of the same size for each gradient. The gradient of the first
+ * layer's input is counted too, though training does not need it. Traffic of other kernels in the backward belongs to
+ * the phase of the input's gradient. */
 static void flop_kernels(struct arena *arena, const struct given_layer *given, const struct shard *shard,
                          struct layer *layer)
 {
@@ -181,8 +189,8 @@ int given_layers(struct arena *arena, const struct list *list, const struct shar
 
     if (shard->tensor > 1)
         return error_add(err, EXIT_INFEASIBLE, tensor_loc,
-                         "strategy: tensor: %d, but the model is given layer by layer and says nothing of how a layer"
-                         " is split; try 1", shard->tensor);
+                         "strategy: tensor: %d, but a model that is given layer by layer does not say how a layer is"
+                         " split; try 1", shard->tensor);
     for (size_t i = 0; i < list->count; i++) {
         all[i] = layer_of(arena, &given[i], shard);
         all[i].checkpoint = i > 0 ? all[i - 1].boundary : 0;    /* the first layer's input is the data, loaded anyway */

@@ -1,7 +1,8 @@
-/* Hugging Face's config.json: each family's keys become the keys of transformer_table, with their places, so that the
- * table checks them. Defaults are those of the family's configuration class in the transformers library; what gives the
- * model its size has to be written. Families whose attention that library hands to PyTorch's fused kernel
- * (attn_implementation "sdpa", its default for them since version 4.36) and that never ran otherwise have it fused. */
+/* Reads Hugging Face's config.json. The keys of each model family are translated into keys of transformer_table and
+ * keep their places, so that the table checks them. Defaults are the defaults of the family's configuration class in
+ * the transformers library; keys that give the model its size are required. Attention is fused for families that the
+ * library gives to PyTorch's fused kernel (attn_implementation "sdpa", the default for them since version 4.36) and
+ * that never ran otherwise. */
 #include "model/transformer.h"
 
 #include <string.h>
@@ -14,9 +15,9 @@ struct rule {
 
 struct family {
     const char *name;            /* model_type */
-    const char *base;            /* what the family fixes, and the defaults of keys that config.json may leave out */
+    const char *base;            /* values that the family fixes, and defaults of keys that config.json may leave out */
     struct rule rules[24];
-    const char *refused[2];      /* these two switches must agree: a transformer has one for both */
+    const char *refused[2];      /* two switches that must be equal, because struct transformer has one for both */
 };
 
 #define DECODER_RULES \
@@ -108,7 +109,7 @@ static bool is_true(const struct node *config, const char *key)
     return value && value->kind == NODE_SCALAR && strcmp(value->text, "true") == 0;
 }
 
-/* The family's rules applied to the configuration: the mapping that transformer_table reads. */
+/* Applies the family's rules to the configuration; the result is a mapping for transformer_table. */
 static struct node *translate(struct arena *arena, const struct family *family, const struct node *config,
                               struct error *err)
 {

@@ -10,23 +10,25 @@
 #include "model/given_layers.h"
 #include "model/transformer.h"
 
-enum { MAX_PRESETS = 4 };    /* inside each other */
+enum { MAX_PRESETS = 4 };    /* a preset's file may name another preset */
 
 static const struct field model_fields[] = {
     {KEY(model, preset), .kind = FIELD_STRING, .brief = "a file of scenarios/models/, or a path"},
-    {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "a transformer's shape", .table = &transformer_table},
+    {KEY(model, transformer), .kind = FIELD_OPTIONAL, .brief = "the shape of a transformer",
+     .table = &transformer_table},
     {KEY(model, hf_config), .kind = FIELD_STRING, .brief = "the path of a Hugging Face config.json"},
-    {KEY(model, with), .kind = FIELD_OPTIONAL,
-     .brief = "keys of 'transformer' that differ from the preset's, or from config.json's: {flash_attention: true}",
-     .table = &transformer_change_table},
-    {KEY(model, layers), .kind = FIELD_LIST, .brief = "layers by their times or FLOPs", .table = &given_layer_table},
-    {KEY(model, stages), .kind = FIELD_LIST, .brief = "times a pipeline stage: a mapping (all alike) or a list",
+    {KEY(model, with), .kind = FIELD_OPTIONAL, .brief = "keys of 'transformer' that replace values of the preset or of "
+     "config.json, such as {flash_attention: true}", .table = &transformer_change_table},
+    {KEY(model, layers), .kind = FIELD_LIST, .brief = "the layers, each with its times or its FLOPs",
+     .table = &given_layer_table},
+    {KEY(model, stages), .kind = FIELD_LIST,
+     .brief = "times of the pipeline stages: one mapping if all are alike, or a list",
      .table = &given_stage_table, .single = true},
-    {KEY(model, sequence), .kind = FIELD_INT, .brief = "tokens a sample, instead of the model's own; 0: its own",
+    {KEY(model, sequence), .kind = FIELD_INT, .brief = "tokens per sample, instead of the model's own; 0: its own",
      .fallback = "0", .min = 0, .max = 1 << 28},
     {KEY(model, published_parameters), .kind = FIELD_QUANTITY, .unit = UNIT_COUNT,
-     .brief = "as the source prints them, to compare; 0: none", .fallback = "0"},
-    {KEY(model, title), .kind = FIELD_STRING, .brief = "for people"},
+     .brief = "number of parameters that the source publishes, for comparison; 0: none", .fallback = "0"},
+    {KEY(model, title), .kind = FIELD_STRING, .brief = "full name"},
 };
 
 const struct table model_table = {
@@ -41,7 +43,8 @@ static struct loc loc_of(const struct model *model, const char *key)
 
 static int load(struct arena *arena, const struct node *value, struct model *model, int depth, struct error *err);
 
-/* The model as if the user had written `key: value` instead of preset or hf_config: what field_dump then prints. */
+/* Changes the model's node as if the user had written `key: value` instead of preset or hf_config; field_dump then
+ * prints the whole model. */
 static void become(struct arena *arena, struct model *model, const char *key, const struct node *value)
 {
     struct node *mapping = node_mapping(arena);
@@ -58,14 +61,16 @@ static void become(struct arena *arena, struct model *model, const char *key, co
 
 static int load_preset(struct arena *arena, struct model *model, int depth, struct error *err)
 {
+    static const struct data_kind kind = {"scenarios/models", "model", NULL};
     struct model named;
     struct node *root;
     struct loc loc = loc_of(model, "preset");
     const char *path;
 
     if (depth == MAX_PRESETS)
-        return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets inside each other", MAX_PRESETS);
-    path = data_resolve(arena, "scenarios/models", "model", model->preset, loc, err);
+        return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets, each based on the next",
+                         MAX_PRESETS);
+    path = data_resolve(arena, &kind, model->preset, loc, err);
     if (!path || conf_load(arena, path, &root, err) < 0)
         return -1;
     if (node_get(root, "model"))
@@ -104,7 +109,7 @@ static int load_hf_config(struct arena *arena, struct model *model, struct error
     return 0;
 }
 
-/* The named transformer with the keys that are given otherwise in the place of its own. */
+/* Applies `with`: its keys replace those of the transformer of the preset or hf_config. */
 static int change(struct arena *arena, struct model *model, struct error *err)
 {
     const struct node *named = model->transformer ? model->transformer->node : NULL, *with;
@@ -113,14 +118,14 @@ static int change(struct arena *arena, struct model *model, struct error *err)
     if (!model->with)
         return 0;
     if (!named)
-        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: this model is no transformer; expected "
-                         "its own keys changed where they stand");
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: this model is not a transformer; "
+                         "expected changes in the preset's file");
     with = model->with->node;
     if (model->sequence > 0 && node_get(with, "sequence"))
-        return error_add(err, EXIT_INPUT, node_loc(with, "sequence"), "model: with: sequence stands beside 'with' as "
-                         "well; expected one of them");
+        return error_add(err, EXIT_INPUT, node_loc(with, "sequence"), "model: with: sequence is also given outside of "
+                         "'with'; expected only one of them");
     if (!field_given(&model_table, model, "published_parameters"))
-        model->published_parameters = 0;         /* those of another model */
+        model->published_parameters = 0;         /* the preset's number is of another model now */
     model->transformer = ARENA_ARRAY(arena, struct transformer, 1);
     model->with = NULL;
     if (field_parse(arena, &transformer_table, node_merge(arena, named, with), model->transformer, err) ||
@@ -128,11 +133,11 @@ static int change(struct arena *arena, struct model *model, struct error *err)
         return -1;
     become(arena, model, "transformer", model->transformer->node);
     if (!model->sequence && !node_get(with, "sequence") && sequence != model->transformer->sequence)
-        model->sequence = sequence;      /* a preset's file has it beside another preset */
+        model->sequence = sequence;      /* a preset's file may set `sequence` for the preset that it names */
     return 0;
 }
 
-/* `sequence:` beside the model. Positions that were not given follow it: they were set from the sequence. */
+/* Applies the model's `sequence:`. If positions were not given they change with it, as they are the sequence's. */
 static int set_sequence(struct model *model, struct error *err)
 {
     struct transformer *shape = model->transformer;
@@ -140,7 +145,7 @@ static int set_sequence(struct model *model, struct error *err)
     if (!shape) {
         if (model->sequence > 0)
             return error_add(err, EXIT_INPUT, loc_of(model, "sequence"),
-                             "model: sequence: this model has no tokens; it goes with a transformer");
+                             "model: sequence: this model has no tokens; only a transformer has a sequence");
         return 0;
     }
     if (model->sequence > 0) {
@@ -167,8 +172,8 @@ static int load(struct arena *arena, const struct node *value, struct model *mod
     if (field_parse(arena, &model_table, value, model, err) < 0)
         return -1;
     if (model->with && !model->preset && !model->hf_config)
-        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes with a preset or a hf_config; "
-                         "expected the key in the model itself");
+        return error_add(err, EXIT_INPUT, model->with->node->loc, "model: with: goes only with preset or hf_config; "
+                         "expected its keys in 'transformer' itself");
     if (model->preset) {
         result = load_preset(arena, model, depth, err);
     } else if (model->hf_config) {
@@ -188,7 +193,7 @@ int model_load(struct arena *arena, const struct node *value, struct model *mode
     return load(arena, value, model, 0, err);
 }
 
-/* Layers are all timed or none is. */
+/* Either all layers are timed or none: one tells. */
 bool model_is_timed(const struct model *model)
 {
     const struct given_layer *first = model->layers.items;
@@ -231,14 +236,15 @@ int model_layers(struct arena *arena, const struct model *model, const struct sh
     return given_layers(arena, &model->layers, shard, tensor_loc, layers, count, err);
 }
 
-/* As published counts have it (Narayanan et al. 2021, appendix; LLM Foundry's MFU), scores above the diagonal count. */
+/* FLOPs with the scores above the diagonal, as published counts have them (Narayanan et al. 2021, appendix; LLM
+ * Foundry's MFU). */
 static double whole_flop(const struct kernel *kernel)
 {
     return kernel->kind == KERNEL_ATTENTION ? 4 * kernel->batch * kernel->m * kernel->n * kernel->k : kernel->flop;
 }
 
-/* The backward of the attention core is two products of its size for each of its own: FlashAttention's fifth, which
- * redoes the scores, is recomputation and does not count. */
+/* Each product of the attention core has two products of the same size in the backward, so 3 x its forward counts.
+ * FlashAttention's fifth product of the backward, which recomputes the scores, does not count. */
 static double kernel_flop(const struct kernel *kernel)
 {
     if (kernel->attention_core)

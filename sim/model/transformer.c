@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Latent attention has as many keys as queries, each with a rotated part. */
+/* Latent attention has as many heads of keys and values as of queries; queries and keys have a rotated part. */
 static void cut_attention(struct cut *cut, double tensor)
 {
     const struct transformer *shape = cut->shape;
@@ -20,8 +20,9 @@ static void cut_attention(struct cut *cut, double tensor)
     cut->scores = cut->batch * cut->heads * cut->queries * cut->sequence;
 }
 
-/* Routing is taken to be balanced: every expert gets as many tokens. With a capacity factor each GPU sends each expert
- * as many rows as fit, padded (Fedus et al. 2021, Switch Transformers, section 2.2; rounded up as there). */
+/* Routing is assumed to be balanced: every expert gets equally many tokens. With a capacity factor each GPU sends each
+ * expert as many rows as its capacity, padding included (Fedus et al. 2021, Switch Transformers, section 2.2; rounded
+ * up as there). */
 static void cut_experts(struct cut *cut, const struct shard *shard, double tensor)
 {
     const struct transformer *shape = cut->shape;
@@ -116,7 +117,7 @@ double transformer_active_parameters(const struct transformer *shape)
            (double)routers * (shape->experts - shape->experts_per_token) * shape->hidden;
 }
 
-/* "1, 2, 4 or 8": the divisors of n. */
+/* The divisors of n as text: "1, 2, 4 or 8". */
 static const char *divisors(int n, char *buffer, size_t size)
 {
     size_t used = 0;
@@ -181,21 +182,22 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     free(kernels->items);
 }
 
-/* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two a block and
- * direction; the vocabulary-parallel embedding's output; the gradient of the output layer's input. Each s b h.
+/* All-reduces of a tensor-parallel group: Megatron's f and g (Shoeybi et al. 2019, figure 3), two per block in forward
+ * and in backward; one for the output of the vocabulary-parallel embedding; one for the gradient of the output layer's
+ * input. Each has s b h values.
  *
- * With experts the first all-reduce of a block stays. Where every GPU of the tensor group has all tokens, each sends
- * all of them to its share of the experts, and the second all-reduce sums what comes back. Where each has a share of
- * the tokens (sequence parallelism), it sends these, the tensor group gathers what its experts get and scatters the
- * sums (Megatron-LM's all-to-all dispatcher); the shared experts have an all-reduce of their own. */
+ * A block with experts keeps the first all-reduce. If every GPU of the tensor group has all tokens, each GPU sends all
+ * tokens to its share of the experts, and the second all-reduce sums the results. If each GPU has a share of the tokens
+ * (sequence parallelism), it sends only this share, and the tensor group gathers the rows of its experts and scatters
+ * the sums (Megatron-LM's all-to-all dispatcher); the shared experts then have an all-reduce of their own. */
 static struct layer block_layer(struct arena *arena, const struct cut *cut, const struct shard *shard)
 {
     int split = shard->tensor > 1, dispatches = cut->has_experts && shard->expert > 1 ? 2 : 0;
     int rows = cut->has_experts && cut->gathers_rows, all_reduces = 2 * split;
     struct tensors tensors = block_tensors(cut);
     struct kernels kernels = {0};
-    /* Under full recomputation a block keeps its input, 2 s b h (table 2), as it arrived: with sequence parallelism
-     * only this GPU's tokens of it. */
+    /* Under full recomputation a block keeps its input, 2 s b h bytes (Korthikanti et al. 2022, table 2); with sequence
+     * parallelism only this GPU's tokens. */
     struct cut selective = *cut;
     struct layer layer = {.name = "block", .role = LAYER_BLOCK, .activation = block_activation(cut),
                           .checkpoint = cut->own_tokens * cut->hidden * cut->value,
@@ -247,7 +249,7 @@ int transformer_layers(struct arena *arena, const struct transformer *shape, con
     first = embedding_tensors(&cut), last = output_tensors(&cut);
     tensors_adapt(&first, &cut, false);
     tensors_adapt(&last, &cut, false);
-    cut.fp8 = false;             /* blocks alone are */
+    cut.fp8 = false;             /* only blocks are in fp8 */
     embedding_kernels(&list[0], &cut);
     output_kernels(&list[1], &cut);
     cut.fp8 = shard->fp8;

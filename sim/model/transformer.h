@@ -1,11 +1,12 @@
-/* transformer: what transformer.c, its kernels and hf_config.c share; everyone else sees model.h. */
+/* transformer: declarations for transformer*.c, hf_config.c and model.c; all other files include model.h. */
 #ifndef DTSIM_TRANSFORMER_H
 #define DTSIM_TRANSFORMER_H
 
 #include "model/model.h"
 
-/* The share of a transformer that one GPU of the tensor-parallel group holds (Megatron's split: Shoeybi et al. 2019,
- * section 3; sequence parallelism: Korthikanti et al. 2022, section 4.2.2). Doubles: products do not overflow. */
+/* The part of a transformer that one GPU of the tensor-parallel group holds (Megatron's split: Shoeybi et al. 2019,
+ * section 3; sequence parallelism: Korthikanti et al. 2022, section 4.2.2). Sizes are doubles, so that their products
+ * do not overflow. */
 struct cut {
     const struct transformer *shape;
     enum dtype dtype;
@@ -16,38 +17,39 @@ struct cut {
     bool measured;           /* the training loop computes metrics from the logits */
     double tensor;           /* GPUs of the group */
     double value;            /* bytes of one value */
-    bool fp8, fp8_kept;      /* weights' products in blocks; weights that are in fp8 when the forward begins */
-    double saved;            /* bytes of a value that such a product keeps of its input */
+    bool fp8;                /* products of weights in blocks are in fp8 */
+    bool fp8_kept;           /* their weights are already in fp8 when the forward begins */
+    double saved;            /* bytes per value of the input that such a product keeps for the backward */
     double batch;            /* samples of the micro-batch */
     double sequence, hidden;
-    double queries;          /* tokens of a sample on this GPU: a share of the sequence, under context parallelism */
-    double blocks;           /* of keys and values that come one after another: ring attention; else 1 */
+    double queries;          /* tokens of a sample on this GPU: the sequence, or a share under context parallelism */
+    double blocks;           /* blocks of keys and values that ring attention computes one after another; else 1 */
     double tokens;           /* batch x queries: rows of the products */
     double own_tokens;       /* rows of norms, dropouts and residuals: tokens, or 1/t of them if sequence_parallel */
-    double input_tokens;     /* rows that are kept of the input of products split by columns: own_tokens, where they are
-                                gathered again for the backward (Megatron-LM), or what plain autograd keeps: tokens */
+    double input_tokens;     /* rows that products split by columns keep of their input: own_tokens if the rows are
+                                gathered again for the backward (Megatron-LM), tokens with plain autograd */
     double heads;            /* on this GPU */
     double query, key, values;   /* widths of Q, K and V on this GPU */
     double attended;         /* width of the attention's output on this GPU */
     double query_size, value_size;   /* of one head */
     double ffn;              /* width of the MLP on this GPU */
     double vocabulary;       /* rows of the embedding on this GPU */
-    double columns;          /* that the output layer computes on this GPU: dummy tokens too, in time alone (who wants
-                                them in memory writes the padded vocabulary) */
+    double columns;          /* columns that the output layer computes on this GPU, those of padding included. Padding
+                                costs only time here; to count its memory too, give the padded vocabulary */
     double scores;           /* attention scores on this GPU: batch x heads x queries x sequence */
-    bool has_experts;        /* of a block: in the MLP's place */
+    bool has_experts;        /* the block has experts instead of the MLP */
     double experts;          /* on this GPU */
-    double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared ones, on this GPU */
+    double expert_ffn, shared_ffn;   /* widths of one expert, and of all shared experts together, on this GPU */
     double sent;             /* rows that this GPU sends to experts */
     double received;         /* rows that its experts compute */
-    bool gathers_rows;       /* of what its experts compute it gets a share, and the tensor group gathers the shares */
+    bool gathers_rows;       /* a GPU receives only a share of its experts' rows; the tensor group gathers the shares */
 };
 
-/* Parameter tensors of one layer; the last nexperts are those of experts. */
+/* Parameter tensors of one layer; the last nexperts belong to experts. */
 struct tensors {
     struct tensor {
         double elements;
-        double rows;         /* of a matrix: the width of what it puts out; of others 0 */
+        double rows;         /* of a matrix: the width of its output; of other tensors 0 */
         bool frozen;
     } items[32];
     size_t count, nexperts;
@@ -55,8 +57,8 @@ struct tensors {
 struct tensors embedding_tensors(const struct cut *cut);
 struct tensors block_tensors(const struct cut *cut);
 struct tensors output_tensors(const struct cut *cut);
-/* LoRA: what the layer has is frozen, and every target of a block gets two thin matrices (Hu et al. 2021, section
- * 4.1). */
+/* LoRA (Hu et al. 2021, section 4.1): freezes the layer's tensors and, in a block, adds two low-rank matrices for every
+ * target. Without LoRA does nothing. */
 void tensors_adapt(struct tensors *list, const struct cut *cut, bool block);
 double tensors_sum(const struct tensors *list, bool frozen);
 
@@ -65,47 +67,48 @@ struct kernels {
     size_t count, capacity;
 };
 
-/* The kernels of the part, in no order that matters, appended to the list. */
+/* Append the kernels of a layer to the list; their order does not matter. */
 void embedding_kernels(struct kernels *list, const struct cut *cut);
 void block_kernels(struct kernels *list, const struct cut *cut);
 void output_kernels(struct kernels *list, const struct cut *cut);
 void attention_kernels(struct kernels *list, const struct cut *cut);     /* part of block_kernels */
 /* Whether scale, mask and softmax are one kernel, on half-precision scores. */
 bool softmax_fuses(const struct cut *cut);
-/* One kernel more: a product, whose name, FLOPs and, unless given, bytes follow from the rest; or one bound by
- * memory. */
+/* Append one kernel: a product, whose name, FLOPs and, unless given, bytes follow from its product and sizes; or a
+ * kernel bound by memory. */
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel);
 void memory_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, double bytes);
-/* Operations of plain PyTorch, each a kernel of about as many bytes as the next one; `bytes` are those of all. */
+/* Appends `operations` kernels of plain PyTorch, of about the same size; `bytes` are of all of them together. */
 void plain_kernels(struct kernels *list, const struct cut *cut, const char *name, enum phase phase,
                    enum memory_class class, int operations, double bytes);
 
-/* Y = X W^T, with X of rows x in, and its gradients; what adds its bias, unless the next kernel does (`fuses`); a norm
- * of the hidden states. */
+/* Append the kernels of Y = X W^T, with X of rows x in, and of its gradients; of a bias, unless the next kernel adds it
+ * (`fuses`); of a norm of the hidden states. */
 void weight_product(struct kernels *list, const struct cut *cut, enum product_id product, double rows, double out,
                     double in);
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses);
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name);
 
-/* The products that LoRA may adapt: their width on this GPU. */
+/* Widths, on this GPU, of a product that LoRA may adapt. */
 struct adapted { double in, out; };
-/* Whether it does. */
+/* Whether LoRA adapts the product. *adapted receives its widths in any case. */
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted);
-/* Whether the product's weights, or an adapter beside them, want a gradient, so that its input is kept. */
+/* Whether the product's weights or an adapter of it are trained, so that the product's input must be kept. */
 bool lora_trains(const struct cut *cut, enum lora_target target);
 
-/* Bytes of one micro-batch on this GPU: kept from the forward to the backward, and for a moment on top. */
+/* Bytes of one micro-batch on this GPU: activations are kept from the forward to the backward, workspaces are held only
+ * while a layer is computed. */
 double embedding_activation(const struct cut *cut);
 double block_activation(const struct cut *cut);
-double block_input(const struct cut *cut);               /* what of it is the block's input */
+double block_input(const struct cut *cut);               /* the part of block_activation that is the block's input */
 double output_activation(const struct cut *cut);
-double loss_activation(const struct cut *cut);           /* what of it belongs to the loss */
+double loss_activation(const struct cut *cut);           /* the part of output_activation that belongs to the loss */
 struct workspace embedding_workspace(const struct cut *cut);
 struct workspace block_workspace(const struct cut *cut);
 struct workspace output_workspace(const struct cut *cut);
 
-/* Fills the defaults that depend on other keys and checks that the numbers fit together. */
+/* Fills the defaults that depend on other keys, and checks that the values fit together. */
 int transformer_finish(struct transformer *shape, struct error *err);
 double transformer_parameters(const struct transformer *shape);
 double transformer_active_parameters(const struct transformer *shape);

@@ -1,11 +1,11 @@
-/* The kernels of attention between the products that make queries, keys and values and the projection. */
+/* The kernels of attention, after the products for queries, keys and values and before the projection. */
 #include "kernels/kernel_time.h"
 #include "model/transformer.h"
 
 #include <math.h>
 
-/* A product of two activations, one a head: C = A B; both gradients belong to the backward for the input. Grouped keys
- * and values are counted as if every head read its own copy. */
+/* A product of two activations, C = A B, for each head. The gradients of A and of B both belong to the phase of the
+ * input's gradient. Grouped keys and values are counted as if every head read its own copy. */
 static void head_product(struct kernels *list, const struct cut *cut, enum product_id product,
                          enum matmul_layout layout, double n, double k)
 {
@@ -22,9 +22,9 @@ static void head_product(struct kernels *list, const struct cut *cut, enum produ
     product_kernel(list, cut, kernel);
 }
 
-/* Plain PyTorch: torch.matmul makes copies of queries, keys and values whose heads lie apart, and of their gradients;
- * scores are divided, and masked, in kernels of their own, each of which reads and writes them all. An encoder's mask
- * of padding is added, and has no backward. */
+/* Plain PyTorch: torch.matmul copies queries, keys and values, whose heads are not contiguous, and their gradients.
+ * Scores are scaled and masked in separate kernels, each of which reads and writes all scores. The mask of an encoder
+ * is added and has no backward. */
 static void unfused_scores(struct kernels *list, const struct cut *cut)
 {
     double inputs = cut->tokens * (cut->query + cut->key + cut->values) * cut->value;
@@ -37,17 +37,17 @@ static void unfused_scores(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* Megatron-LM's fused softmax takes four rows of scores at once (megatron/model/fused_softmax.py,
- * is_kernel_available: attn_batches % 4; apex and Transformer Engine have it from there). */
+/* Megatron-LM's fused softmax takes four rows of scores at a time (megatron/model/fused_softmax.py,
+ * is_kernel_available: attn_batches % 4; Apex and Transformer Engine took it over). */
 bool softmax_fuses(const struct cut *cut)
 {
     return cut->shape->fused_kernels &&
            (!cut->shape->softmax_in_fours || cut->value > 2 || fmod(cut->batch * cut->heads, 4) == 0);
 }
 
-/* Where it does not, Megatron-LM leaves the scores to PyTorch, and in fp32 (forward_torch_softmax; query-key layer
- * scaling, its default until 2023, sets attention_softmax_in_fp32): they are converted, scaled, masked, and the
- * probabilities converted back, each a kernel that reads and writes them all. */
+/* If the softmax cannot be fused, Megatron-LM uses PyTorch's kernels in fp32 (forward_torch_softmax; query-key layer
+ * scaling, its default until 2023, sets attention_softmax_in_fp32). Separate kernels, each of which reads and writes
+ * all scores, convert them, scale them, mask them, and convert the probabilities back. */
 static void wide_scores(struct kernels *list, const struct cut *cut)
 {
     double half = cut->scores * cut->value, wide = cut->scores * 4;
@@ -61,9 +61,11 @@ static void wide_scores(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* Scores, softmax with scale and mask (one kernel: reads scores, writes probabilities; backward reads probabilities and
- * their gradient, writes the scores'; Megatron-LM's causal one, scaled_upper_triang_masked_softmax.h, reads up to the
- * diagonal and writes all), dropout (reads, writes, mask of one byte), values. */
+/* Attention that is not fused: scores, softmax, dropout, values.
+ * Softmax with scale and mask is one kernel. Forward: reads scores, writes probabilities. Backward: reads the
+ * probabilities and their gradient, writes the gradient of the scores. Megatron-LM's causal softmax
+ * (scaled_upper_triang_masked_softmax.h) reads only up to the diagonal and writes all.
+ * Dropout reads and writes the probabilities, with a mask of one byte per value. */
 static void plain_attention(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;
@@ -88,17 +90,19 @@ static void plain_attention(struct kernels *list, const struct cut *cut)
     head_product(list, cut, PRODUCT_VALUES, LAYOUT_NN, cut->value_size, cut->sequence);
     for (size_t i = first; i < list->count; i++)
         list->items[i].attention_core = true;
-    /* head after head becomes token after token, for the projection (Megatron-LM: context_layer.permute.contiguous);
-     * its gradient is copied back where samples come first, as in BERT (Megatron-LM's tokens do: there a view does) */
+    /* The projection needs the result in the order of tokens, not of heads: it is copied (Megatron-LM:
+     * context_layer.permute.contiguous). Its gradient is copied back if the sample is the first dimension, as in BERT;
+     * in Megatron-LM the token is, and a view suffices. */
     memory_kernel(list, cut, "transpose", PHASE_FORWARD, CLASS_COPY, output);
     if (plain)
         memory_kernel(list, cut, "transpose", PHASE_BACKWARD_INPUT, CLASS_COPY, output);
 }
 
-/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip. Forward: two products;
- * backward: the scores once more and four gradients, five products. Traffic: forward reads Q, K, V and writes O;
- * backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums of dQ in fp32; one fp32 sum a row of scores goes
- * along. Causal: blocks above the diagonal are skipped, on the GPUs of a context group alike (the zigzag split). */
+/* FlashAttention (Dao et al. 2022, algorithms 1 and 4): the scores never leave the chip.
+ * Products: two in the forward; five in the backward, the scores again and four gradients.
+ * Traffic: the forward reads Q, K, V and writes O; the backward reads Q, K, V, O, dO and writes dQ, dK, dV, with sums
+ * of dQ in fp32; both have one fp32 sum per row of scores.
+ * Causal: blocks above the diagonal are skipped, equally many on each GPU of a context group (the zigzag split). */
 static void flash_attention(struct kernels *list, const struct cut *cut)
 {
     bool causal = cut->shape->causal;
@@ -110,7 +114,7 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
         .causal = causal, .batch = cut->batch * cut->heads, .m = cut->queries, .n = cut->sequence,
     };
 
-    /* queries and values may differ in size: k is then that of one size for all with as many FLOPs */
+    /* queries and values may have different sizes: k is then the common size that gives the same FLOPs */
     kernel.k = (cut->query_size + cut->value_size) / 2;
     kernel.flop = 4 * cut->scores * kernel.k * share;
     kernel.bytes = in_out + keys_values + rows;
@@ -122,8 +126,8 @@ static void flash_attention(struct kernels *list, const struct cut *cut)
     *GROW(list) = kernel;
 }
 
-/* Ring attention adds what each block of keys and values gave to what the blocks before gave (Liu et al. 2023, Ring
- * Attention, section 3; the sums of the softmax go along). */
+/* Ring attention adds the result of each block of keys and values to the result of the blocks before (Liu et al. 2023,
+ * Ring Attention, section 3); the sums of the softmax are not counted. */
 static void merge_blocks(struct kernels *list, const struct cut *cut)
 {
     double values = cut->tokens * cut->attended * cut->value;

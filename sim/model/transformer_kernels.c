@@ -2,8 +2,9 @@
  *
  * Products follow Megatron's split (Shoeybi et al. 2019, section 3): QKV, the first product of the MLP and the output
  * layer are split by columns, the projection and the second product of the MLP by rows, attention by heads.
- * A KERNEL_MEMORY entry counts each value that must come from or go to device memory once; what a fused kernel keeps in
- * registers, and vectors of the size of a bias, are not counted. */
+ *
+ * A KERNEL_MEMORY entry counts each value that must be read from or written to device memory once. Values that a fused
+ * kernel keeps in registers, and vectors of the size of a bias, are not counted. */
 #include "model/transformer.h"
 
 void product_kernel(struct kernels *list, const struct cut *cut, struct kernel kernel)
@@ -21,8 +22,8 @@ void product_kernel(struct kernels *list, const struct cut *cut, struct kernel k
     *GROW(list) = kernel;
 }
 
-/* Y = X W^T with X of rows x in, W of out x in, as frameworks keep it, for each of `batch` weights: dX = dY W,
- * dW = dY^T X. Under LoRA W is frozen, unless it is an adapter's. */
+/* Y = X W^T for each of `batch` weights, with X of rows x in and W of out x in, as frameworks store it. Gradients:
+ * dX = dY W, dW = dY^T X. Under LoRA W is frozen, unless it is an adapter. */
 static void grouped_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
                             double rows, double out, double in)
 {
@@ -57,9 +58,10 @@ void plain_kernels(struct kernels *list, const struct cut *cut, const char *name
     list->items[list->count - 1].launches = operations;
 }
 
-/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) inputs, weights and
- * the output's gradient are cast first, each in one kernel that reads it and writes it in fp8 as it is and transposed:
- * Hopper multiplies fp8 in layout nt alone. Weights are cast for every micro-batch, or kept as they were cast once. */
+/* A product of weights in a block. In fp8 (Micikevicius et al. 2022; Transformer Engine on Hopper) the input, the
+ * weights and the output's gradient are cast first. For each of them one kernel reads it and writes it in fp8 twice, as
+ * it is and transposed, because Hopper multiplies fp8 only in layout nt. Weights are cast for every micro-batch or,
+ * with fp8_kept, only with the update. */
 static void block_product(struct kernels *list, const struct cut *cut, enum product_id product, double batch,
                           double rows, double out, double in)
 {
@@ -81,11 +83,14 @@ static void block_product(struct kernels *list, const struct cut *cut, enum prod
     memory_kernel(list, cut, "cast", PHASE_BACKWARD_INPUT, CLASS_COPY, cast * rows * out);
 }
 
-/* A bias: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm), or a kernel of its own, which reads
- * and writes the result (before, torch/nn/functional.py, linear: output += bias; Megatron-LM's linear layers still do
- * so), or the next kernel takes it along. Backward: one that was added to every row collects the gradients of all rows
- * (autograd's sum; Megatron-LM, LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum). In fp8 the product
- * adds it, and the kernel that casts the rows sums them (Transformer Engine, cast_transpose_dbias). */
+/* A bias.
+ * Forward: the product adds it (PyTorch since 1.12, pytorch/pytorch#72728: addmm); or a separate kernel, which reads
+ * and writes the result (PyTorch before 1.12, torch/nn/functional.py, linear: output += bias; Megatron-LM's linear
+ * layers); or the next kernel (`fuses`).
+ * Backward: a kernel sums the gradients of all rows (autograd's sum; Megatron-LM,
+ * LinearWithGradAccumulationAndAsyncCommunication: grad_output.sum).
+ * In fp8 the product adds the bias, and the kernel that casts the rows sums them (Transformer Engine,
+ * cast_transpose_dbias). */
 void bias_kernels(struct kernels *list, const struct cut *cut, const char *name, double rows, double width, bool fuses)
 {
     if (!fuses && !cut->shape->fused_bias && !cut->fp8)
@@ -94,12 +99,14 @@ void bias_kernels(struct kernels *list, const struct cut *cut, const char *name,
         memory_kernel(list, cut, name, PHASE_BACKWARD_WEIGHT, CLASS_REDUCTION, rows * width * cut->value);
 }
 
-/* An RMSNorm written out in plain PyTorch (Meta's and Hugging Face's Llama), a kernel an operation: to fp32, square,
- * mean, times the inverse root, back to half, times the weights. Backward, by autograd: times the weights, and their
- * gradient (a product and its sum); times the inverse root, and that one's gradient (likewise); the mean's gradient
- * written out, the square's (pow_backward in PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the
- * sum of both gradients of x. Between conversions all are of 4 bytes. Kernels over one value a row, two forward
- * (epsilon, the inverse root) and three backward, are launched too. */
+/* RMSNorm in plain PyTorch (Meta's and Hugging Face's Llama), one kernel per operation.
+ * Forward: convert to fp32, square, mean, multiply by the inverse root, convert to half precision, multiply by the
+ * weights; and two kernels over one value per row (epsilon, the inverse root).
+ * Backward, by autograd: multiply by the weights, and their gradient (a product and its sum); multiply by the inverse
+ * root, and its gradient (a product and its sum); the mean's gradient, expanded; the square's gradient (pow_backward in
+ * PyTorch's FunctionsManual.cpp: a copy, times two, times the gradient); the sum of both gradients of x; and three
+ * kernels over one value per row.
+ * Between the conversions all values have 4 bytes. */
 static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, conversions = cut->value < 4 ? 2 * (cut->value + 4) : 0;
@@ -111,7 +118,7 @@ static void plain_rmsnorm(struct kernels *list, const struct cut *cut, const cha
                   elements * (conversions + 17 * 4 + 6 * cut->value));
 }
 
-/* Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
+/* A norm. Forward: reads x, writes y. Backward: reads dy and x, writes dx. */
 void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
 {
     bool root = cut->shape->norm == NORM_RMSNORM;
@@ -126,9 +133,9 @@ void norm_kernels(struct kernels *list, const struct cut *cut, const char *name)
                   3 * values);
 }
 
-/* Bias, dropout and residual in one kernel: reads the branch and the residual, writes their sum, and the mask; or the
- * dropout in one before, which reads and writes the branch. Backward: the branch takes its gradient through the mask;
- * where the branch began, two gradients become one. */
+/* The residual sum. Forward: bias, dropout and sum are one kernel, which reads the branch and the residual and writes
+ * their sum and the mask; or dropout is a kernel before it, which reads and writes the branch. Backward: the gradient
+ * of the branch goes through the mask; at the beginning of the branch two gradients are added. */
 static void residual(struct kernels *list, const struct cut *cut, const char *name)
 {
     double elements = cut->own_tokens * cut->hidden, mask = cut->shape->dropout > 0 ? elements : 0;
@@ -144,7 +151,7 @@ static void residual(struct kernels *list, const struct cut *cut, const char *na
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_OTHER, 3 * elements * cut->value);
 }
 
-/* The two products of an adapter, and what adds their output. */
+/* The two products of an adapter, and the kernel that adds their result. */
 static void adapter(struct kernels *list, const struct cut *cut, enum lora_target target)
 {
     struct adapted width;
@@ -168,8 +175,8 @@ static void adapted_product(struct kernels *list, const struct cut *cut, enum lo
     adapter(list, cut, target);
 }
 
-/* GELU: reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate; in plain PyTorch it
- * is a SiLU and a product, whose backward is two products before the SiLU's. */
+/* GELU: forward reads x, writes y; backward reads dy and x, writes dx. SwiGLU has a second input, the gate. In plain
+ * PyTorch it is a SiLU and a product; its backward is two products and then the SiLU's. */
 static void activation_function(struct kernels *list, const struct cut *cut, double elements)
 {
     bool gated = cut->shape->mlp == MLP_SWIGLU;
@@ -186,9 +193,10 @@ static void activation_function(struct kernels *list, const struct cut *cut, dou
            (gated ? 5 : 3) * elements * cut->value);
 }
 
-/* A dense block's backward needs the inputs of its last product, but nothing from there on, unless a mask is made
- * behind it: the forward's kernels from the list's `first` on. Autograd saves a product's inputs before it runs;
- * modules of fp8 (Transformer Engine) once it ran. */
+/* Marks the forward's kernels from the list's `first` on as the tail of a dense block, which a recomputation with
+ * early_stop leaves out: the backward needs the input of the block's last product and no later result, unless a dropout
+ * mask follows. Autograd saves the inputs of a product before it runs it; fp8 modules (Transformer Engine) save them
+ * after. */
 static void mark_tail(struct kernels *list, const struct cut *cut, size_t first)
 {
     bool ends = !cut->has_experts && cut->shape->dropout == 0 && !cut->fp8 && !cut->lora;
@@ -215,7 +223,7 @@ static void mlp(struct kernels *list, const struct cut *cut)
     }
 }
 
-/* `copies` MLPs, each for so many rows. */
+/* `copies` MLPs, each of which computes `rows` rows. */
 static void expert_mlp(struct kernels *list, const struct cut *cut, enum product_id up, enum product_id down,
                        double copies, double rows, double ffn)
 {
@@ -226,8 +234,9 @@ static void expert_mlp(struct kernels *list, const struct cut *cut, enum product
     block_product(list, cut, down, copies, rows, cut->hidden, ffn);
 }
 
-/* The router's product and its softmax and choice in fp32; rows are copied into the order of the experts, and again
- * into that of the experts here where several GPUs sent some; what comes back is put together, weighted. */
+/* Experts. The router is a product, and a softmax with a choice in fp32. Rows are copied into the order of the experts
+ * (permute). If a GPU has several experts and receives rows from other GPUs, it copies them into the order of its
+ * experts (sort). The experts' results are weighted and added (combine). */
 static void experts(struct kernels *list, const struct cut *cut)
 {
     double width = cut->hidden * cut->value, choices = 4 * cut->own_tokens * cut->shape->experts;
@@ -248,15 +257,15 @@ static void experts(struct kernels *list, const struct cut *cut)
         expert_mlp(list, cut, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN, 1, cut->tokens, cut->shared_ffn);
 }
 
-/* A norm of a latent vector. */
+/* The norm of a latent vector. */
 static void latent_norm(struct kernels *list, const struct cut *cut, const char *name, double rank)
 {
     memory_kernel(list, cut, name, PHASE_FORWARD, CLASS_RMSNORM_FORWARD, 2 * cut->tokens * rank * cut->value);
     memory_kernel(list, cut, name, PHASE_BACKWARD_INPUT, CLASS_RMSNORM_BACKWARD, 3 * cut->tokens * rank * cut->value);
 }
 
-/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries, and keys with values, through a narrow vector
- * each, which every GPU of the tensor group computes whole, for all tokens. */
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1): queries are computed from one narrow latent vector,
+ * keys and values from another one. Every GPU of the tensor group computes the whole latent vectors, for all tokens. */
 static void latent_inputs(struct kernels *list, const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -272,8 +281,8 @@ static void latent_inputs(struct kernels *list, const struct cut *cut)
                    shape->kv_rank);
 }
 
-/* One product gives Q, K and V; their gradients are put beside one another for its backward. Or three products, whose
- * backwards' results are added up. */
+/* One product computes Q, K and V, and its backward needs their gradients concatenated. Or there are three products,
+ * and the gradients of their common input are added. */
 static void qkv(struct kernels *list, const struct cut *cut)
 {
     double width = cut->query + cut->key + cut->values;
@@ -294,8 +303,8 @@ static void qkv(struct kernels *list, const struct cut *cut)
         bias_kernels(list, cut, "qkv-bias", cut->tokens, width, false);
 }
 
-/* Queries and keys turned by their positions: read and written; in plain PyTorch (Meta's Llama) converted to fp32,
- * multiplied as complex numbers, converted back. */
+/* Rotary positions: a kernel reads and writes queries and keys. In plain PyTorch (Meta's Llama) they are converted to
+ * fp32, multiplied as complex numbers, and converted back. */
 static void rotary(struct kernels *list, const struct cut *cut)
 {
     double width = cut->shape->kv_rank > 0 ? (cut->heads + 1) * cut->shape->rope_head_size : cut->query + cut->key;
@@ -307,7 +316,8 @@ static void rotary(struct kernels *list, const struct cut *cut)
         plain_kernels(list, cut, "rotary", (enum phase)phase, CLASS_OTHER, fused ? 1 : 2 * (converts ? 3 : 1), bytes);
 }
 
-/* Plain PyTorch copies grouped keys and values for every head that reads them; backward: sums their gradients. */
+/* Plain PyTorch copies grouped keys and values for every head that reads them; the backward sums the gradients of the
+ * copies. */
 static void expand_groups(struct kernels *list, const struct cut *cut)
 {
     double bytes = cut->tokens * (2 * cut->query + cut->key + cut->values) * cut->value;
@@ -346,9 +356,9 @@ void block_kernels(struct kernels *list, const struct cut *cut)
     mark_tail(list, cut, first);
 }
 
-/* Rows of a table added to the hidden states: the first table's reads a row and writes it for every token, further ones
- * read and write the sum; a row that repeats (positions over samples, token types) is read once. Backward: reads dy,
- * adds to the rows. */
+/* Adds rows of an embedding table to the hidden states. Forward: the first table reads a row per token and writes it,
+ * further tables also read and write the sum; a row that repeats (positions in all samples, token types) is read once.
+ * Backward: reads dy and adds to the rows. */
 static void lookup(struct kernels *list, const struct cut *cut, const char *name, double rows, bool further)
 {
     double width = cut->hidden * cut->value;

@@ -1,4 +1,4 @@
-/* LoRA: which products have adapters, and how wide they are on this GPU. */
+/* LoRA: which products have adapters, and the widths of these products on this GPU. */
 #include "model/transformer.h"
 
 #include <stddef.h>
@@ -9,12 +9,12 @@ static const char *const target_names[] = {
 _Static_assert(COUNT(target_names) == LORA_TARGET_COUNT + 1, "a name for every target");
 static const struct field lora_fields[] = {
     {KEY(lora, rank), .kind = FIELD_INT, .required = true, .min = 1, .max = 65536,
-     .brief = "inner width of the adapters"},
-    {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names, .fallback = "[qkv]",
-     .brief = "the products of every block that get one"},
+     .brief = "rank of the adapters"},
+    {KEY(lora, targets), .kind = FIELD_CHOICES, .choices = target_names,
+     .fallback = "[qkv]", .brief = "the products of every block that get an adapter"},
 };
 const struct table lora_table = {
-    TABLE("memory: lora", "low-rank adapters are trained, the model's own weights are frozen", lora, lora_fields),
+    TABLE("memory: lora", "low-rank adapters are trained and the model's own weights are frozen", lora, lora_fields),
 };
 
 bool lora_adapts(const struct cut *cut, enum lora_target target, struct adapted *adapted)

@@ -1,36 +1,39 @@
-/* What a transformer's layers hold on one GPU for one micro-batch: from the forward to the backward, and for a moment
- * while they are computed. */
+/* Memory of a transformer's layers on one GPU for one micro-batch: activations, which are kept from the forward to the
+ * backward, and workspaces, which are held while a layer is computed. */
 #include "model/transformer.h"
 
 #include <math.h>
 
-/* Rajbhandari et al. 2020, section 3.2, footnote: 12 x hidden x batch x sequence x layers values. Those are the query,
- * key and value, the attention's output, and the two sides of the GELU, which tensor parallelism divides. */
+/* Rajbhandari et al. 2020, section 3.2, footnote: 12 x hidden x batch x sequence x layers values. They are the query,
+ * the key, the value, the attention's output, and the input and output of the GELU; tensor parallelism divides them
+ * all. */
 static double rajbhandari(const struct cut *cut)
 {
     return 12 * cut->tokens * cut->hidden * cut->value / cut->tensor;
 }
 
-/* The attention core, the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t with 2-byte values.
- * Where Megatron-LM's softmax cannot be fused its output stays in fp32, and the values' product has one of its own. */
+/* The attention core, in the paper's table the rows "softmax", "dropout" and "attention over values": 5 a s^2 b / t
+ * bytes with 2-byte values. If Megatron-LM's softmax cannot be fused, its output is kept in fp32, and a converted copy
+ * for the product with the values. */
 static double core_activation(const struct cut *cut)
 {
     bool wide = cut->shape->fused_kernels && !softmax_fuses(cut), drops = cut->shape->attention_dropout > 0;
 
     return cut->scores * (wide ? 4 : cut->value) +                        /* the softmax's output */
-           cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask, what it leaves */
+           cut->scores * (drops ? 1 + cut->value : wide ? cut->value : 0);    /* the mask and the dropout's output */
 }
 
-/* Inputs of the activation function (with its gate) and of the second product; in plain PyTorch the gate's other factor
- * as well. */
+/* The inputs of the activation function (with its gate) and of the second product; in plain PyTorch also the SiLU's
+ * output, the other factor of the gate. */
 static double mlp_activation(const struct cut *cut, double rows, double ffn)
 {
     return rows * ffn * ((cut->shape->mlp == MLP_SWIGLU ? 3 - cut->shape->fused_kernels : 1) * cut->value +
                          lora_trains(cut, LORA_MLP_DOWN) * cut->saved);
 }
 
-/* The router's probabilities in fp32; what the experts get, and give, which the gradients of the probabilities need;
- * and what an MLP keeps inside, of the experts and of the shared ones, whose input is the router's. */
+/* The router's probabilities in fp32; the inputs of the experts; their outputs, which the gradients of the
+ * probabilities need; and the activations inside the MLPs of experts and shared experts. The input of the shared
+ * experts is also the router's and is counted there. */
 static double experts_activation(const struct cut *cut)
 {
     double bytes = 4 * cut->own_tokens * cut->shape->experts;
@@ -40,8 +43,9 @@ static double experts_activation(const struct cut *cut)
            mlp_activation(cut, cut->tokens, cut->shared_ffn);
 }
 
-/* What operations that are kernels of their own keep beside what fused ones do: of an RMSNorm the input in fp32 beside
- * its quotient in half precision, in the input's place; keys and values once for every head that reads them. */
+/* What unfused operations keep in addition to fused ones. An RMSNorm keeps its input in fp32 and, instead of the input
+ * in half precision, the normalised values in half precision. Keys and values are kept once for every head that reads
+ * them. */
 static double plain_activation(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -54,9 +58,9 @@ static double plain_activation(const struct cut *cut)
     return bytes;
 }
 
-/* The first norm keeps its input, which a checkpoint holds already: a recomputation begins with a view of it
- * (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction likewise). But one in plain PyTorch
- * keeps a copy in fp32, and Rajbhandari et al. count no input. */
+/* The first norm keeps its input, the block's input. A checkpoint already holds it, and a recomputation begins with a
+ * view of the checkpoint (torch/utils/checkpoint.py, detach_variable; Megatron-LM's CheckpointFunction). But a norm in
+ * plain PyTorch keeps a copy in fp32, and Rajbhandari et al. count no input: 0. */
 double block_input(const struct cut *cut)
 {
     bool copies = cut->shape->norm == NORM_RMSNORM && !cut->shape->fused_norm && cut->value < 4;
@@ -64,9 +68,9 @@ double block_input(const struct cut *cut)
     return cut->formula == ACTIVATIONS_RAJBHANDARI || copies ? 0 : cut->own_tokens * cut->hidden * cut->value;
 }
 
-/* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that other shapes follow. For a GPT with
- * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)), all of it over t with sequence parallelism. The input of a product
- * is kept for its weights' gradient, so under LoRA only where there is an adapter. */
+/* Korthikanti et al. 2022, section 4.1 and table 2, part by part, so that it holds for other shapes. For a GPT with
+ * 2-byte values: s b h (10 + 24/t + 5 a s/(h t)) bytes, all divided by t with sequence parallelism. The input of a
+ * product is kept for the gradient of its weights, so under LoRA only if the product has an adapter. */
 double block_activation(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -76,15 +80,15 @@ double block_activation(const struct cut *cut)
         return rajbhandari(cut);
     bytes += 2 * own * cut->value + plain_activation(cut);               /* the inputs of both norms */
     bytes += (lora_trains(cut, LORA_QKV) + lora_trains(cut, LORA_MLP_UP)) * cut->input_tokens * cut->hidden *
-             cut->saved;                                                 /* of QKV, of the MLP */
+             cut->saved;                                                 /* the inputs of QKV and of the MLP */
     if (shape->dropout > 0)
-        bytes += 2 * own;                                                /* masks before both residuals */
+        bytes += 2 * own;                                                /* masks before both residual sums */
     bytes += cut->tokens * (cut->query + cut->key + cut->values) * cut->value;   /* Q, K, V */
     if (shape->flash_attention)                                          /* the attention's output */
         bytes += cut->tokens * cut->attended * cut->value;
     if (lora_trains(cut, LORA_PROJECTION) && (cut->fp8 || !shape->flash_attention))     /* the projection's input */
         bytes += cut->tokens * cut->attended * cut->saved;
-    if (shape->kv_rank > 0)                                              /* inputs of the latent norms, and outputs */
+    if (shape->kv_rank > 0)                                              /* inputs and outputs of the latent norms */
         bytes += cut->tokens * (2.0 * shape->q_rank + 2.0 * shape->kv_rank) * cut->value;
     bytes += cut->has_experts ? experts_activation(cut) : mlp_activation(cut, cut->tokens, cut->ffn);
     for (int target = 0; cut->lora && target < LORA_TARGET_COUNT; target++)
@@ -92,7 +96,7 @@ double block_activation(const struct cut *cut)
     if (cut->recompute == RECOMPUTE_SELECTIVE)
         return bytes;                                                    /* table 2, selective: without the core */
     if (shape->flash_attention)
-        return bytes + 4 * cut->scores / cut->sequence;                  /* an fp32 sum a row of scores */
+        return bytes + 4 * cut->scores / cut->sequence;                  /* one fp32 sum per row of scores */
     return bytes + core_activation(cut);
 }
 
@@ -106,7 +110,7 @@ double embedding_activation(const struct cut *cut)
     return (cut->shape->embedding_norm ? own * cut->value : 0) + (cut->shape->dropout > 0 ? own : 0);
 }
 
-/* The softmax in fp32; or its logarithm as the logits are; or these, from which it is found again. */
+/* The softmax in fp32; or its logarithm in the logits' format; or, fused, the logits, from which it is recomputed. */
 double loss_activation(const struct cut *cut)
 {
     if (cut->formula == ACTIVATIONS_RAJBHANDARI || cut->shape->head == HEAD_NONE)
@@ -115,8 +119,8 @@ double loss_activation(const struct cut *cut)
            (cut->cross_entropy == CROSS_ENTROPY_FP32 || cut->cross_entropy == CROSS_ENTROPY_COMPILED ? 4 : cut->value);
 }
 
-/* Same section: 2 s b h for the norm's input, 2 s b h for the output layer's, 4 s b v/t for the logits in fp32. BERT's
- * transform keeps three inputs more. */
+/* Korthikanti et al. 2022, section 4.3: 2 s b h bytes for the norm's input, 2 s b h for the output layer's input,
+ * 4 s b v/t for the logits in fp32. BERT's transform keeps three more inputs. */
 double output_activation(const struct cut *cut)
 {
     double own = cut->own_tokens * cut->hidden * cut->value, bytes = cut->shape->final_norm ? own : 0;
@@ -131,13 +135,14 @@ double output_activation(const struct cut *cut)
     return bytes + (cut->lora ? 0 : input) + loss_activation(cut);
 }
 
-/* The gradient that came in, until it is the one that goes out. */
+/* The gradient of the embedding's output. */
 struct workspace embedding_workspace(const struct cut *cut)
 {
     return (struct workspace){.backward = cut->own_tokens * cut->hidden * cut->value};
 }
 
-/* The gradients on both sides of the activation function, or with experts of what brings rows into their order. */
+/* The gradients of the activation function's inputs and output; with experts, if they are larger, the gradients on both
+ * sides of the copy that brings rows into the experts' order. */
 static double mlp_workspace(const struct cut *cut)
 {
     double sides = (cut->shape->mlp == MLP_SWIGLU ? 3 : 2) * cut->value;
@@ -147,8 +152,8 @@ static double mlp_workspace(const struct cut *cut)
                              : fmax(experts, (cut->sent + cut->received) * cut->hidden * cut->value);
 }
 
-/* Keys and values of others in the context group, beside the GPU's own: those of all, where they are gathered; around a
- * ring the block that is attended to and the one that arrives. In the backward as many gradients of them. */
+/* Keys and values of other GPUs of the context group, in addition to the GPU's own. If they are gathered: of all GPUs.
+ * With ring attention: the block that is computed and the block that arrives. In the backward also their gradients. */
 static struct workspace context_workspace(const struct cut *cut)
 {
     double own = cut->tokens * (cut->key + cut->values) * cut->value;
@@ -157,9 +162,10 @@ static struct workspace context_workspace(const struct cut *cut)
     return (struct workspace){.forward = others, .backward = 2 * others};
 }
 
-/* Scores before the softmax in the forward. In the backward the gradient along the residual, and the gradients on both
- * sides of the largest element-wise kernel: of the activation function; of the softmax, under selective recomputation
- * with the core that came back; or of FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32). */
+/* Forward: the scores before the softmax. Backward: the gradient along the residual, and the larger of
+ * - the gradients of the activation function's inputs and output;
+ * - the gradients on both sides of the softmax and, under selective recomputation, the recomputed core; or those of
+ *   FlashAttention (Dao 2023, algorithm 2: dO, dQ, dK, dV, and dQ summed in fp32). */
 struct workspace block_workspace(const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -177,14 +183,19 @@ struct workspace block_workspace(const struct cut *cut)
     };
 }
 
-/* Bytes a logit on top of what is kept for the loss; while it is computed, and while its gradient is.
- * fp32 in Megatron-LM: half-precision logits beside their conversion, which becomes the softmax in place, and that the
- * gradient, which is converted back. Plain PyTorch does nothing in place: logits and their conversion beside the
- * softmax; gradients of the softmax's logarithm and of what went into it; over a tensor group one tensor more each
- * (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and the
- * exponentials). plain: the logits beside their log-probabilities; two gradients beside these. compiled: torch.compile
- * puts into a buffer of its own what it also reduces, or scatters into (Megatron-LM, fusions/fused_cross_entropy.py, at
- * 0cb4a9c8). fused: the gradient beside the logits. */
+/* Bytes per logit that are held in addition to loss_activation while the loss is computed (forward) and while its
+ * gradient is (backward).
+ *
+ * fp32 in Megatron-LM: the half-precision logits. Their conversion becomes the softmax in place, the softmax the
+ *     gradient in place, and the gradient is converted back.
+ * fp32 in plain PyTorch, where nothing is in place: forward the logits and their conversion, backward the gradients of
+ *     the softmax's logarithm and of its input. Over a tensor group one tensor more in each
+ *     (torch/distributed/tensor/parallel/loss.py: the difference to the maximum; the sum of the target's gradient and
+ *     the exponentials).
+ * plain: forward the logits, backward two gradients.
+ * compiled: torch.compile needs a separate buffer for a tensor that it also reduces or scatters into (Megatron-LM,
+ *     fusions/fused_cross_entropy.py, at 0cb4a9c8).
+ * fused: backward the gradient. */
 static struct workspace loss_workspace(const struct cut *cut)
 {
     int more = cut->tensor > 1;

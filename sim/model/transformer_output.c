@@ -1,4 +1,4 @@
-/* The kernels of the output layer and of the loss behind it. */
+/* The kernels of the output layer and of the loss, which follows it. */
 #include "model/transformer.h"
 
 static void loss_kernel(struct kernels *list, const struct cut *cut, const char *name, enum phase phase, double bytes)
@@ -8,17 +8,23 @@ static void loss_kernel(struct kernels *list, const struct cut *cut, const char 
     list->items[list->count - 1].loss = true;
 }
 
-/* Cross-entropy over the vocabulary's share, eager and in fp32 (Megatron-LM, mpu/cross_entropy.py): the logits are
- * converted, the maximum is read, subtracted, exponentials are taken and summed, and divided by the sum: a value of
- * half and eight of full precision. Backward: the gradient of the probabilities is multiplied by the loss's and
- * converted. PyTorch's own, of logits as they are: log_softmax reads a row three times (maximum, sum, difference) and
- * writes it; nll_loss's backward clears a gradient, log_softmax's reads it twice and the output, and writes (ATen's
- * SoftMax.cu). Compiled: the conversion, exponentials and their sums with a copy back, and the quotients; backward a
- * copy for the target's place, the multiplication with the conversion, and a copy back (Megatron-LM,
- * fusions/fused_cross_entropy.py). Fused: reads the logits; backward reads them again and writes their gradient. The
- * all-reduces (maximum, sum and the target's logit: 12 bytes a token) are not modelled.
+/* Cross-entropy over this GPU's share of the vocabulary. The numbers are values read or written per logit.
+ *
+ * fp32: eager kernels in fp32 (Megatron-LM, mpu/cross_entropy.py). Forward: the logits are converted to fp32, the
+ *     maximum is read and subtracted, exponentials are taken, summed and divided by the sum: one value in the logits'
+ *     format and nine in fp32. Backward: the gradient of the probabilities is multiplied by the gradient of the loss
+ *     and converted.
+ * plain: PyTorch's kernels on the logits in their own format (ATen's SoftMax.cu). Forward: log_softmax reads a row
+ *     three times (maximum, sum, difference) and writes it. Backward: nll_loss clears a gradient; log_softmax reads
+ *     this gradient twice and the output once, and writes.
+ * compiled: forward: the conversion, the exponentials and their sums with a copy back, and the quotients. Backward: a
+ *     copy for the target's element, the multiplication with the conversion, and a copy back (Megatron-LM,
+ *     fusions/fused_cross_entropy.py).
+ * fused: forward reads the logits; backward reads them again and writes their gradient.
+ *
+ * The all-reduces (maximum, sum and the target's logit: 12 bytes per token) are not modelled.
  * Composer computes two metrics from the logits of a micro-batch, after its backward (trainer.py: update_metric), each
- * by PyTorch's log_softmax of them in fp32 (autocast): they count beside the loss. */
+ * with PyTorch's log_softmax in fp32 (autocast): `measured` adds their kernels to the loss. */
 static void loss_kernels(struct kernels *list, const struct cut *cut)
 {
     double logits = cut->tokens * cut->vocabulary, value = cut->value;
@@ -33,7 +39,7 @@ static void loss_kernels(struct kernels *list, const struct cut *cut)
         loss_kernel(list, cut, "metric", PHASE_FORWARD, logits * (value + 4 + 4 * 4));
 }
 
-/* BERT's transform before its output layer: a product, GELU and norm, whole on every GPU. */
+/* BERT's transform before its output layer: a product, GELU and norm, not split over the tensor group. */
 static void transform(struct kernels *list, const struct cut *cut)
 {
     double values = cut->own_tokens * cut->hidden * cut->value;
@@ -44,7 +50,7 @@ static void transform(struct kernels *list, const struct cut *cut)
     norm_kernels(list, cut, "transform-norm");
 }
 
-/* Columns of dummy tokens take their time, but are nothing that the mathematics needs. */
+/* The columns of padding in the vocabulary take time, but they do not count as FLOPs that training needs. */
 static void logits(struct kernels *list, const struct cut *cut)
 {
     size_t first = list->count;

@@ -1,4 +1,4 @@
-/* A transformer's shape as YAML says it: its keys, defaults that depend on other keys, and what fits together. */
+/* The keys of a transformer's shape, the defaults that depend on other keys, and checks that values fit together. */
 #include "model/transformer.h"
 
 #include <stddef.h>
@@ -10,30 +10,32 @@ const char *const head_names[] = ENUM_NAMES(HEADS);
 enum { MAX_LAYERS = 100000, MAX_WIDTH = 1 << 24, MAX_SEQUENCE = 1 << 28 };
 
 static const struct field transformer_fields[] = {
-    {KEY(transformer, layers), .kind = FIELD_INT, .brief = "blocks", .required = true, .min = 1, .max = MAX_LAYERS},
+    {KEY(transformer, layers), .kind = FIELD_INT, .brief = "number of blocks", .required = true, .min = 1,
+     .max = MAX_LAYERS},
     {KEY(transformer, hidden), .kind = FIELD_INT, .brief = "width of the hidden states", .required = true, .min = 1,
      .max = MAX_WIDTH / 4},
-    {KEY(transformer, heads), .kind = FIELD_INT, .brief = "attention heads", .required = true, .min = 1,
+    {KEY(transformer, heads), .kind = FIELD_INT, .brief = "number of attention heads", .required = true, .min = 1,
      .max = MAX_WIDTH},
-    {KEY(transformer, kv_heads), .kind = FIELD_INT, .brief = "heads of keys and values; without it: heads", .min = 1,
+    {KEY(transformer, kv_heads), .kind = FIELD_INT, .brief = "number of heads of keys and values; left out: as heads",
+     .min = 1, .max = MAX_WIDTH},
+    {KEY(transformer, head_size), .kind = FIELD_INT, .brief = "width of a head; left out: hidden / heads", .min = 1,
      .max = MAX_WIDTH},
-    {KEY(transformer, head_size), .kind = FIELD_INT, .brief = "width of a head; without it: hidden / heads", .min = 1,
+    {KEY(transformer, ffn), .kind = FIELD_INT, .brief = "width inside the MLP; left out: 4 x hidden", .min = 1,
      .max = MAX_WIDTH},
-    {KEY(transformer, ffn), .kind = FIELD_INT, .brief = "width inside the MLP; without it: 4 x hidden", .min = 1,
-     .max = MAX_WIDTH},
-    {KEY(transformer, sequence), .kind = FIELD_INT, .brief = "tokens a sample", .required = true, .min = 1,
+    {KEY(transformer, sequence), .kind = FIELD_INT, .brief = "tokens per sample", .required = true, .min = 1,
      .max = MAX_SEQUENCE},
     {KEY(transformer, vocabulary), .kind = FIELD_INT, .required = true, .min = 1, .max = MAX_SEQUENCE,
-     .brief = "tokens known; where tensor does not divide them, and with fused_kernels for the output layer's product, "
-              "they are padded to a multiple of 128 x tensor, as Megatron-LM pads all"},
+     .brief = "number of tokens in the vocabulary; if the tensor degree does not divide it, and with fused_kernels in "
+              "the output layer's product, it is padded to a multiple of 128 x tensor, as in Megatron-LM"},
     {KEY(transformer, positions), .kind = FIELD_INT,
-     .brief = "learned position embeddings, 0 for rotary ones; without it: sequence", .min = 0, .max = MAX_SEQUENCE},
-    {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "learned segment embeddings (BERT)", .fallback = "0",
-     .min = 0, .max = MAX_WIDTH},
-    {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "normalisation", .fallback = "layernorm",
+     .brief = "number of learned position embeddings; 0: rotary positions; left out: as sequence", .min = 0,
+     .max = MAX_SEQUENCE},
+    {KEY(transformer, token_types), .kind = FIELD_INT, .brief = "number of learned segment embeddings (BERT)",
+     .fallback = "0", .min = 0, .max = MAX_WIDTH},
+    {KEY(transformer, norm), .kind = FIELD_CHOICE, .brief = "kind of normalisation", .fallback = "layernorm",
      .choices = norm_names},
-    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "gelu: two products; swiglu: three", .fallback = "gelu",
-     .choices = mlp_names},
+    {KEY(transformer, mlp), .kind = FIELD_CHOICE, .brief = "kind of MLP: gelu has two matrix products, swiglu three",
+     .fallback = "gelu", .choices = mlp_names},
     {KEY(transformer, qkv_bias), .kind = FIELD_BOOL, .brief = "queries, keys and values have biases",
      .fallback = "true"},
     {KEY(transformer, bias), .kind = FIELD_BOOL, .brief = "the projection and the MLP have biases", .fallback = "true"},
@@ -43,58 +45,60 @@ static const struct field transformer_fields[] = {
     {KEY(transformer, embedding_norm), .kind = FIELD_BOOL, .brief = "a norm after the embeddings (BERT)",
      .fallback = "false"},
     {KEY(transformer, causal), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "a decoder: fused attention and softmax skip what is above the diagonal, products compute it; "
-              "model FLOPs count it, hardware FLOPs what is computed"},
-    {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "what follows the last block", .fallback = "language-model",
-     .choices = head_names},
-    {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "probability; 0: no masks are kept", .fallback = "0.1",
-     .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
+     .brief = "the model is a decoder: fused attention and softmax skip the scores above the diagonal, matrix products "
+              "compute them; model FLOPs include them, hardware FLOPs only if they are computed"},
+    {KEY(transformer, head), .kind = FIELD_CHOICE, .brief = "the output layer after the last block",
+     .fallback = "language-model", .choices = head_names},
+    {KEY(transformer, dropout), .kind = FIELD_QUANTITY, .brief = "dropout probability; 0: no masks are kept",
+     .fallback = "0.1", .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
     {KEY(transformer, attention_dropout), .kind = FIELD_QUANTITY,
-     .brief = "of the attention probabilities; without it: dropout", .unit = UNIT_NUMBER, .min = 0, .max = 0.99},
-    {KEY(transformer, flash_attention), .kind = FIELD_BOOL, .brief = "fused attention that stores no scores",
+     .brief = "dropout probability of the attention probabilities; left out: as dropout", .unit = UNIT_NUMBER,
+     .min = 0, .max = 0.99},
+    {KEY(transformer, flash_attention), .kind = FIELD_BOOL, .brief = "fused attention, which does not store the scores",
      .fallback = "false"},
     {KEY(transformer, fused_qkv), .kind = FIELD_BOOL,
-     .brief = "one product gives queries, keys and values; false: one each", .fallback = "true"},
+     .brief = "one product computes queries, keys and values; false: one product for each", .fallback = "true"},
     {KEY(transformer, fused_kernels), .kind = FIELD_BOOL, .fallback = "true",
-     .brief = "scale and mask are part of the softmax, dropout of the residual sum, RMSNorm, SwiGLU and rotation are "
-              "one kernel each, as in Megatron-LM; false: a kernel an operation, and copies of queries, keys and "
-              "values, as in plain PyTorch"},
+     .brief = "scale and mask are part of the softmax, dropout is part of the residual sum, and RMSNorm, SwiGLU and "
+              "rotation are one kernel each, as in Megatron-LM; false: one kernel per operation, and copies of "
+              "queries, keys and values, as in plain PyTorch"},
     {KEY(transformer, softmax_in_fours), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "the softmax is fused only where micro-batch x heads of a GPU is a multiple of 4, elsewhere it is "
-              "PyTorch's, in fp32, as in Megatron-LM without flash attention"},
+     .brief = "the softmax is fused only if micro-batch x heads of a GPU is a multiple of 4, else it is PyTorch's in "
+              "fp32, as in Megatron-LM without flash attention"},
     {KEY(transformer, fused_norm), .kind = FIELD_BOOL,
-     .brief = "RMSNorm is one kernel whatever the others are (Apex, Triton); without it: as fused_kernels"},
+     .brief = "RMSNorm is one kernel, whatever fused_kernels is (Apex, Triton); left out: as fused_kernels"},
     {KEY(transformer, fused_bias), .kind = FIELD_BOOL,
-     .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: kernels of their "
-              "own (PyTorch before, Megatron-LM's layers); without it: where fused_kernels is false"},
+     .brief = "products add their biases (PyTorch since 1.12, Transformer Engine, flash-attn); false: separate kernels "
+              "do (PyTorch before 1.12, Megatron-LM's layers); left out: true if fused_kernels is false"},
     {KEY(transformer, kv_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention (without input biases): width of the compressed keys and values; without it: none"},
+     .brief = "latent attention (without biases of its inputs): width of the compressed keys and values; left out: "
+              "attention is not latent"},
     {KEY(transformer, q_rank), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention: width of the compressed queries; without it: not compressed"},
+     .brief = "latent attention: width of the compressed queries; left out: queries are not compressed"},
     {KEY(transformer, rope_head_size), .kind = FIELD_INT, .min = 0, .max = MAX_WIDTH,
-     .brief = "latent attention: what a head's queries and keys have on top for rotary positions"},
+     .brief = "latent attention: width of the rotated part that queries and keys have in addition to head_size"},
     {KEY(transformer, value_head_size), .kind = FIELD_INT, .min = 1, .max = MAX_WIDTH,
-     .brief = "latent attention: width of a head's values; without it: head_size"},
+     .brief = "latent attention: width of a head's values; left out: as head_size"},
     {KEY(transformer, experts), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
-     .brief = "experts in the MLP's place, and a router; without it: none"},
+     .brief = "number of experts that replace the MLP, together with a router; left out: none"},
     {KEY(transformer, experts_per_token), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
-     .brief = "to how many of them the router sends a token"},
-    {KEY(transformer, expert_ffn), .kind = FIELD_INT, .brief = "width inside one expert; without it: ffn", .min = 1,
+     .brief = "number of experts to which the router sends each token"},
+    {KEY(transformer, expert_ffn), .kind = FIELD_INT, .brief = "width inside one expert; left out: as ffn", .min = 1,
      .max = MAX_WIDTH},
-    {KEY(transformer, shared_experts), .kind = FIELD_INT, .brief = "further experts that every token goes through",
-     .min = 0, .max = MAX_LAYERS},
-    {KEY(transformer, dense_layers), .kind = FIELD_INT, .brief = "the first blocks have an MLP all the same", .min = 0,
-     .max = MAX_LAYERS},
+    {KEY(transformer, shared_experts), .kind = FIELD_INT,
+     .brief = "number of further experts, through which every token goes", .min = 0, .max = MAX_LAYERS},
+    {KEY(transformer, dense_layers), .kind = FIELD_INT,
+     .brief = "number of first blocks that have an MLP instead of experts", .min = 0, .max = MAX_LAYERS},
     {KEY(transformer, moe_every), .kind = FIELD_INT, .min = 1, .max = MAX_LAYERS,
-     .brief = "block i, counted from 0, has experts where this divides i; without it: 1"},
+     .brief = "block i, counted from 0, has experts if this number divides i; left out: 1"},
 };
 
 const struct table transformer_table = {
-    TABLE("transformer", "a transformer by its shape (GPT's unless said otherwise)", transformer, transformer_fields),
+    TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
 };
 
 const struct table transformer_change_table = {
-    TABLE("with", "what differs from a named transformer", transformer, transformer_fields),
+    TABLE("with", "keys that replace values of the preset or of config.json", transformer, transformer_fields),
     .partial = true,
 };
 
@@ -108,7 +112,7 @@ static bool given(const struct transformer *shape, const char *key)
     return field_given(&transformer_table, shape, key);
 }
 
-/* Keys that say nothing without another one. */
+/* Keys that have no effect without another key. */
 static void check_companions(const struct transformer *shape, struct error *err)
 {
     static const struct { const char *key, *needs; } companions[] = {
@@ -135,10 +139,10 @@ static void finish_experts(struct transformer *shape, struct error *err)
         return;
     if (!shape->experts_per_token)
         error_add(err, EXIT_INPUT, loc_of(shape, "experts"),
-                  "transformer: experts: missing key 'experts_per_token' beside it");
+                  "transformer: missing key 'experts_per_token', which 'experts' needs");
     else if (shape->experts_per_token > shape->experts)
         error_add(err, EXIT_INPUT, loc_of(shape, "experts_per_token"),
-                  "transformer: experts_per_token: %d of %d experts; expected at most as many as there are",
+                  "transformer: experts_per_token: %d of %d experts; expected at most all of them",
                   shape->experts_per_token, shape->experts);
     if (!given(shape, "expert_ffn"))
         shape->expert_ffn = shape->ffn;
@@ -170,7 +174,7 @@ int transformer_finish(struct transformer *shape, struct error *err)
     if (!given(shape, "head_size")) {
         if (shape->hidden % shape->heads)
             error_add(err, EXIT_INPUT, loc_of(shape, "heads"),
-                      "transformer: heads: %d does not divide hidden %d; give head_size where that is meant",
+                      "transformer: heads: %d does not divide hidden %d; if that is intended, give head_size",
                       shape->heads, shape->hidden);
         shape->head_size = shape->hidden / shape->heads;
     }

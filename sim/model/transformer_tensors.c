@@ -1,6 +1,7 @@
-/* The parameter tensors of a transformer's layers on one GPU. Column-parallel biases are split, row-parallel ones whole
- * (Shoeybi et al. 2019, section 3). Q, K and V are one tensor, unless fused_qkv says otherwise, and so are the two
- * column-parallel products of SwiGLU, and each product of all experts that a GPU holds. */
+/* The parameter tensors of a transformer's layers on one GPU. Biases of column-parallel products are split, biases of
+ * row-parallel products are whole (Shoeybi et al. 2019, section 3). One tensor holds Q, K and V, unless fused_qkv is
+ * false; one tensor holds the two column-parallel products of SwiGLU; one tensor holds the same product of all experts
+ * of a GPU. */
 #include "model/transformer.h"
 
 static void add_tensor(struct tensors *list, struct tensor tensor)
@@ -26,7 +27,7 @@ static void add_matrix(struct tensors *list, double rows, double columns)
     add_tensor(list, (struct tensor){.elements = rows * columns, .rows = rows});
 }
 
-/* A weight and its bias; `bias` 0: none. */
+/* A weight and its bias; with `bias` 0 it has none. */
 static void add_product(struct tensors *list, double rows, double columns, double bias)
 {
     add_matrix(list, rows, columns);
@@ -48,8 +49,8 @@ struct tensors embedding_tensors(const struct cut *cut)
     return list;
 }
 
-/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1, equations 9 to 19): what compresses is whole on every
- * GPU of the tensor group, what expands is split by heads; each latent vector has a norm. */
+/* Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1, equations 9 to 19): the compressing matrices are whole
+ * on every GPU of the tensor group, the expanding ones are split by heads; each latent vector has a norm. */
 static void add_latent_inputs(struct tensors *list, const struct cut *cut)
 {
     const struct transformer *shape = cut->shape;
@@ -64,7 +65,7 @@ static void add_latent_inputs(struct tensors *list, const struct cut *cut)
     add_matrix(list, cut->heads * (shape->head_size + shape->value_head_size), shape->kv_rank);
 }
 
-/* `copies` MLPs of that width, as one tensor a product. */
+/* `copies` MLPs of that width, with one tensor for each product of all copies. */
 static void add_mlp(struct tensors *list, const struct cut *cut, double ffn, double copies)
 {
     double up = (cut->shape->mlp == MLP_SWIGLU ? 2 : 1) * ffn;

@@ -32,7 +32,7 @@ static void compute_again(const struct scenario *scenario, int step, FILE *out)
     const struct { bool applies; const char *recompute; } ways[] = {
         {now->mode < RECOMPUTE_SELECTIVE, "selective"},
         {now->mode < RECOMPUTE_FULL && !scenario->model.stages.count, "{mode: full, share: 0.5}"},
-        {!full || now->every > 1 || scenario_recomputes_some(scenario), "full"},
+        {!full || now->every > 1 || recompute_is_partial(now), "full"},
         {now->mode < RECOMPUTE_FULL, "optimal"},
     };
 

@@ -79,15 +79,14 @@ static void mean_works(struct metrics *metrics, const struct timeline *timeline)
 
 /* The whole iteration; or the steady state, leaving out the first quarter of the updates that rank 0 makes before its
  * last forward. Too few of them: everything, which says that it is not steady. */
-static struct window find_window(const struct scenario *scenario, const struct timeline *timeline)
+static struct window find_window(const struct timeline *timeline, bool asynchronous, int steps)
 {
     const struct program *program = timeline->program;
-    int steps = scenario->strategy.local_steps;
     struct window window = {.to = timeline->makespan, .updates = steps, .all = steps};
     struct { double *items; size_t count, capacity; } ends = {0};
     double last_forward = 0;
 
-    if (!scenario_strategy(scenario)->asynchronous)
+    if (!asynchronous)
         return window;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
@@ -189,12 +188,13 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
 
 static void rates(struct metrics *metrics, const struct scenario *scenario)
 {
+    const struct precision_spec *precision = &scenario->memory.precision;
     double t = metrics->iteration_time, gpus = scenario_gpus(scenario), peak = NAN;
     const struct transformer *transformer = scenario->model.transformer;
 
     if (!model_is_timed(&scenario->model))
-        peak = gpu_peak(&scenario->cluster.gpu, scenario->memory.precision == PRECISION_MIXED_FP8 ?
-                                                DTYPE_FP8 : scenario_dtype(scenario));
+        peak = gpu_peak(&scenario->cluster.gpu, precision->format == PRECISION_MIXED_FP8 ?
+                                                DTYPE_FP8 : precision_dtype(precision));
     metrics->samples_per_s = t > 0 ? metrics->samples / t : NAN;
     metrics->tokens_per_s = transformer ? metrics->samples_per_s * transformer->sequence : NAN;
     metrics->model_flops_per_gpu = t > 0 ? metrics->model_flop / t / gpus : NAN;
@@ -207,15 +207,17 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
                   const struct timeline *timeline)
 {
     const struct scenario *scenario = workload->scenario;
+    bool asynchronous = scenario_strategy(scenario)->asynchronous;
 
     *metrics = (struct metrics){
-        .window = find_window(scenario, timeline), .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+        .window = find_window(timeline, asynchronous, scenario->strategy.local_steps),
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks,
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_bytes(metrics, &lowered->program);
     account_walk(timeline, take_step, metrics);
-    metrics->rank_span = scenario_strategy(scenario)->asynchronous ? NAN : longest_span(timeline);
+    metrics->rank_span = asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
     read_memory(metrics, workload, timeline);
     averages(metrics);

@@ -1,59 +1,23 @@
-/* scenario: one YAML file, checked, with every default resolved. */
+/* scenario: one YAML file, checked, with every default resolved. A function takes the part of it that it uses: its
+ * parallelism, its memory policy or the precision or recomputation of that, its costs. */
 #ifndef DTSIM_SCENARIO_H
 #define DTSIM_SCENARIO_H
 
 #include "hardware/cluster.h"
 #include "collective/collective.h"
 #include "model/model.h"
-#include "schedule/order.h"
-#include "kernels/profile.h"
 #include "engine/replay.h"
+#include "scenario/costs.h"
+#include "scenario/memory_policy.h"
+#include "scenario/parallelism.h"
 #include "scenario/process_group.h"
+#include "scenario/recipe.h"
 
-#define PRECISIONS(X) \
-    X(PRECISION_FP32, "fp32") X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") \
-    X(PRECISION_MIXED_BF16, "mixed-bf16") X(PRECISION_MIXED_FP8, "mixed-fp8")
-enum precision { PRECISIONS(ENUM_VALUE) };
-#define OPTIMIZERS(X) \
-    X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \
-    X(OPTIMIZER_SGD, "sgd") X(OPTIMIZER_ADAFACTOR, "adafactor") \
-    X(OPTIMIZER_ADAFACTOR_MOMENTUM, "adafactor-momentum") X(OPTIMIZER_LAMB, "lamb") \
-    X(OPTIMIZER_ADAM_HALF, "adam-half")
-enum optimizer { OPTIMIZERS(ENUM_VALUE) };
-#define MASTERS(X) \
-    X(MASTER_FP32, "fp32") X(MASTER_REMAINDERS, "remainders") X(MASTER_HALF, "half") X(MASTER_NONE, "none")
-enum master { MASTERS(ENUM_VALUE) };
-#define FP8_WEIGHTS(X) X(FP8_WEIGHTS_CAST, "cast") X(FP8_WEIGHTS_KEPT, "kept") X(FP8_WEIGHTS_PRIMARY, "primary")
-enum fp8_weights { FP8_WEIGHTS(ENUM_VALUE) };
-#define GRADIENTS(X) \
-    X(GRADIENTS_HALF, "half") X(GRADIENTS_FP32, "fp32") X(GRADIENTS_CONVERTED, "converted") \
-    X(GRADIENTS_WIDENED, "widened")
-enum gradients { GRADIENTS(ENUM_VALUE) };
-#define LOGITS(X) X(LOGITS_FREED, "freed") X(LOGITS_HELD, "held")
-enum logits { LOGITS(ENUM_VALUE) };
-#define DATA_PARALLELS(X) \
-    X(DATA_PARALLEL_DDP, "ddp") X(DATA_PARALLEL_SYNCHRONOUS, "synchronous") \
-    X(DATA_PARALLEL_SERVER, "parameter-server") X(DATA_PARALLEL_REPLICATED, "dataparallel")
-enum data_parallel { DATA_PARALLELS(ENUM_VALUE) };
-extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
-#define COMPRESSIONS(X) \
-    X(COMPRESSION_NONE, "none") X(COMPRESSION_POWERSGD, "powersgd") X(COMPRESSION_TOP_K, "top-k") \
-    X(COMPRESSION_QUANTIZED, "quantized")
-enum compression { COMPRESSIONS(ENUM_VALUE) };
-enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
-#define CONTEXT_ATTENTIONS(X) X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather")
-enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
 #define COLLECTIVES_MODES(X) \
     X(COLLECTIVES_AUTO, "auto") X(COLLECTIVES_MESSAGES, "messages") X(COLLECTIVES_MEASURED, "measured")
 enum collectives_mode { COLLECTIVES_MODES(ENUM_VALUE) };
-#define OFFLOADS(X) \
-    X(OFFLOAD_NONE, "none") X(OFFLOAD_ACTIVATIONS, "activations") X(OFFLOAD_WEIGHTS, "weights") \
-    X(OFFLOAD_OPTIMIZER, "optimizer")
-enum offload { OFFLOADS(ENUM_VALUE) };
 #define FOLDS(X) X(FOLD_AUTO, "auto") X(FOLD_OFF, "off")
 enum fold { FOLDS(ENUM_VALUE) };
-extern const char *const dimension_names[];
-extern const char *const recompute_names[];
 
 struct scenario {
     const struct node *node;
@@ -68,87 +32,9 @@ struct scenario {
         int micro_batches;               /* per replica */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
-    struct strategy_spec {
-        const struct node *node;
-        struct schedule_spec {
-            const struct node *node;
-            int name;                    /* index of strategy_at; or */
-            const char *csv;             /* a file of an order, beside the scenario */
-            int recomputation;           /* enum recompute_rule, of an order */
-            const struct order *order;   /* of the file */
-        } schedule;
-        const struct table *options_table;
-        void *options;                   /* of the schedule */
-        int tensor, context, expert, pipeline, data;     /* degrees */
-        int context_attention;           /* enum context_attention */
-        double capacity_factor;          /* of experts; 0: they compute what they get */
-        int chunks;
-        bool sequence_parallel, scatter_gather;
-        bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
-        bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
-        bool one_communicator;           /* a stage's sends and receives take turns */
-        bool duplex_p2p;                 /* two stages send to each other at once */
-        bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
-        bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
-        int zero;
-        int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
-        bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
-        int data_parallel;               /* enum data_parallel */
-        struct compression_spec {
-            const struct node *node;
-            int method;                  /* enum compression */
-            int rank;                    /* of powersgd */
-            double share;                /* of the values, of top-k */
-            int bits;                    /* a value, of quantized */
-            bool error_feedback;
-        } compression;
-        int local_steps;                 /* iterations between two exchanges */
-        double first_bucket, bucket;     /* B, of DDP */
-        bool flatten;                    /* synchronous: one sum for all tensors */
-        int server;                      /* how a server gathers and sends: index of server_names */
-        int all_reduce;                  /* index of collective_of, of the all-reduces */
-        int channels;                    /* rings at once; 0: collective_channels */
-        struct list placement;           /* of int, enum dimension: fastest-varying first */
-        struct list split;               /* of int: layers of every global stage; empty: evenly */
-    } strategy;
-    struct memory_spec {
-        const struct node *node;
-        int precision, optimizer;
-        int master;                      /* enum master */
-        int fp8_weights;                 /* enum fp8_weights */
-        int gradients;                   /* enum gradients */
-        struct recompute_spec {
-            const struct node *node;
-            int mode;                    /* enum recompute */
-            int every;                   /* blocks a checkpoint, under full; 0: one */
-            int blocks;                  /* recomputed under full, the first of each chunk; where given */
-            double share;                /* or this share of them; NaN: all */
-            bool early_stop;             /* a block's ends when its backward has what it needs */
-        } recompute;
-        struct list offload;             /* of int, enum offload: what waits in host memory */
-        struct lora *lora;               /* NULL: every weight is trained */
-        int activations;                 /* enum activation_formula */
-        int cross_entropy;               /* enum cross_entropy */
-        int logits;                      /* enum logits */
-        bool clip_gradients, fused_accumulation, fused_gradients, flat_gradients, bucket_copies;
-        double context;                  /* B; NaN: memory_states says */
-        double fragmentation;            /* share of what the allocator holds */
-        double limit;                    /* B; NaN: the GPU's memory */
-        bool enforce;
-    } memory;
-    struct costs_spec {
-        const struct node *node;
-        int gpu;                         /* enum cost_source; never AUTO after scenario_load */
-        const char *profile;             /* a name of calibration/data/ or an absolute path; NULL: none */
-        int attention;                   /* enum attention_generation */
-        double host_launch;              /* s that the host takes for each kernel (calibration/data/README.md) */
-        bool launch_blocking;            /* it waits for each kernel before the next */
-        double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
-        int unaligned_batches;           /* enum unaligned_batches */
-        const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
-        struct cost_model model;         /* all of this, as kernels are timed by it */
-        bool given;                      /* the model's times are given: kernels take none */
-    } costs;
+    struct strategy_spec strategy;
+    struct memory_spec memory;
+    struct costs_spec costs;
     struct simulation_spec {
         const struct node *node;
         int engine, collectives, fold;
@@ -157,8 +43,9 @@ struct scenario {
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
+    struct recipe recipe;                /* what replicas exchange */
 };
-extern const struct table scenario_table, costs_table;
+extern const struct table scenario_table;
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages
  * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
@@ -174,19 +61,7 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
                   struct error *err);
 void scenario_release(struct scenario *scenario);
 
-/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
- * them was broken. */
-typedef int scenario_rule(const struct scenario *scenario, struct error *err);
-int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
-
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
- * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
-bool scenario_hands_out_weights(const struct scenario *scenario);
-const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the all-reduce's
- * reduce-scatter (collective_half). */
-const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
@@ -201,43 +76,16 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);
  * buffer. */
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size);
 
-/* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
- * and 4 for mixed precision), of gradients as they are sent, and of those that are held beside those that are summed;
- * what is read and written to make a layer's gradients ready to be scattered under ZeRO 3, to add a micro-batch's
- * gradient to the batch's, and by one update with all that comes before it. */
-struct parameter_bytes { double weights, gradients, sent, beside, master, flattening, accumulation, update_traffic; };
+/* precision_bytes of the scenario: whether gradients add up follows from its schedule. */
 struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario);
-/* What an optimizer keeps for each parameter. */
-struct optimizer_states {
-    double full;             /* B in fp32: 4 for each moment */
-    int quantized;           /* of them, moments that large tensors keep in 8 bits */
-    bool factored;           /* and a second moment as a sum over rows and one over columns */
-    double norms;            /* B that an update passes over beside gradient, weights and moments */
-};
-struct optimizer_states scenario_optimizer(const struct scenario *scenario);
-enum dtype scenario_dtype(const struct scenario *scenario);
 /* B that a GPU may hold: the limit, or its memory; INFINITY where neither is known. */
 double scenario_room(const struct scenario *scenario);
 bool scenario_offloads(const struct scenario *scenario, enum offload what);
 /* Whether schedules have recomputations: works of their own, before backwards. */
 bool scenario_has_recomputations(const struct scenario *scenario);
-/* Whether full recomputation is said to be of some blocks alone. */
-bool scenario_recomputes_some(const struct scenario *scenario);
-/* Whether it is of this block, the first of its chunk being 0; other modes of recomputation choose among all. */
-bool scenario_recomputes(const struct scenario *scenario, int block);
 /* Whether stages are computed layer by layer, each with memory and transfers of its own: stage_plan.h. */
 bool scenario_by_layers(const struct scenario *scenario);
 /* Whether what their activations do is planned for what a GPU may hold. */
 bool scenario_plans_memory(const struct scenario *scenario);
-/* What of `memory:` does not go together, or with the rest. */
-int scenario_check_memory(const struct scenario *scenario, struct error *err);
-/* What is said and changes nothing here. */
-int scenario_check_idle(const struct scenario *scenario, struct error *err);
-/* Settles which costs are used and reads their profile. */
-int scenario_resolve_costs(struct scenario *scenario, struct error *err);
-/* What a kernel takes; nothing where the model's times are given. */
-struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel);
-/* The same of one that no layer lists: over gradients, states and boundaries. */
-struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes);
 
 #endif

@@ -1,11 +1,10 @@
 /* Options that say nothing beside others: refused, since whoever gives one believes that it changes something. Accepted
  * are defaults, which resolved scenarios repeat, and what only a degree of 1, ZeRO's stage or the format of products
  * makes idle: sweeps over these keep their base. */
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #include <math.h>
 
-#include "scenario/data_parallel.h"
 
 struct idle {
     const struct node *in;       /* the mapping that has the key */
@@ -49,13 +48,13 @@ static int check_memory(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
     const struct transformer *shape = scenario->model.transformer;
-    bool mixed = memory->precision >= PRECISION_MIXED_FP16, head = shape && shape->head != HEAD_NONE;
+    bool mixed = memory->precision.format >= PRECISION_MIXED_FP16, head = shape && shape->head != HEAD_NONE;
     const char *no_head = shape ? "the model has no head, and so no logits; expected a transformer with one"
                                 : "this model says nothing of its logits; expected a transformer";
     const struct idle options[] = {
-        {memory->node, "memory", "gradients", memory->gradients != GRADIENTS_HALF, mixed,
+        {memory->node, "memory", "gradients", memory->precision.gradients != GRADIENTS_HALF, mixed,
          "without mixed precision all gradients are fp32; expected 'precision: mixed-bf16' or the like beside it"},
-        {memory->node, "memory", "master", memory->master != MASTER_FP32, mixed,
+        {memory->node, "memory", "master", memory->precision.master != MASTER_FP32, mixed,
          "without mixed precision weights are fp32 themselves; expected 'precision: mixed-bf16' or the like beside it"},
         {memory->node, "memory", "recompute", memory->recompute.mode == RECOMPUTE_SELECTIVE, shape,
          "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or "
@@ -64,7 +63,8 @@ static int check_memory(const struct scenario *scenario, struct error *err)
          "this model says itself what it keeps; expected a transformer"},
         {memory->node, "memory", "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},
         {memory->node, "memory", "logits", memory->logits != LOGITS_FREED, head, no_head},
-        {memory->node, "memory", "fused_accumulation", memory->fused_accumulation, !model_is_timed(&scenario->model),
+        {memory->node, "memory", "fused_accumulation", memory->precision.fused_accumulation,
+         !model_is_timed(&scenario->model),
          "this model's times are given whole; expected a transformer, or layers by their FLOPs"},
         {memory->node, "memory", "bucket_copies", memory->bucket_copies,
          scenario->strategy.data_parallel == DATA_PARALLEL_DDP,

@@ -21,7 +21,8 @@ void pile_add(struct pile *pile, const struct scenario *scenario, double values,
 /* So many bytes through device memory, in so many kernels. */
 static double pass(const struct scenario *scenario, double bytes, double launches)
 {
-    struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = scenario_dtype(scenario)};
+    enum dtype dtype = precision_dtype(&scenario->memory.precision);
+    struct kernel kernel = {.name = "compression", .kind = KERNEL_MEMORY, .dtype = dtype};
 
     if (bytes == 0)
         return 0;
@@ -103,7 +104,7 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
     case COMPRESSION_NONE:
         break;
     }
-    return (struct compressed){.legs = {{0, scenario_sync(scenario), pile->values * each, 0}}};
+    return (struct compressed){.legs = {{0, scenario->recipe.gradients.collective, pile->values * each, 0}}};
 }
 
 double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)

@@ -213,8 +213,7 @@ static void test_over_time(void **state)
             char *text = NULL;
             size_t size;
             FILE *out = open_memstream(&text, &size);
-            static const char header[] = "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\t"
-                                         "workspace\tbuffers\tcontext\tfragmentation\treplicas\n";
+            static const char header[] = "rank\tt\tbytes\tparameters\t";
             double first[8], last[8], most[8] = {0};
 
             run_text(&simulated, "%smemory: {recompute: %s}\nstrategy: {pipeline: 2, data: 2, %s}\n", little,
@@ -222,7 +221,7 @@ static void test_over_time(void **state)
             memory_write(&simulated.run, out);
             fclose(out);
             assert_memory_equal(text, header, strlen(header));
-            for (char *line = text + strlen(header), seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
+            for (char *line = strchr(text, '\n') + 1, seen[8] = {0}; *line; line = strchr(line, '\n') + 1) {
                 int rank, at, kinds = 0;
                 double bytes, each, sum = 0;
 

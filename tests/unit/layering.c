@@ -29,7 +29,7 @@ static const struct rule rules[] = {
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ chart.h fit_chart.h gantt.h list.h plot.h tsv.h ", NULL},
     {"sim/engine/", NULL, " base/ hardware/cluster.h engine/ ", NULL},
-    {"sim/engine/program", NULL, " base/ engine/program.h ", NULL},
+    {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},
     {"sim/run/metric", NULL, " base/ stage/memory.h lower/lower.h run/account.h run/metrics.h ", " kernels/ "},

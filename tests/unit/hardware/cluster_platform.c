@@ -27,7 +27,7 @@ static void gpus_are_sane(void **state)
         if (size)
             assert_true(fabs(gpu.memory / (atof(size + 1) * 1.04e9) - 1) < 0.05);
     }
-    assert_int_equal(count, 9);
+    assert_true(count >= 9);
 }
 
 static void gpu_constants(void **state)
@@ -80,7 +80,7 @@ static void platforms_are_sane(void **state)
         assert_true(cluster.network.efficiency > 0.9 && cluster.network.efficiency < 1);
         assert_int_equal(cluster.network.topology.kind, TOPOLOGY_NONBLOCKING);
     }
-    assert_int_equal(count, 7);
+    assert_true(count >= 7);
 }
 
 static void platform_constants(void **state)

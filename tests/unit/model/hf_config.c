@@ -87,7 +87,7 @@ static void hf_messages(void **state)
                "1:1: hf_config: attention_bias and mlp_bias differ, which is not supported");
     hf_refused("[1]", "1:1: hf_config: expected a mapping, as in a config.json");
     hf_refused("{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 64,\n \"n_head\": 7, \"vocab_size\": 100}",
-               "2:12: transformer: heads: 7 does not divide hidden 64; give head_size where that is meant");
+               "2:12: transformer: heads: 7 does not divide hidden 64; if that is intended, give head_size");
 }
 
 /* Keys that config.json may leave out, and one that is not known. */
@@ -126,7 +126,7 @@ static void preset_messages(void **state)
     strcat(config_path, ".yaml");
     write_config(arena_printf(&arena, "preset: %s", config_path));
     refused(arena_printf(&arena, "preset: %s", config_path),
-            "1:9: model: preset: more than 4 presets inside each other");
+            "1:9: model: preset: more than 4 presets, each based on the next");
     assert_int_equal(model_load(&arena, NULL, &model, &error), -1);
     expect_message(EXIT_INPUT, "0:0: model: missing; expected one of preset transformer hf_config layers stages");
 }
@@ -173,11 +173,11 @@ static void with_messages(void **state)
             "1:28: with: unknown key 'flash_atention'; did you mean 'flash_attention'?");
     refused("{preset: llama2-7b, with: {layers: 0}}", "1:36: with: layers: 0 is out of range; expected 1 to 100000");
     refused("{preset: llama2-7b, sequence: 8, with: {sequence: 4}}",
-            "1:51: model: with: sequence stands beside 'with' as well; expected one of them");
+            "1:51: model: with: sequence is also given outside of 'with'; expected only one of them");
     refused("{preset: resnet50, with: {layers: 3}}",
-            "1:26: model: with: this model is no transformer; expected its own keys changed where they stand");
+            "1:26: model: with: this model is not a transformer; expected changes in the preset's file");
     refused("{stages: {forward: 1 s}, with: {layers: 3}}",
-            "1:32: model: with: goes with a preset or a hf_config; expected the key in the model itself");
+            "1:32: model: with: goes only with preset or hf_config; expected its keys in 'transformer' itself");
 }
 
 static int make_config(void **state)

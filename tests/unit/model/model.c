@@ -217,14 +217,14 @@ static void messages(void **state)
     refused("{preset: gpt2-124m, sequence: 2048}",
             "1:31: model: sequence: 2048 is longer than the 1024 learned positions");
     refused("{stages: {forward: 1 s}, sequence: 2048}",
-            "1:36: model: sequence: this model has no tokens; it goes with a transformer");
+            "1:36: model: sequence: this model has no tokens; only a transformer has a sequence");
     refused("layers: []", "1:9: model: layers: found an empty list; expected at least one");
     refused("layers: [{forward: 1 s}, {flops: 1 GFLOP}]",
-            "1:34: layers: times are of a micro-batch and flops of a sample; give one kind for every layer");
+            "1:34: layers: some layers have times, others flops; expected the same for all layers");
     refused("layers: [{flops: 1 GFLOP, backward: 1 s}]",
-            "1:37: layers: backward: a time beside flops; give forward too, and no flops");
+            "1:37: layers: backward: a time cannot go with flops; expected forward instead of flops");
     refused("layers: [{forward: 1 s, traffic: 1 B}]",
-            "1:34: layers: traffic stands beside flops, not beside times");
+            "1:34: layers: traffic goes with flops, not with times");
     refused("layers: [{name: a}]", "1:10: layers: expected exactly one of forward, flops");
     refused("stages: {forward: 1 s, backward_input: 3 s}",
             "1:40: stages: backward_input is longer than the whole backward; give backward, or both parts");
@@ -246,7 +246,7 @@ static void tensor_messages(void **state)
          "7:8: strategy: tensor: 4 does not divide the 30 tokens of a sample that sequence_parallel splits;"
          " try 1 or 2"},
         {"preset: vgg16", {.tensor = 2},
-         "7:8: strategy: tensor: 2, but the model is given layer by layer and says nothing of how a layer is"
+         "7:8: strategy: tensor: 2, but a model that is given layer by layer does not say how a layer is"
          " split; try 1"},
     };
 

@@ -1,11 +1,11 @@
 /* What `memory:` means: bytes of each parameter, and what does not go together. */
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 #include <math.h>
 
 /* LAMB's passes (NVIDIA/apex, csrc/multi_tensor_lamb.cu, multi_tensor_lamb_cuda; all in fp32): the weights' norms, the
  * update written in place of the gradient, its norms, and both read once more for the step. */
-struct optimizer_states scenario_optimizer(const struct scenario *scenario)
+struct optimizer_states precision_optimizer(const struct precision_spec *precision)
 {
     static const struct optimizer_states states[] = {
         [OPTIMIZER_ADAM] = {.full = 8},       [OPTIMIZER_ADAM_8BIT] = {.full = 8, .quantized = 2},
@@ -14,11 +14,11 @@ struct optimizer_states scenario_optimizer(const struct scenario *scenario)
         [OPTIMIZER_LAMB] = {.full = 8, .norms = 5 * 4},
         [OPTIMIZER_ADAM_HALF] = {.full = 4},
     };
-    return states[scenario->memory.optimizer];
+    return states[precision->optimizer];
 }
 
 /* Whether several backwards add to the same gradients: not where each ends with an update (PipeDream). */
-static bool adds_up(const struct scenario *scenario)
+static bool gradients_add_up(const struct scenario *scenario)
 {
     const struct strategy *strategy = scenario_strategy(scenario);
 
@@ -29,13 +29,13 @@ static bool adds_up(const struct scenario *scenario)
  * products write it in their own format (Megatron-LM: main_grad), or its converted copy (DeepSpeed, bf16_optimizer.py,
  * update_hp_grads: add_(grad.to(fp32))); one of its own format where there is something to add to (autograd's
  * AccumulateGrad). Fused, the sums' traffic hides behind the product (apex: wgrad_gemm_accum). */
-static double accumulation(const struct scenario *scenario, double weights, double gradients)
+static double accumulation(const struct precision_spec *precision, bool adds_up, double weights, double gradients)
 {
-    if (scenario->memory.fused_accumulation)
+    if (precision->fused_accumulation)
         return 0;
     if (gradients > weights)
-        return weights + (scenario->memory.gradients == GRADIENTS_CONVERTED ? 4 : 2) * gradients;
-    return adds_up(scenario) ? 3 * gradients : 0;
+        return weights + (precision->gradients == GRADIENTS_CONVERTED ? 4 : 2) * gradients;
+    return adds_up ? 3 * gradients : 0;
 }
 
 /* A layer's gradients before they are scattered, pass by pass (PyTorch 2.0's FSDP): the backward of the views of its
@@ -52,12 +52,12 @@ static double flattening(double weights, double sent)
  * and clip_grad_norm_ do the same): half-precision gradients are copied to fp32 for a whole master; with fp16's loss
  * scale they are divided by it and looked through for overflows; their norm is taken, and they are scaled to it (by
  * LAMB itself, as it reads them). `read`: B of a gradient once it was copied. */
-static double preparation(const struct scenario *scenario, double gradients, double read)
+static double preparation(const struct precision_spec *precision, double gradients, double read)
 {
     double copy = gradients < read ? gradients + read : 0;
-    double unscale = scenario->memory.precision == PRECISION_MIXED_FP16 ? 2 * read : 0;
-    double scaling = scenario->memory.optimizer == OPTIMIZER_LAMB ? 0 : 2 * read;
-    double clip = scenario->memory.clip_gradients ? read + scaling : 0;
+    double unscale = precision->format == PRECISION_MIXED_FP16 ? 2 * read : 0;
+    double scaling = precision->optimizer == OPTIMIZER_LAMB ? 0 : 2 * read;
+    double clip = precision->clip_gradients ? read + scaling : 0;
 
     return copy + unscale + clip;
 }
@@ -66,35 +66,40 @@ static double preparation(const struct scenario *scenario, double gradients, dou
  * states; half-precision weights are copied from a whole master's. Optimizers without one read half-precision gradients
  * as they are (PyTorch's Adam of bf16 weights; Apex, distributed_fused_adam.py; Transformer Engine, fused_adam.py). A
  * factored second moment takes a first look at the gradient for its rows and columns. */
-struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
+struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up)
 {
     static const double masters[] = {[MASTER_FP32] = 4, [MASTER_REMAINDERS] = 2, [MASTER_HALF] = 2,
                                      [MASTER_NONE] = 0};
-    bool mixed = scenario->memory.precision >= PRECISION_MIXED_FP16;
-    bool whole = scenario->memory.master == MASTER_FP32;
-    struct optimizer_states optimizer = scenario_optimizer(scenario);
+    bool mixed = precision->format >= PRECISION_MIXED_FP16;
+    bool whole = precision->master == MASTER_FP32;
+    struct optimizer_states optimizer = precision_optimizer(precision);
     double states = optimizer.full - 3 * optimizer.quantized, weights = mixed ? 2 : 4;
-    double master = mixed ? masters[scenario->memory.master] : 0;
-    int form = scenario->memory.gradients;
+    double master = mixed ? masters[precision->master] : 0;
+    int form = precision->gradients;
     double gradients = form == GRADIENTS_HALF || form == GRADIENTS_WIDENED ? weights : 4;
     double sent = form == GRADIENTS_HALF ? weights : 4, read = whole ? 4 : gradients;
     bool converted = mixed && form == GRADIENTS_CONVERTED;
 
     return (struct parameter_bytes){
         .weights = weights, .gradients = gradients, .sent = sent, .beside = converted ? weights : 0, .master = master,
-        .flattening = flattening(weights, sent), .accumulation = accumulation(scenario, weights, gradients),
-        .update_traffic = preparation(scenario, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
+        .flattening = flattening(weights, sent), .accumulation = accumulation(precision, adds_up, weights, gradients),
+        .update_traffic = preparation(precision, gradients, read) + read * (optimizer.factored ? 2 : 1) + 2 * states +
                           optimizer.norms + 2 * (whole ? 4 : weights + master) + (mixed && whole ? 4 + weights : 0),
     };
 }
 
-enum dtype scenario_dtype(const struct scenario *scenario)
+struct parameter_bytes scenario_parameter_bytes(const struct scenario *scenario)
+{
+    return precision_bytes(&scenario->memory.precision, gradients_add_up(scenario));
+}
+
+enum dtype precision_dtype(const struct precision_spec *precision)
 {
     static const enum dtype dtypes[] = {
         [PRECISION_FP32] = DTYPE_FP32, [PRECISION_TF32] = DTYPE_TF32,
         [PRECISION_MIXED_FP16] = DTYPE_FP16, [PRECISION_MIXED_BF16] = DTYPE_BF16, [PRECISION_MIXED_FP8] = DTYPE_BF16,
     };
-    return dtypes[scenario->memory.precision];
+    return dtypes[precision->format];
 }
 
 static bool says_blocks(const struct recompute_spec *recompute)
@@ -102,9 +107,9 @@ static bool says_blocks(const struct recompute_spec *recompute)
     return node_get(recompute->node, "blocks") != NULL;
 }
 
-bool scenario_recomputes_some(const struct scenario *scenario)
+bool recompute_is_partial(const struct recompute_spec *recompute)
 {
-    return says_blocks(&scenario->memory.recompute) || !isnan(scenario->memory.recompute.share);
+    return says_blocks(recompute) || !isnan(recompute->share);
 }
 
 bool scenario_has_recomputations(const struct scenario *scenario)
@@ -117,10 +122,8 @@ bool scenario_has_recomputations(const struct scenario *scenario)
 }
 
 /* Shares are spread as in IBM's fms-fsdp (policies/ac_handler.py): a half is the first block, the third, and so on. */
-bool scenario_recomputes(const struct scenario *scenario, int block)
+bool recompute_covers(const struct recompute_spec *recompute, int block)
 {
-    const struct recompute_spec *recompute = &scenario->memory.recompute;
-
     if (says_blocks(recompute))
         return block < recompute->blocks;
     return isnan(recompute->share) ||
@@ -183,11 +186,23 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
                          "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
                          "varuna");
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
-        scenario->memory.precision == PRECISION_MIXED_FP8 || scenario->memory.lora)
+        scenario->memory.precision.format == PRECISION_MIXED_FP8 || scenario->memory.lora)
         return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
                          "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
                          "backward needs; leave it out");
     return 0;
+}
+
+/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
+ * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
+ * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
+ * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
+int memory_default_gradients(const struct scenario *scenario)
+{
+    const struct precision_spec *precision = &scenario->memory.precision;
+    bool wide = precision->format == PRECISION_MIXED_BF16 || precision->format == PRECISION_MIXED_FP8;
+
+    return wide && scenario->strategy.zero <= 1 && precision->master != MASTER_NONE ? GRADIENTS_FP32 : GRADIENTS_HALF;
 }
 
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
@@ -233,7 +248,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
         rc = error_add(err, EXIT_INPUT, loc,
                        "memory: offload: optimizer: the cluster does not say how fast a host updates parameters; add "
                        "for example 'host: {update: 4 B}', parameters a second of a node");
-    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.optimizer != OPTIMIZER_ADAM)
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.precision.optimizer != OPTIMIZER_ADAM)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
                        "expected 'optimizer: adam'");
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
@@ -296,7 +311,7 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
     if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
                          scenario->cluster.gpu.name);
-    if (scenario->memory.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
+    if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
                          "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
                          "kept or cast");
@@ -307,9 +322,9 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
 static int check_master(const struct scenario *scenario, struct error *err)
 {
     const struct memory_spec *memory = &scenario->memory;
-    bool fp8 = memory->precision == PRECISION_MIXED_FP8 && memory->fp8_weights == FP8_WEIGHTS_PRIMARY;
+    bool fp8 = memory->precision.format == PRECISION_MIXED_FP8 && memory->precision.fp8_weights == FP8_WEIGHTS_PRIMARY;
 
-    if (memory->master == MASTER_REMAINDERS && (memory->precision == PRECISION_MIXED_FP16 || fp8))
+    if (memory->precision.master == MASTER_REMAINDERS && (memory->precision.format == PRECISION_MIXED_FP16 || fp8))
         return error_add(err, EXIT_INPUT, node_loc(memory->node, "master"),
                          "memory: master: remainders: are the other half of weights in bf16, and these are in %s; "
                          "expected fp32 or half", fp8 ? "fp8" : "fp16");
@@ -324,11 +339,11 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     static scenario_rule *const rules[] = {check_blocks, check_every, check_early_stop, check_master};
     int rc = scenario_check(scenario, rules, COUNT(rules), err);
 
-    if (memory->gradients == GRADIENTS_CONVERTED && memory->fused_accumulation)
+    if (memory->precision.gradients == GRADIENTS_CONVERTED && memory->precision.fused_accumulation)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "fused_accumulation"),
                        "memory: fused_accumulation: products that add to the fp32 sums leave nothing to convert; "
                        "expected 'gradients: fp32', or false");
-    if (memory->precision == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
+    if (memory->precision.format == PRECISION_MIXED_FP8 && check_fp8(scenario, err))
         rc = -1;
     if (scenario_by_layers(scenario) && check_by_layers(scenario, err))
         rc = -1;
@@ -342,7 +357,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "activations"),
                        "memory: activations: rajbhandari counts a GPT's blocks and says nothing of %s; expected "
                        "korthikanti", unlike);
-    if (scenario_optimizer(scenario).factored && shape && shape->experts)
+    if (precision_optimizer(&memory->precision).factored && shape && shape->experts)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "optimizer"),
                        "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
     if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/data.h"
-#include "scenario/scenario.h"
+#include "scenario/scenario_internal.h"
 
 static const struct field costs_spec_fields[] = {
     {KEY(costs_spec, gpu), .kind = FIELD_CHOICE, .choices = cost_source_names, .fallback = "auto",

@@ -1,0 +1,95 @@
+/* memory_policy: in which formats numbers are stored, what is computed again and what waits in host memory: the mapping
+ * `memory:`. */
+#ifndef DTSIM_MEMORY_POLICY_H
+#define DTSIM_MEMORY_POLICY_H
+
+#include "model/model.h"
+
+#define PRECISIONS(X) \
+    X(PRECISION_FP32, "fp32") X(PRECISION_TF32, "tf32") X(PRECISION_MIXED_FP16, "mixed-fp16") \
+    X(PRECISION_MIXED_BF16, "mixed-bf16") X(PRECISION_MIXED_FP8, "mixed-fp8")
+enum precision { PRECISIONS(ENUM_VALUE) };
+#define OPTIMIZERS(X) \
+    X(OPTIMIZER_ADAM, "adam") X(OPTIMIZER_ADAM_8BIT, "adam-8bit") X(OPTIMIZER_MOMENTUM, "momentum") \
+    X(OPTIMIZER_SGD, "sgd") X(OPTIMIZER_ADAFACTOR, "adafactor") \
+    X(OPTIMIZER_ADAFACTOR_MOMENTUM, "adafactor-momentum") X(OPTIMIZER_LAMB, "lamb") \
+    X(OPTIMIZER_ADAM_HALF, "adam-half")
+enum optimizer { OPTIMIZERS(ENUM_VALUE) };
+#define MASTERS(X) \
+    X(MASTER_FP32, "fp32") X(MASTER_REMAINDERS, "remainders") X(MASTER_HALF, "half") X(MASTER_NONE, "none")
+enum master { MASTERS(ENUM_VALUE) };
+#define FP8_WEIGHTS(X) X(FP8_WEIGHTS_CAST, "cast") X(FP8_WEIGHTS_KEPT, "kept") X(FP8_WEIGHTS_PRIMARY, "primary")
+enum fp8_weights { FP8_WEIGHTS(ENUM_VALUE) };
+#define GRADIENTS(X) \
+    X(GRADIENTS_HALF, "half") X(GRADIENTS_FP32, "fp32") X(GRADIENTS_CONVERTED, "converted") \
+    X(GRADIENTS_WIDENED, "widened")
+enum gradients { GRADIENTS(ENUM_VALUE) };
+#define LOGITS(X) X(LOGITS_FREED, "freed") X(LOGITS_HELD, "held")
+enum logits { LOGITS(ENUM_VALUE) };
+#define OFFLOADS(X) \
+    X(OFFLOAD_NONE, "none") X(OFFLOAD_ACTIVATIONS, "activations") X(OFFLOAD_WEIGHTS, "weights") \
+    X(OFFLOAD_OPTIMIZER, "optimizer")
+enum offload { OFFLOADS(ENUM_VALUE) };
+
+/* The formats of weights, gradients and optimizer states, and the passes over them. */
+struct precision_spec {
+    int format;                      /* enum precision */
+    int optimizer;                   /* enum optimizer */
+    int master;                      /* enum master */
+    int fp8_weights;                 /* enum fp8_weights */
+    int gradients;                   /* enum gradients */
+    bool clip_gradients;             /* an update takes the norm of all gradients */
+    bool fused_accumulation;         /* products of weight gradients add to those of the batch */
+};
+
+/* What backwards compute again. */
+struct recompute_spec {
+    const struct node *node;
+    int mode;                    /* enum recompute */
+    int every;                   /* blocks a checkpoint, under full; 0: one */
+    int blocks;                  /* recomputed under full, the first of each chunk; where given */
+    double share;                /* or this share of them; NaN: all */
+    bool early_stop;             /* a block's ends when its backward has what it needs */
+};
+extern const char *const recompute_names[];
+
+struct memory_spec {
+    const struct node *node;
+    struct precision_spec precision;
+    struct recompute_spec recompute;
+    struct list offload;             /* of int, enum offload: what waits in host memory */
+    struct lora *lora;               /* NULL: every weight is trained */
+    int activations;                 /* enum activation_formula */
+    int cross_entropy;               /* enum cross_entropy */
+    int logits;                      /* enum logits */
+    bool fused_gradients, flat_gradients, bucket_copies;
+    double context;                  /* B; NaN: memory_states says */
+    double fragmentation;            /* share of what the allocator holds */
+    double limit;                    /* B; NaN: the GPU's memory */
+    bool enforce;
+};
+
+/* Bytes per parameter of weights, gradients and fp32 master weights (Rajbhandari et al. 2020, ZeRO, section 3.1: 2, 2
+ * and 4 for mixed precision), of gradients as they are sent, and of those that are held beside those that are summed;
+ * what is read and written to make a layer's gradients ready to be scattered under ZeRO 3, to add a micro-batch's
+ * gradient to the batch's, and by one update with all that comes before it. */
+struct parameter_bytes { double weights, gradients, sent, beside, master, flattening, accumulation, update_traffic; };
+/* adds_up: several backwards add to the same gradients. */
+struct parameter_bytes precision_bytes(const struct precision_spec *precision, bool adds_up);
+/* What an optimizer keeps for each parameter. */
+struct optimizer_states {
+    double full;             /* B in fp32: 4 for each moment */
+    int quantized;           /* of them, moments that large tensors keep in 8 bits */
+    bool factored;           /* and a second moment as a sum over rows and one over columns */
+    double norms;            /* B that an update passes over beside gradient, weights and moments */
+};
+struct optimizer_states precision_optimizer(const struct precision_spec *precision);
+/* The format that computes. */
+enum dtype precision_dtype(const struct precision_spec *precision);
+
+/* Whether full recomputation is said to be of some blocks alone. */
+bool recompute_is_partial(const struct recompute_spec *recompute);
+/* Whether it is of this block, the first of its chunk being 0; other modes of recomputation choose among all. */
+bool recompute_covers(const struct recompute_spec *recompute, int block);
+
+#endif

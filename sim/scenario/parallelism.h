@@ -1,0 +1,71 @@
+/* parallelism: how the model is divided and in which order it is computed: the mapping `strategy:`. */
+#ifndef DTSIM_PARALLELISM_H
+#define DTSIM_PARALLELISM_H
+
+#include "schedule/order.h"
+
+#define DATA_PARALLELS(X) \
+    X(DATA_PARALLEL_DDP, "ddp") X(DATA_PARALLEL_SYNCHRONOUS, "synchronous") \
+    X(DATA_PARALLEL_SERVER, "parameter-server") X(DATA_PARALLEL_REPLICATED, "dataparallel")
+enum data_parallel { DATA_PARALLELS(ENUM_VALUE) };
+extern const char *const server_names[];         /* NULL-terminated: of reduces and broadcasts alike */
+#define COMPRESSIONS(X) \
+    X(COMPRESSION_NONE, "none") X(COMPRESSION_POWERSGD, "powersgd") X(COMPRESSION_TOP_K, "top-k") \
+    X(COMPRESSION_QUANTIZED, "quantized")
+enum compression { COMPRESSIONS(ENUM_VALUE) };
+enum dimension { DIMENSION_TENSOR, DIMENSION_DATA, DIMENSION_PIPELINE, DIMENSION_CONTEXT, DIMENSION_COUNT };
+extern const char *const dimension_names[];
+#define CONTEXT_ATTENTIONS(X) X(CONTEXT_RING, "ring") X(CONTEXT_ALL_GATHER, "all-gather")
+enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
+
+/* Which order the work is done in. */
+struct schedule_spec {
+    const struct node *node;
+    int name;                    /* index of strategy_at; or */
+    const char *csv;             /* a file of an order, beside the scenario */
+    int recomputation;           /* enum recompute_rule, of an order */
+    const struct order *order;   /* of the file */
+};
+
+/* What replicas send in the place of their gradients. */
+struct compression_spec {
+    const struct node *node;
+    int method;                  /* enum compression */
+    int rank;                    /* of powersgd */
+    double share;                /* of the values, of top-k */
+    int bits;                    /* a value, of quantized */
+    bool error_feedback;
+};
+
+struct strategy_spec {
+    const struct node *node;
+    struct schedule_spec schedule;
+    const struct table *options_table;
+    void *options;                   /* of the schedule */
+    int tensor, context, expert, pipeline, data;     /* degrees */
+    int context_attention;           /* enum context_attention */
+    double capacity_factor;          /* of experts; 0: they compute what they get */
+    int chunks;
+    bool sequence_parallel, scatter_gather;
+    bool partitioned_outputs;        /* a stage keeps its share of a boundary, and gathers it again */
+    bool overlap_p2p;                /* boundaries are sent beside the sender's next work */
+    bool one_communicator;           /* a stage's sends and receives take turns */
+    bool duplex_p2p;                 /* two stages send to each other at once */
+    bool overlap_tensor;             /* gradients of inputs are summed beside those of weights */
+    bool overlap_products;           /* what else is gathered or summed travels beside pieces of products */
+    int zero;
+    int shard;                       /* replicas that ZeRO divides among; data unless given; 0 without ZeRO */
+    bool reduce_scatter;             /* under ZeRO a replica gets the sums of its share alone */
+    int data_parallel;               /* enum data_parallel */
+    struct compression_spec compression;
+    int local_steps;                 /* iterations between two exchanges */
+    double first_bucket, bucket;     /* B, of DDP */
+    bool flatten;                    /* synchronous: one sum for all tensors */
+    int server;                      /* how a server gathers and sends: index of server_names */
+    int all_reduce;                  /* index of collective_of, of the all-reduces */
+    int channels;                    /* rings at once; 0: collective_channels */
+    struct list placement;           /* of int, enum dimension: fastest-varying first */
+    struct list split;               /* of int: layers of every global stage; empty: evenly */
+};
+
+#endif

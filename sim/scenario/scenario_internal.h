@@ -1,0 +1,48 @@
+/* How a scenario is resolved and checked, for the files of this folder. */
+#ifndef DTSIM_SCENARIO_INTERNAL_H
+#define DTSIM_SCENARIO_INTERNAL_H
+
+#include "scenario/scenario.h"
+
+/* Where a key of `strategy:` stands. */
+#define STRATEGY_LOC(scenario, key)                                                                                    \
+    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
+
+/* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
+ * them was broken. */
+typedef int scenario_rule(const struct scenario *scenario, struct error *err);
+int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err);
+
+/* parallelism.c */
+/* Checks strategy.placement, and puts context into it where it is left out. */
+int placement_resolve(struct scenario *scenario, struct error *err);
+/* A context degree divides the tokens of a sample (into two pieces a GPU where the attention is causal: each GPU gets
+ * an early and a late one, which balances the work); an expert degree divides the experts, and the replicas. Else
+ * EXIT_INFEASIBLE at the degree. */
+int degrees_check(const struct scenario *scenario, struct error *err);
+
+/* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
+ * 1F1B-RR). The ranks of all stages add up to the pipeline's: sets it where it was not given. */
+int sharers_resolve(struct scenario *scenario, struct error *err);
+/* Places the plan's stages, where any is shared: rank by rank, the sharers of a stage in a row. */
+void sharers_place(struct scenario *scenario);
+/* Every rank that shares a stage does as many micro-batches, as all of them sum their gradients at every update. */
+int sharers_check(const struct scenario *scenario, struct error *err);
+
+/* data_parallel.c */
+/* Over how many replicas ZeRO divides: all, or groups of so many. The number of replicas is known. */
+int shard_resolve(struct scenario *scenario, struct error *err);
+/* Refuses what does not go together, at its place, and fills the defaults of compression. The plan is known but for its
+ * micro-batches. */
+int data_parallel_check(struct scenario *scenario, struct error *err);
+
+/* memory_policy.c: what of `memory:` does not go together, or with the rest. */
+int scenario_check_memory(const struct scenario *scenario, struct error *err);
+/* scenario_idle.c: what is said and changes nothing here. */
+int scenario_check_idle(const struct scenario *scenario, struct error *err);
+/* costs.c: settles which costs are used and reads their profile. */
+int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* The format of gradients (enum gradients) where the scenario does not say. */
+int memory_default_gradients(const struct scenario *scenario);
+
+#endif
