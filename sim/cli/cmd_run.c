@@ -140,7 +140,8 @@ static int run_main(const struct command *command, int argc, char **argv)
     /* A folder that cannot be had is better known before a long simulation than after it. */
     if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
         !workload_init_advised(&workload, &scenario, &err) &&
-        !simulate_advised(&workload, simulate_options_of(&scenario), &run, &err)) {
+        !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
+                                                               .links = true}, &run, &err)) {
         if (arguments.values[OPT_JSON]) {
             json_t *json = result_json(&run);
 

@@ -200,6 +200,9 @@ double collective_messages(const struct collective *collective, const struct tas
 /* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
  * (all nodes alike, the members of a node next to each other), else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);
+/* order[rank of the collective] is a member of the group, on one channel of several. */
+void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
+                      const struct collective *collective, int *order);
 /* What struct task calls per_node. */
 int collective_per_node(const struct cluster *cluster, const struct group *group);
 

@@ -52,13 +52,13 @@ int collective_channels(const struct cluster *cluster, const struct group *group
     return nics;
 }
 
-/* Which member is which rank of the collective, on one channel. Of g members on a node the first on channel c is number
+/* Of g members on a node the first on channel c is number
  * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
  * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first: a
  * chain is the ring from there on, and those of its node who precede it come last (as NCCL's broadcasts and reductions
  * go round its rings, src/device/broadcast.h); for other algorithms the rest of its node turns without it. */
-static void member_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
-                         const struct collective *collective, int *order)
+void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
+                      const struct collective *collective, int *order)
 {
     bool rooted = collective->op == COLLECTIVE_BROADCAST || collective->op == COLLECTIVE_REDUCE;
     int start = 0, root = 0;
@@ -210,7 +210,7 @@ void collective_lower(const struct collective *collective, const struct cluster 
 
         channel->order = xcalloc(n, sizeof *channel->order);
         channel->place = xcalloc(n, sizeof *channel->place);
-        member_order(cluster, &lowered, c, choice.channels, choice.used, channel->order);
+        collective_order(cluster, &lowered, c, choice.channels, choice.used, channel->order);
         for (int rank = 0; rank < lowered.n; rank++)
             channel->place[channel->order[rank]] = rank;
         lower_channel(&lowering, c);

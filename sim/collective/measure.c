@@ -10,6 +10,7 @@ struct measurement {
     int channels, ngroups, n;
     int *place;              /* of each GPU: node and leaf from the first GPU's, index within the node */
     struct measured result;
+    struct pairs pairs;      /* of the first group */
 };
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
@@ -19,9 +20,12 @@ void measure_init(struct measure *measure, enum engine engine, const struct clus
 
 void measure_release(struct measure *measure)
 {
-    for (size_t i = 0; i < measure->done.count; i++)
+    for (size_t i = 0; i < measure->done.count; i++) {
         free(measure->done.items[i].place);
+        free(measure->done.items[i].pairs.items);
+    }
     free(measure->done.items);
+    free(measure->carried.items);
     memset(measure, 0, sizeof *measure);
 }
 
@@ -83,6 +87,65 @@ static void lower_groups(const struct measure *measure, const struct measurement
     free(done);
 }
 
+static int by_pair(const void *a, const void *b)
+{
+    const struct pair *x = a, *y = b;
+
+    if (x->src != y->src)
+        return x->src < y->src ? -1 : 1;
+    return x->dst < y->dst ? -1 : x->dst > y->dst;
+}
+
+static void merge_pairs(struct pairs *pairs)
+{
+    size_t kept = 0;
+
+    if (!pairs->count)
+        return;
+    qsort(pairs->items, pairs->count, sizeof *pairs->items, by_pair);
+    for (size_t i = 1; i < pairs->count; i++) {
+        struct pair *last = &pairs->items[kept], next = pairs->items[i];
+
+        if (by_pair(last, &next)) {
+            pairs->items[++kept] = next;
+            continue;
+        }
+        last->payload += next.payload;
+        last->wire += next.wire;
+    }
+    pairs->count = kept + 1;
+}
+
+/* Of a folded ring: every member of the whole one sends as much to the next, on every channel. */
+static void unfold_pairs(const struct measure *measure, struct measurement *wanted, const int *gpus)
+{
+    struct pairs whole = {0};
+    struct group group = {.n = wanted->n, .gpus = gpus};
+    int *order = xcalloc((size_t)wanted->n, sizeof *order), channels = wanted->result.channels;
+    double payload = wanted->result.bytes_sent / channels, overhead[2] = {0};
+
+    for (size_t i = 0; i < wanted->pairs.count; i++) {
+        const struct pair *pair = &wanted->pairs.items[i];
+
+        if (pair->payload > 0)
+            overhead[cluster_within_node(measure->cluster, (int[]){pair->src, pair->dst}, 2)] =
+                pair->wire / pair->payload;
+    }
+    for (int c = 0; c < channels; c++) {
+        collective_order(measure->cluster, &group, c, channels, wanted->result.used, order);
+        for (int i = 0; i < wanted->n; i++) {
+            int ends[] = {gpus[order[i]], gpus[order[(i + 1) % wanted->n]]};
+
+            *GROW(&whole) = (struct pair){
+                ends[0], ends[1], payload, payload * overhead[cluster_within_node(measure->cluster, ends, 2)],
+            };
+        }
+    }
+    free(order);
+    free(wanted->pairs.items);
+    wanted->pairs = whole;
+}
+
 /* `share` of the first group's messages are replayed. */
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
                const struct folded_ring *folded, double share, struct error *err)
@@ -99,6 +162,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         const struct op *op = &program.ops.items[i];
 
         if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < members) {
+            *GROW(&wanted->pairs) = (struct pair){(int)op->src, (int)op->dst, op->amount, op_wire(op)};
             bytes += op->amount;
             messages++;
         }
@@ -106,6 +170,9 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     wanted->result.seconds = timeline.makespan;
     wanted->result.bytes_sent = bytes / share / wanted->n;
     wanted->result.messages = rint(messages / share);
+    if (folded)
+        unfold_pairs(measure, wanted, gpus);
+    merge_pairs(&wanted->pairs);
     timeline_release(&timeline);
     program_release(&program);
     return rc;
@@ -145,7 +212,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
     struct group group = {.n = n, .gpus = gpus};
     const struct measurement *known;
 
-    *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE};
+    *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE, .index = -1};
     if (n <= 1)
         return 0;
     wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
@@ -153,6 +220,7 @@ int measure_collective(struct measure *measure, const struct collective *collect
     known = find(measure, &wanted);
     if (known) {
         *result = known->result;
+        result->first = gpus[0];
         free(wanted.place);
         return 0;
     }
@@ -160,11 +228,36 @@ int measure_collective(struct measure *measure, const struct collective *collect
     wanted.result.channels = choice.channels;
     wanted.result.used = choice.used;
     wanted.result.protocol = choice.protocol;
+    wanted.result.index = (int)measure->done.count;
+    wanted.result.first = gpus[0];
     if (measure_anew(measure, &wanted, gpus, err)) {
         free(wanted.place);
+        free(wanted.pairs.items);
         return -1;
     }
     *GROW(&measure->done) = wanted;
     *result = wanted.result;
     return 0;
+}
+
+void measure_carry(struct measure *measure, int index, int first, int kind, double bytes)
+{
+    struct carried_list *list = &measure->carried;
+
+    if (index < 0 || bytes == 0)
+        return;
+    for (size_t i = list->count; i-- > 0;)
+        if (list->items[i].index == index && list->items[i].first == first && list->items[i].kind == kind) {
+            list->items[i].bytes += bytes;
+            return;
+        }
+    *GROW(list) = (struct carried){index, first, kind, bytes};
+}
+
+const struct pairs *measure_pairs(const struct measure *measure, const struct carried *carried, int *shift)
+{
+    const struct measurement *measurement = &measure->done.items[carried->index];
+
+    *shift = carried->first - measurement->result.first;
+    return &measurement->pairs;
 }

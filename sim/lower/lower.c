@@ -313,6 +313,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
         if (lowering.whole)
             buckets_build(&lowering);
         lower_rows(&lowering);
+        exchanges_carry(&lowering);
     }
     lowering_release(&lowering);
     return lowering.failed ? -1 : 0;

@@ -232,6 +232,8 @@ static int exchange_measured(struct sync *sync, const struct collective *collect
         free(all.items);
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
+        measure_carry(lowering->measure, measured.index, measured.first, sync->kind,
+                      measured.bytes_sent * stood_for(lowering, end - first, sync->group));
         for (int i = first; i < end; i++) {
             like.lane = collective_lane(lowering, sync->kind, sync->ranks[i], 0, 0);
             *slot(sync_holder(sync, i)) = event_of(program_add(lowering->program, like, &begin, 1));

@@ -81,6 +81,8 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
             lowering_use(lowering, measured.used, measured.protocol);
         cost->seconds = fmax(cost->seconds, measured.seconds);
         cost->bytes_sent = measured.bytes_sent;
+        cost->index = measured.index;
+        cost->first = t == 0 ? measured.first : cost->first;
         cost->share = contention_share(&lowering->scenario->cluster, member->gpus, group->size);
     }
     return 0;
@@ -133,7 +135,7 @@ static void pieces_costs(const struct member *member, const struct stage *stage,
         holder->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
             .seconds = gather_beside(holder->gather.seconds, &stage->columns[c].gathering, n) +
                        scatter_beside(both.seconds - holder->gather.seconds, &stage->columns[c].scattering, both.share),
-            .bytes_sent = both.bytes_sent,
+            .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
 
@@ -153,7 +155,7 @@ static void beside_costs(const struct member *member, const struct stage *stage,
                         gather_beside(gather, &stage->columns[c].returning, tensor) : gather) +
                        contention_exposed(gather, stage->columns[c].input, both.share) +
                        contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
-            .bytes_sent = both.bytes_sent,
+            .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
 
@@ -205,19 +207,18 @@ static int gathered_attention(const struct member *member, double bytes, struct 
 }
 
 /* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
-static int pass_cost(const struct member *member, double bytes, double *seconds)
+static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
     const struct cluster *cluster = &member->lowering->scenario->cluster;
     int n = member->lowering->scenario->strategy.context;
     struct group group = {.n = n, .gpus = member->gpus};
-    struct exchange_cost ring;
 
-    if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, &ring))
+    if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, ring))
         return -1;
     struct collective_choice choice = collective_choose(gather, cluster, &group, n * bytes, 1);
     double launch = collective_tuning(&choice, cluster, &group, n * bytes).launch;
-    *seconds = launch + (ring.seconds - launch) / (n - 1);
+    ring->seconds = launch + (ring->seconds - launch) / (n - 1);
     return 0;
 }
 
@@ -229,17 +230,18 @@ static int pass_cost(const struct member *member, double bytes, double *seconds)
 static int ring_attention(const struct member *member, const struct stage *stage, struct holder *holder)
 {
     int n = member->lowering->scenario->strategy.context;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION], one, both;
+    double bytes = stage->bytes[EXCHANGE_ATTENTION];
+    struct exchange_cost one, both, *costs = holder->exchanges;
     double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
 
     if (pass_cost(member, bytes, &one) || pass_cost(member, 2 * bytes, &both))
         return -1;
-    holder->exchanges[EXCHANGE_ATTENTION] =
-        (struct exchange_cost){.seconds = (n - 1) * fmax(0, one - forward), .bytes_sent = (n - 1) * bytes};
-    holder->exchanges[EXCHANGE_ATTENTION_BACKWARD] = (struct exchange_cost){
-        .seconds = 2 * fmax(0, one - backward) + (n - 2) * fmax(0, both - backward),
-        .bytes_sent = 2 * (n - 1) * bytes,
-    };
+    costs[EXCHANGE_ATTENTION] = costs[EXCHANGE_ATTENTION_BACKWARD] = one;
+    costs[EXCHANGE_ATTENTION].seconds = (n - 1) * fmax(0, one.seconds - forward);
+    costs[EXCHANGE_ATTENTION].bytes_sent = (n - 1) * bytes;
+    costs[EXCHANGE_ATTENTION_BACKWARD].seconds =
+        2 * fmax(0, one.seconds - backward) + (n - 2) * fmax(0, both.seconds - backward);
+    costs[EXCHANGE_ATTENTION_BACKWARD].bytes_sent = 2 * (n - 1) * bytes;
     return 0;
 }
 
@@ -349,6 +351,7 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
         communicate(op, peers_of(i),
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+        here.holder->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
         gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
@@ -356,10 +359,33 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
         communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.holder->gather.seconds, cost->seconds,
                                                          here.holder->gather.share));
     op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
+    here.holder->gathered += cost->hidden_gathers * here.holder->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
     op->activations =
         cost->hidden_gathers * here.holder->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     contention_pass(beside, op->communication);
     communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
+}
+
+void exchanges_carry(struct lowering *lowering)
+{
+    static const enum group_kind kinds[] = {
+        [PEERS_TENSOR] = GROUP_TENSOR, [PEERS_CONTEXT] = GROUP_CONTEXT, [PEERS_EXPERT] = GROUP_EXPERT,
+    };
+    int tensor = lowering->scenario->strategy.tensor;
+
+    for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
+        const struct holder *holder = &lowering->holders[h];
+
+        measure_carry(lowering->measure, holder->gather.index, holder->gather.first, GROUP_TENSOR,
+                      holder->gathered * tensor);
+        for (int i = 0; i < EXCHANGE_COUNT; i++) {
+            enum group_kind kind = kinds[peers_of(i)];
+            int size = lowering->scenario->groups.of[kind].size;
+
+            measure_carry(lowering->measure, holder->exchanges[i].index, holder->exchanges[i].first, kind,
+                          holder->exchanged[i] * stood_for(lowering, kind == GROUP_TENSOR ? size : 1, size));
+        }
+    }
 }

@@ -18,8 +18,12 @@ struct bucket {
 struct buckets { struct bucket *items; size_t count, capacity; };
 
 /* What an exchange within a work costs: seconds beside those of kernels, bytes that each GPU sends, and which share of
- * the multiprocessors it would keep from kernels beside it. */
-struct exchange_cost { double seconds, bytes_sent, share; };
+ * the multiprocessors it would keep from kernels beside it. The bytes go as those of the measured collective `index` of
+ * the group whose first GPU is `first` (measure_carry). */
+struct exchange_cost {
+    double seconds, bytes_sent, share;
+    int index, first;
+};
 
 /* What has been lowered of one micro-batch on one global stage; NO_OP: nothing yet. */
 struct cell {
@@ -36,6 +40,7 @@ struct cell {
 struct holder {
     struct exchange_cost exchanges[EXCHANGE_COUNT];
     struct exchange_cost gather;     /* all-gather of as many bytes as an EXCHANGE_TENSOR */
+    double exchanged[EXCHANGE_COUNT], gathered;      /* B that each GPU has sent in these so far */
     struct { uint32_t *items; size_t count, capacity; } ready;   /* ids: a completion and bucket, one after another */
     int completed;                   /* how often its gradients have been complete */
     uint32_t complete;               /* the id after which they last were */
@@ -218,6 +223,13 @@ void replicated_memory(const struct lowering *lowering, struct place here, struc
 int exchange_costs(struct lowering *lowering);
 /* Adds to a work's operation the communication that comes with its kernels. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
+/* Counts, for links, the bytes of all these exchanges, when all works have been lowered. */
+void exchanges_carry(struct lowering *lowering);
+/* How many members of a group of n one rank stands for, which has `own` of them: all where replicas are folded. */
+static inline int stood_for(const struct lowering *lowering, int own, int n)
+{
+    return lowering->out->folded ? n : own;
+}
 
 /* lower_tensor.c: how many flows stand for a tensor group; whether all replicas are alike, so that one stands for
  * all; whether sums over replicas, on links that they share, meet nothing but one another, so that measured they take

@@ -147,6 +147,7 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
+    here.holder->gathered += gathers * here.holder->gather.bytes_sent;
 
     return (struct op){.communication = gathers * here.holder->gather.seconds,
                        .with[PEERS_TENSOR] = gathers * here.holder->gather.seconds,

@@ -32,6 +32,8 @@ static uint32_t stream(struct lowering *lowering, struct place here, enum group_
     }
     if (collective->op == COLLECTIVE_ALL_REDUCE)
         lowering_use(lowering, measured.used, measured.protocol);
+    measure_carry(lowering->measure, measured.index, measured.first, kind,
+                  measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
     return program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
         .lane = collective_lane(lowering, kind, prank, 0, 0),

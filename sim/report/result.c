@@ -72,6 +72,28 @@ static json_t *sent_json(const struct metrics *metrics)
     return json;
 }
 
+/* What crosses all links of a class, an iteration. */
+static json_t *links_json(const struct run *run)
+{
+    struct load sums[LINKS_COUNT] = {{0}};
+    double all = run->metrics.window.all;
+    json_t *json;
+
+    if (!run->links.loads[0])        /* not counted */
+        return json_null();
+    json = json_object();
+    for (int c = 0; c < CARRIER_COUNT; c++)
+        for (int i = 0; i < run->links.counts[c]; i++) {
+            sums[carrier_class(c)].payload += run->links.loads[c][i].payload;
+            sums[carrier_class(c)].wire += run->links.loads[c][i].wire;
+        }
+    for (int k = 0; k < LINKS_COUNT; k++)
+        json_object_set_new(json, link_class_names[k],
+                            json_pack("{s:f, s:f}", "payload_bytes", sums[k].payload / all, "wire_bytes",
+                                      sums[k].wire / all));
+    return json;
+}
+
 /* The all-reduces that ran: the scenario's, or those that auto chose. */
 static json_t *all_reduces_json(const struct lowered *lowered)
 {
@@ -127,6 +149,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "energy_j", json_null());
     json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
+    json_object_set_new(json, "link_bytes", links_json(run));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "memory_limit_bytes", number(scenario_room(scenario)));
     json_object_set_new(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));

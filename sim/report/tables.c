@@ -137,42 +137,24 @@ void memory_write(const struct run *run, FILE *out)
     free(held);
 }
 
-static int by_kind_and_index(const void *a, const void *b)
-{
-    const struct link *x = a, *y = b;
-
-    return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : x->index < y->index ? -1 : x->index > y->index;
-}
-
-/* Bytes over every link that carried a transfer, and the share of the iteration that its full rate would have
- * needed. */
+/* The payload and the bytes on the wire over every link that carried something, an iteration, and the share of the
+ * iteration that its full rate would have needed. Each row is one link. */
 void links_write(const struct run *run, FILE *out)
 {
-    const struct program *program = &run->lowered.program;
     const struct cluster *cluster = &run->workload->scenario->cluster;
-    struct { struct crossing { struct link link; double bytes; } *items; size_t count, capacity; } list = {0};
+    int all = run->metrics.window.all;
 
-    fputs("link\tbytes\tutilization\n", out);
-    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++) {
-        const struct op *op = &program->ops.items[i];
+    fputs("link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n", out);
+    for (int c = 0; c < CARRIER_COUNT; c++)
+        for (int i = 0; i < run->links.counts[c]; i++) {
+            const struct load *load = &run->links.loads[c][i];
+            char name[48];
 
-        if (op->kind != OP_TRANSFER)
-            continue;
-        struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
-        for (int k = 0; k < route.count; k++)
-            *GROW(&list) = (struct crossing){route.links[k], op->amount};
-    }
-    if (list.count)
-        qsort(list.items, list.count, sizeof *list.items, by_kind_and_index);
-    for (size_t i = 0, next; i < list.count; i = next) {
-        double bytes = 0;
-        char name[48];
-
-        for (next = i; next < list.count && !by_kind_and_index(&list.items[i].link, &list.items[next].link); next++)
-            bytes += list.items[next].bytes;
-        cluster_link_name(list.items[i].link, name, sizeof name);
-        fprintf(out, "%s\t%.17g\t%.6f\n", name, bytes,
-                bytes / cluster_link_bandwidth(cluster, list.items[i].link.kind) / run->timeline.makespan);
-    }
-    free(list.items);
+            if (load->payload == 0)
+                continue;
+            carrier_name(c, i, name, sizeof name);
+            fprintf(out, "%s\t%s\t%.17g\t%.17g\t%.17g\t1\n", name, link_class_names[carrier_class(c)],
+                    load->payload / all, load->wire / all,
+                    load->wire / all / carrier_bandwidth(cluster, c) / run->metrics.iteration_time);
+        }
 }

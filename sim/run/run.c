@@ -19,6 +19,8 @@ static int play(const struct workload *workload, struct simulate_options options
 
     measure_init(&measure, options.engine, cluster);
     rc = lower(workload, options.what, &measure, &run->lowered, err);
+    if (!rc && options.links)
+        links_count(&run->links, workload, &run->lowered, &measure);
     measure_release(&measure);
     if (rc)
         return rc;
@@ -48,6 +50,7 @@ int simulate(const struct workload *workload, struct simulate_options options, s
 void run_release(struct run *run)
 {
     metrics_release(&run->metrics);
+    links_release(&run->links);
     timeline_release(&run->timeline);
     lowered_release(&run->lowered);
     memset(run, 0, sizeof *run);

@@ -2,11 +2,13 @@
 #ifndef DTSIM_RUN_H
 #define DTSIM_RUN_H
 
+#include "run/links.h"
 #include "run/metrics.h"
 
 struct simulate_options {
     enum engine engine;
     enum lower_what what;            /* of the compute alone there are no metrics but those of memory, and no jitter */
+    bool links;                      /* what crosses links is counted: for those who write it down */
     bool free_network;               /* nothing that is sent takes time; the rows stay those of the real network */
 };
 
@@ -16,6 +18,7 @@ struct run {
     struct lowered lowered;
     struct timeline timeline;
     struct metrics metrics;          /* metrics.ranks is NULL where nothing was simulated */
+    struct links links;              /* empty without that option */
 };
 
 /* A whole iteration on the scenario's own engine and network. */

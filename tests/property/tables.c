@@ -209,6 +209,43 @@ static void check_memory(const struct result *result)
     table_release(&file);
 }
 
+/* Each class adds up to the result's; what leaves GPUs, by a port, a NIC or for the host, is all that was sent. (The
+ * ideal cluster has no links.) */
+static void check_links(const struct result *result, const struct simulated *simulated)
+{
+    struct table_file file = table_read(result->dir, "links.tsv");
+    size_t link = column(&file, "link"), class = column(&file, "class"), replicas = column(&file, "replicas"),
+           payload = column(&file, "payload_bytes"), wire = column(&file, "wire_bytes");
+    double sent = 0, copied = 0, gpus = scenario_gpus(&simulated->scenario);
+    double communicated = result_number(result, "communication_bytes_per_gpu") * gpus;
+    double offloaded = result_number(result, "offload_bytes_per_gpu") * gpus;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(json_object_get(result->json, "link_bytes"), key, value) {
+        double bytes[2] = {0};
+
+        for (size_t i = 0; i < file.rows; i++)
+            if (!strcmp(cell(&file, i, class), key)) {
+                bytes[0] += cell_number(&file, i, payload) * cell_number(&file, i, replicas);
+                bytes[1] += cell_number(&file, i, wire) * cell_number(&file, i, replicas);
+            }
+        expect_near(key, bytes[0], json_number_value(json_object_get(value, "payload_bytes")), result->what);
+        expect_near(key, bytes[1], json_number_value(json_object_get(value, "wire_bytes")), result->what);
+    }
+    for (size_t i = 0; i < file.rows; i++) {
+        const char *dot = strchr(cell(&file, i, link), '.');
+
+        if (!strcmp(cell(&file, i, class), "host"))
+            copied += cell_number(&file, i, payload);
+        else if (strcmp(cell(&file, i, class), "uplink") && !strcmp(dot, ".up"))
+            sent += cell_number(&file, i, payload);
+    }
+    expect_near("bytes to the host and back", copied, offloaded, result->what);
+    expect_near("bytes sent", sent, simulated->scenario.cluster.ideal ? 0 : communicated, result->what);
+    table_release(&file);
+}
+
 static void check_tables(const struct simulated *simulated, const char *dir, const char *what)
 {
     char path[200];
@@ -229,6 +266,7 @@ static void check_tables(const struct simulated *simulated, const char *dir, con
     check_utilization(&result);
     check_spans(&result);
     check_memory(&result);
+    check_links(&result, simulated);
     json_decref(result.json);
 }
 
@@ -236,12 +274,16 @@ static void check_scenario(const char *path, const char *const *sets, size_t cou
 {
     struct simulated simulated = {0};
     struct error err = {0};
+    struct simulate_options options;
     char what[300];
 
     snprintf(what, sizeof what, "%s with %s", strrchr(path, '/') + 1, sets[count - 1]);
     if (scenario_load(path, sets, count, &simulated.scenario, &err) ||
-        workload_init(&simulated.workload, &simulated.scenario, &err) ||
-        simulate(&simulated.workload, simulate_options_of(&simulated.scenario), &simulated.run, &err))
+        workload_init(&simulated.workload, &simulated.scenario, &err))
+        fail_at(what, &err);
+    options = simulate_options_of(&simulated.scenario);
+    options.links = true;
+    if (simulate(&simulated.workload, options, &simulated.run, &err))
         fail_at(what, &err);
     check_tables(&simulated, dir, what);
     run_release(&simulated.run);

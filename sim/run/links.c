@@ -1,0 +1,165 @@
+#include "run/links.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const link_class_names[] = {"inside", "nic", "uplink", "host", NULL};
+_Static_assert(COUNT(link_class_names) == LINKS_COUNT + 1, "a name for every class");
+
+enum link_class carrier_class(int carrier)
+{
+    static const enum link_class classes[CARRIER_COUNT] = {
+        [LINK_PORT_UP] = LINKS_INSIDE, [LINK_PORT_DOWN] = LINKS_INSIDE, [LINK_NIC_UP] = LINKS_NIC,
+        [LINK_NIC_DOWN] = LINKS_NIC, [LINK_LEAF_UP] = LINKS_UPLINK, [LINK_LEAF_DOWN] = LINKS_UPLINK,
+        [CARRIER_TO_HOST] = LINKS_HOST, [CARRIER_FROM_HOST] = LINKS_HOST,
+    };
+
+    return classes[carrier];
+}
+
+double carrier_bandwidth(const struct cluster *cluster, int carrier)
+{
+    return carrier < CARRIER_TO_HOST ? cluster_link_bandwidth(cluster, (enum link_kind)carrier)
+                                     : cluster_host_bandwidth(cluster);
+}
+
+void carrier_name(int carrier, int index, char *buffer, size_t size)
+{
+    if (carrier < CARRIER_TO_HOST)
+        cluster_link_name((struct link){(enum link_kind)carrier, index}, buffer, size);
+    else
+        snprintf(buffer, size, "gpu%d.%s", index, carrier == CARRIER_TO_HOST ? "to-host" : "from-host");
+}
+
+/* What counting goes through: `place` tells of every GPU which part it has. */
+struct counting {
+    struct links *links;
+    const struct scenario *scenario;
+    const struct lowered *lowered;
+    struct place_of { int t, replica, p; } *place;
+};
+
+static void carry(struct links *links, int carrier, int index, double payload, double wire)
+{
+    struct load *load = &links->loads[carrier][index];
+
+    load->payload += payload;
+    load->wire += wire;
+}
+
+static int moved(const struct counting *counting, int gpu, int t, int replicas)
+{
+    struct place_of place = counting->place[gpu];
+
+    return scenario_gpu(counting->scenario, (place.t + t) % counting->scenario->strategy.tensor,
+                        place.replica + replicas, place.p);
+}
+
+/* The same on the GPUs of so many tensor indices and replicas further on. */
+static void carry_pair(const struct counting *counting, struct pair pair, int t, int replicas)
+{
+    const struct cluster *cluster = &counting->scenario->cluster;
+    struct route route = cluster_route(cluster, moved(counting, pair.src, t, replicas),
+                                       moved(counting, pair.dst, t, replicas));
+
+    for (int i = 0; i < route.count; i++)
+        carry(counting->links, (int)route.links[i].kind, route.links[i].index, pair.payload, pair.wire);
+}
+
+/* What is sent within groups of the first replicas is sent as well within those that they stand for: on all tensor
+ * indices where one stands for all, and on the replicas of the other groups where replicas are folded. `group` NULL:
+ * a replica by itself. */
+static void carry_all(const struct counting *counting, struct pair pair, const struct process_group *group, bool tensors)
+{
+    const struct strategy_spec *spec = &counting->scenario->strategy;
+    int replicas = scenario_replicas(counting->scenario), groups = 1;
+    bool within = !group || group->axis != AXIS_REPLICA;
+
+    if (counting->lowered->folded)
+        groups = within ? replicas : replicas / group->size;
+    for (int g = 0; g < groups; g++)
+        for (int t = 0; t < (tensors ? spec->tensor : 1); t++)
+            carry_pair(counting, pair, t, within ? g : group_index(group, g, 0) - group->first);
+}
+
+static void count_program(const struct counting *counting)
+{
+    const struct program *program = &counting->lowered->program;
+    const struct cluster *cluster = &counting->scenario->cluster;
+    int stages = counting->scenario->plan.stages;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct lane *lane = &program->lanes.items[op->lane];
+        bool out = lane->kind == LANE_TO_HOST;
+
+        if (op->kind == OP_TRANSFER && !cluster->ideal)
+            carry_all(counting, (struct pair){(int)op->src, (int)op->dst, op->amount, op_wire(op)}, NULL,
+                      program->flows == 1);
+        else if (op->sent > 0 && (out || lane->kind == LANE_FROM_HOST))
+            for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario);
+                 r += counting->lowered->replicas)
+                for (int t = 0; t < counting->scenario->strategy.tensor; t++)
+                    carry(counting->links, out ? CARRIER_TO_HOST : CARRIER_FROM_HOST,
+                          scenario_gpu(counting->scenario, t, r, lane->rank % stages), op->sent, op->sent);
+    }
+}
+
+/* The bytes that a group sends are divided among its pairs of GPUs as in the collective that was measured. */
+static void count_measured(const struct counting *counting, const struct measure *measure)
+{
+    for (size_t i = 0; i < measure->carried.count; i++) {
+        const struct carried *carried = &measure->carried.items[i];
+        int shift;
+        const struct pairs *pairs = measure_pairs(measure, carried, &shift);
+        double all = 0;
+
+        for (size_t k = 0; k < pairs->count; k++)
+            all += pairs->items[k].payload;
+        for (size_t k = 0; k < pairs->count; k++) {
+            struct pair pair = pairs->items[k];
+            double share = carried->bytes / all;
+
+            pair = (struct pair){pair.src + shift, pair.dst + shift, pair.payload * share, pair.wire * share};
+            carry_all(counting, pair, &counting->scenario->groups.of[carried->kind], carried->kind != GROUP_TENSOR);
+        }
+    }
+}
+
+static void make_loads(struct links *links, const struct cluster *cluster)
+{
+    int gpus = cluster_gpus(cluster), nics = cluster->ideal ? 0 : cluster->nodes * cluster->network.nics;
+    int leaves = cluster->ideal ? 0 : cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
+
+    for (int c = 0; c < CARRIER_COUNT; c++) {
+        enum link_class kind = carrier_class(c);
+
+        links->counts[c] = kind == LINKS_NIC ? nics : kind == LINKS_UPLINK ? leaves : gpus;
+        links->loads[c] = xcalloc((size_t)links->counts[c] + 1, sizeof *links->loads[c]);
+    }
+}
+
+void links_count(struct links *links, const struct workload *workload, const struct lowered *lowered,
+                 const struct measure *measure)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct counting counting = {links, scenario, lowered, NULL};
+
+    make_loads(links, &scenario->cluster);
+    counting.place = xcalloc((size_t)cluster_gpus(&scenario->cluster) + 1, sizeof *counting.place);
+    for (int t = 0; t < scenario->strategy.tensor; t++)
+        for (int r = 0; r < scenario_replicas(scenario); r++)
+            for (int p = 0; p < scenario->strategy.pipeline; p++)
+                counting.place[scenario_gpu(scenario, t, r, p)] = (struct place_of){t, r, p};
+    count_program(&counting);
+    if (!scenario->cluster.ideal)
+        count_measured(&counting, measure);
+    free(counting.place);
+}
+
+void links_release(struct links *links)
+{
+    for (int c = 0; c < CARRIER_COUNT; c++)
+        free(links->loads[c]);
+    memset(links, 0, sizeof *links);
+}

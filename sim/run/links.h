@@ -1,0 +1,36 @@
+/* links: what crosses every link of the cluster in all that was simulated: the messages of the program, and those that
+ * measured collectives, folded replicas and flows of tensor groups stand for. */
+#ifndef DTSIM_LINKS_H
+#define DTSIM_LINKS_H
+
+#include "lower/lower.h"
+
+enum link_class {
+    LINKS_INSIDE,            /* between the GPUs of a node: NVLink or PCIe */
+    LINKS_NIC,
+    LINKS_UPLINK,            /* of a leaf switch */
+    LINKS_HOST,              /* between a GPU and host memory */
+    LINKS_COUNT
+};
+extern const char *const link_class_names[];     /* "inside", ...; NULL-terminated */
+
+/* Kinds of links: those of routes, then those to the host and from it. */
+enum { CARRIER_TO_HOST = LINK_LEAF_DOWN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
+enum link_class carrier_class(int carrier);
+/* What transfers get of such a link, B/s. */
+double carrier_bandwidth(const struct cluster *cluster, int carrier);
+/* "gpu3.up", "nic12.down", "leaf0.up", "gpu3.to-host". */
+void carrier_name(int carrier, int index, char *buffer, size_t size);
+
+/* Bytes that crossed each link: `payload` is what was sent, `wire` with all that protocols add or leave out. */
+struct load { double payload, wire; };
+/* Zero-initialise. Nothing is counted on the ideal cluster, which has no links. */
+struct links {
+    int counts[CARRIER_COUNT];           /* how many of each kind there are */
+    struct load *loads[CARRIER_COUNT];   /* by index */
+};
+void links_count(struct links *links, const struct workload *workload, const struct lowered *lowered,
+                 const struct measure *measure);
+void links_release(struct links *links);
+
+#endif
