@@ -122,37 +122,37 @@ static const char *name_at(size_t i, const void *context)
     return ((const char *const *)context)[i];
 }
 
-/* The names of the folder's files, and 'ideal', a platform without a file. */
-static const char **known_names(struct arena *arena, const char *folder)
+/* The names of the folder's files, and the name without a file. */
+static const char **known_names(struct arena *arena, const struct data_kind *kind)
 {
-    const char **files = data_names(arena, folder);
+    const char **files = data_names(arena, kind->folder);
     size_t count = 0;
 
     while (files[count])
         count++;
-    if (strcmp(folder, "platforms") != 0)
+    if (!kind->other)
         return files;
     const char **names = ARENA_ARRAY(arena, const char *, count + 2);
-    names[0] = "ideal";
+    names[0] = kind->other;
     for (size_t i = 0; i < count; i++)
         names[i + 1] = files[i];
     return names;
 }
 
-static void report_unknown(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+static void report_unknown(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
                            struct error *err)
 {
-    const char **names = known_names(arena, folder);
+    const char **names = known_names(arena, kind);
     const char *meant = nearest(text, name_at, names);
     const char *list = "";
 
     if (meant) {
-        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", what, text, meant);
+        error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; did you mean '%s'?", kind->what, text, meant);
         return;
     }
     for (size_t i = 0; names[i]; i++)
         list = arena_printf(arena, "%s%s%s", list, i ? ", " : "", names[i]);
-    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", what, text,
+    error_add(err, EXIT_INPUT, loc, "unknown %s '%s'; expected a path or one of: %s", kind->what, text,
               *list ? list : "(no files found; is DTSIM_DATA right?)");
 }
 
@@ -172,18 +172,18 @@ const char *data_absolute(struct arena *arena, const char *path)
     return copy;
 }
 
-const char *data_resolve(struct arena *arena, const char *folder, const char *what, const char *text, struct loc loc,
+const char *data_resolve(struct arena *arena, const struct data_kind *kind, const char *text, struct loc loc,
                          struct error *err)
 {
     if (!data_is_path(text)) {
-        const char *file = data_file(arena, folder, text);
+        const char *file = data_file(arena, kind->folder, text);
         if (!file)
-            report_unknown(arena, folder, what, text, loc, err);
+            report_unknown(arena, kind, text, loc, err);
         return file;
     }
     const char *path = data_beside(arena, loc.file, text);
     if (access(path, R_OK) != 0) {
-        error_add(err, EXIT_INPUT, loc, "cannot read the %s file '%s': %s", what, path, strerror(errno));
+        error_add(err, EXIT_INPUT, loc, "cannot read the %s file '%s': %s", kind->what, path, strerror(errno));
         return NULL;
     }
     return path;

@@ -266,7 +266,7 @@ static int memory_read(struct reader *reader, const struct cells *cells, struct 
 
 static int sizes_read(struct reader *reader, const struct cells *cells, struct sample *sample)
 {
-    const struct { int column; double *size; } sizes[] = {
+    const struct { enum column column; double *size; } sizes[] = {
         {COLUMN_M, &sample->m}, {COLUMN_N, &sample->n}, {COLUMN_K, &sample->k}, {COLUMN_BATCH, &sample->batch},
     };
     int layout = 0, rc = 0;

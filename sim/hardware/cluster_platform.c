@@ -38,6 +38,7 @@ static int chain_enter(struct arena *arena, struct chain *chain, const char *pat
 /* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
 static struct node *resolve_platform(struct arena *arena, struct node *map, struct chain *chain, struct error *err)
 {
+    static const struct data_kind kind = {"platforms", "platform", "ideal"};
     struct node *name = node_get(map, "platform"), *root;
 
     if (!name || name->kind != NODE_SCALAR)
@@ -46,7 +47,7 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
         chain->ideal = true;
         return map;
     }
-    const char *path = data_resolve(arena, "platforms", "platform", name->text, name->loc, err);
+    const char *path = data_resolve(arena, &kind, name->text, name->loc, err);
     if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_load(arena, path, &root, err))
         return NULL;
     if (root->kind != NODE_MAPPING) {

@@ -131,6 +131,7 @@ const struct pace *paces_with(const struct library_paces *paces, enum protocol p
 int communication_load(struct arena *arena, const struct communication_spec *spec,
                        const struct communication **communication, struct error *err)
 {
+    static const struct data_kind kind = {"platforms/communication", "communication profile", NULL};
     struct communication *loaded = ARENA_ARRAY(arena, struct communication, 1);
     struct loc loc = field_loc(&communication_spec_table, spec, "profile");
     struct node *root;
@@ -144,7 +145,7 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
                                      "communication: %s: has no effect without a profile; expected a profile "
                                      "(platforms/communication/), or leave it out", idle);
     }
-    path = data_resolve(arena, "platforms/communication", "communication profile", spec->profile, loc, err);
+    path = data_resolve(arena, &kind, spec->profile, loc, err);
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))
         return -1;
     if (!loaded->ring.ll && !loaded->ring.ll128 && !loaded->ring.simple)

@@ -179,7 +179,8 @@ static int check_records(const struct profile *profile, struct error *err)
 
 int profile_load(struct arena *arena, const char *name, struct loc loc, struct profile *profile, struct error *err)
 {
-    const char *path = data_resolve(arena, "calibration/data", "profile", name, loc, err);
+    static const struct data_kind kind = {"calibration/data", "profile", NULL};
+    const char *path = data_resolve(arena, &kind, name, loc, err);
     struct node *root;
 
     if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &profile_table, root, profile, err) ||

@@ -20,7 +20,7 @@ static void scan_row(struct lowering *lowering, int rank)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
         /* ZeRO 2 keeps no whole gradients, so every micro-batch's are scattered */
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
-            (!complete[work.chunk] || lowering->scenario->strategy.zero == 2))
+            (!complete[work.chunk] || lowering->scenario->recipe.gradients.every))
             complete[work.chunk] = completes[i] = true;
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
@@ -120,30 +120,31 @@ static double tensors_of(const struct stage *stage)
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
     const struct strategy_spec *spec = &scenario->strategy;
+    const struct recipe *recipe = &scenario->recipe;
     int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
     double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
 
     if (scenario_strategy(scenario)->asynchronous)
         updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
-    for (int d = 0; d < data; d++)
-        gpus[d] = scenario_gpu(scenario, 0, d, 0);
+    group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
     if (!channels)
         channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
     for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
         double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
-        double steps = scenario_hybrid(scenario) ? spec->shard - 1 + n / spec->shard - 1 : n - 1;
+        double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
 
-        buckets = spec->data_parallel != DATA_PARALLEL_DDP ? 1 :
-                   fmin(tensors, 1 + floor(stages[s].parameters * each / spec->bucket));
+        steps = first - 1 + n / first - 1;       /* within the copies of the states, and across them */
+        buckets = isinf(recipe->gradients.bucket) ? 1 :
+                   fmin(tensors, 1 + floor(stages[s].parameters * each / recipe->gradients.bucket));
         messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
     }
     free(gpus);
-    if (spec->data_parallel == DATA_PARALLEL_REPLICATED)     /* weights and gradients in pieces of 512 KiB */
+    if (recipe->gradients.unit == SUM_BUFFERS)       /* weights and gradients in pieces of 512 KiB */
         return 2.0 * scenario->plan.micro_batches * (data - 1) *
                (tensors_of(stages) + stages[0].parameters * each / 524288);
     if (spec->compression.method != COMPRESSION_NONE)
         messages *= LEGS_MAX + 1;
-    if (spec->zero == 2)     /* the gradients of every micro-batch are scattered */
+    if (recipe->gradients.every)
         updates = scenario->plan.micro_batches;
     return messages * channels * flows * updates;
 }
@@ -167,7 +168,7 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
                         enum lower_what what, struct lowered *lowered)
 {
     enum { FEW_WORKS = 200000, FEW_MESSAGES = 1000000 };     /* some seconds */
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct recipe *recipe = &scenario->recipe;
     const struct plan *plan = &scenario->plan;
     int replicas = scenario_replicas(scenario);
     bool few = count_works(scenario, stages, replicas) <= FEW_WORKS && messages <= FEW_MESSAGES;
@@ -176,12 +177,12 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
     lowered->replicas = what == LOWER_COMPUTE ? 1 : replicas;
     if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
-    lowered->measured = mode == COLLECTIVES_MEASURED || spec->zero == 3 ||
+    lowered->measured = mode == COLLECTIVES_MEASURED || recipe->gradients.unit == SUM_LAYERS ||
                         (mode == COLLECTIVES_AUTO && !few &&
                          (private_links(&scenario->cluster) || sums_alone(scenario)));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
                       scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1 &&
-                      spec->data_parallel != DATA_PARALLEL_REPLICATED;
+                      recipe->gradients.unit != SUM_BUFFERS;
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -205,13 +206,18 @@ static int check_operations(const struct scenario *scenario, const struct stage 
                      fewer);
 }
 
-/* Whole context groups and whole expert groups; a replica that stands for all is coupled with none. */
+/* Whole groups of all that replicas exchange within their works; a replica that stands for all is coupled with none. */
 static int coupled_replicas(const struct lowering *lowering)
 {
-    const struct process_groups *groups = &lowering->scenario->groups;
-    int context = groups->of[GROUP_CONTEXT].size, expert = groups->of[GROUP_EXPERT].size;
+    int replicas = 1;
 
-    return lowering->out->replicas == 1 ? 1 : context / gcd(context, expert) * expert;
+    for (int i = 0; i < EXCHANGE_COUNT && lowering->out->replicas > 1; i++) {
+        const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[i]];
+
+        if (group->axis == AXIS_REPLICA)
+            replicas = replicas / gcd(replicas, group->size) * group->size;
+    }
+    return replicas;
 }
 
 /* ZeRO 3's replicas meet in every layer too, in its gathers. Those that are coupled begin together by themselves, as
@@ -219,7 +225,7 @@ static int coupled_replicas(const struct lowering *lowering)
 static int replicas_together(const struct lowering *lowering)
 {
     int coupled = lowering->scenario->simulation.jitter > 0 ? lowering->coupled : 1;
-    int shard = zero_applies(lowering) ? lowering->scenario->strategy.shard : 1;
+    int shard = zero_applies(lowering) ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->replicas == 1 ? 1 : coupled / gcd(coupled, shard) * shard;
 }
@@ -297,7 +303,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
         repeat_row(&lowering, &lowering.rows[rank]);
         if (!scenario_strategy(scenario)->asynchronous)
             update(&lowering.rows[rank]);
-        if (scenario_hands_out_weights(scenario))
+        if (scenario->recipe.weights.when == WEIGHTS_UPDATED)
             *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};
         scan_row(&lowering, rank);
     }

@@ -4,9 +4,9 @@
 /* How many hold the same parameters of a class of the stage. */
 static int count_holders(const struct lowering *lowering, int stage, enum parameter_class class)
 {
-    enum group_kind kind = class == PARAMETERS_EXPERTS ? GROUP_SAME_EXPERTS : GROUP_DATA;
+    const struct process_groups *groups = &lowering->scenario->groups;
 
-    return lowering->scenario->groups.of[kind].size * plan_holders(lowering->plan, stage);
+    return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
 }
 
 /* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
@@ -22,31 +22,29 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
- * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Gradients of
- * experts, which fewer replicas sum, fill buckets of their own (Megatron-LM); what one holds alone, none. */
+ * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Each
+ * class of gradients, as it is summed by itself, fills buckets of its own (Megatron-LM); what one holds alone, none. */
 static void stage_buckets(struct lowering *lowering, int index)
 {
     const struct scenario *scenario = lowering->scenario;
     const struct stage *stage = &lowering->stages[index];
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
-    bool ddp = spec->data_parallel == DATA_PARALLEL_DDP;
-    bool each_tensor = spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && !spec->flatten;
     struct pile piles[PARAMETER_CLASS_COUNT] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
-            bool apart = spec->expert > 1 && k + slice->nexperts >= slice->ntensors;
-            enum parameter_class class = apart ? PARAMETERS_EXPERTS : PARAMETERS_COMMON;
+            enum parameter_class class = slice_class(slice, k);
             struct pile *pile = &piles[class];
 
             if (count_holders(lowering, index, class) == 1)
                 continue;
             pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
-            if (each_tensor ||
-                (ddp && pile->values * each >= (lowering->buckets[index].count ? spec->bucket : spec->first_bucket)))
+            if (recipe->gradients.unit == SUM_TENSORS ||
+                pile->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
+                                                                       : recipe->gradients.first_bucket))
                 close_bucket(lowering, index, class, pile, i);
         }
     }
@@ -83,19 +81,16 @@ void bucket_ready(struct lowering *lowering, struct place here, const struct buc
 
 void buckets_build(struct lowering *lowering)
 {
-    const struct scenario *scenario = lowering->scenario;
-    bool any = false;
+    enum sum_unit unit = lowering->scenario->recipe.gradients.unit;
+    bool buckets = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
+    bool any = !buckets && scenario_replicas(lowering->scenario) > 1;
 
-    if (scenario_replicas(scenario) > 1 && (replicates(lowering) || scenario->strategy.local_steps > 1)) {
-        make_collective_lanes(lowering);     /* no sums of gradients */
-        return;
-    }
-    for (int s = 0; s < plan_global_stages(lowering->plan) && scenario->strategy.zero < 3; s++) {
+    for (int s = 0; s < plan_global_stages(lowering->plan) && buckets; s++) {
         stage_buckets(lowering, s);
         any |= lowering->buckets[s].count > 0;
-        for (size_t b = 0; scenario->strategy.data_parallel == DATA_PARALLEL_DDP && b < lowering->buckets[s].count; b++)
+        for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->buckets[s].count; b++)
             bucket_contention(lowering, s, &lowering->buckets[s].items[b]);
     }
-    if (any || (scenario->strategy.zero == 3 && scenario_replicas(scenario) > 1))
+    if (any)
         make_collective_lanes(lowering);
 }

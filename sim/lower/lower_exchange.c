@@ -15,14 +15,6 @@ void sync_release(struct sync *sync)
     free(sync->done);
 }
 
-double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
-                        double expert_parameters)
-{
-    double apart = scenario->strategy.expert > 1 ? expert_parameters : 0;
-
-    return class == PARAMETERS_EXPERTS ? apart : parameters - apart;
-}
-
 /* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
 struct copy_of { int group, place, program_rank, chunk, replica, rank; };
 

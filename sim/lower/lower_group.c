@@ -1,4 +1,4 @@
-/* What ranks exchange within their works: all GPUs of a tensor, expert or context group do so at the same point of the
+/* What ranks exchange within their works: all GPUs of a group do so at the same point of the
  * same work, so the time is part of the work's duration. It is measured on the simulated cluster, together with that
  * of the groups that share nodes with this one. */
 #include "lower/lower_internal.h"
@@ -182,9 +182,9 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
 /* Every GPU sends and receives through a NIC of its own, or its share of one: more channels would change nothing. */
 static int dispatch_cost(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    if (member->lowering->scenario->strategy.expert == 1 || stage->bytes[EXCHANGE_DISPATCH] == 0)
+    if (stage->bytes[EXCHANGE_DISPATCH] == 0)
         return 0;
-    return group_cost(member, GROUP_EXPERT, collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"),
+    return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"),
                       stage->bytes[EXCHANGE_DISPATCH], 1, &holder->exchanges[EXCHANGE_DISPATCH]);
 }
 
@@ -267,43 +267,51 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     }
 }
 
-/* What a rank exchanges for one of its chunks. Others of its expert or context group have found that out already, but
+/* Neighbouring replicas that exchange it together; 1 where a replica does so alone. */
+static int sharing_replicas(const struct lowering *lowering, enum exchange exchange)
+{
+    const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[exchange]];
+
+    return group->axis == AXIS_REPLICA ? group->size : 1;
+}
+
+/* What a rank exchanges for one of its chunks. Others of its groups have found that out already, but
  * for the first of them. */
 static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
 {
     struct lowering *lowering = member->lowering;
     const struct strategy_spec *spec = &lowering->scenario->strategy;
     struct holder *holder = holder_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
-    const int groups[EXCHANGE_COUNT] = {
-        [EXCHANGE_DISPATCH] = spec->expert, [EXCHANGE_ATTENTION] = spec->context,
-        [EXCHANGE_ATTENTION_BACKWARD] = spec->context,
-    };
+    int dispatch = sharing_replicas(lowering, EXCHANGE_DISPATCH);
 
     if (tensor_cost(member, stage, holder) ||
-        (member->replica % spec->expert == 0 && dispatch_cost(member, stage, holder)) ||
+        (dispatch > 1 && member->replica % dispatch == 0 && dispatch_cost(member, stage, holder)) ||
         (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
         return -1;
     if (spec->overlap_tensor && spec->tensor > 1)
         beside_costs(member, stage, holder);
     if (spec->overlap_products && spec->tensor > 1)
         pieces_costs(member, stage, holder);
-    for (int i = 0; i < EXCHANGE_COUNT; i++)
-        if (groups[i] && member->replica % groups[i])
+    for (enum exchange i = 0; i < EXCHANGE_COUNT; i++) {
+        int first = member->replica - member->replica % sharing_replicas(lowering, i);
+
+        if (first != member->replica)
             holder->exchanges[i] =
-                holder_of(lowering, program_rank(lowering, member->replica / groups[i] * groups[i], member->rank),
-                          chunk)->exchanges[i];
+                holder_of(lowering, program_rank(lowering, first, member->rank), chunk)->exchanges[i];
+    }
     return 0;
 }
 
 int exchange_costs(struct lowering *lowering)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct strategy_spec *spec = &scenario->strategy;
     int stages = lowering->plan->stages, rc = 0;
-    int most = (int)fmax(spec->tensor, fmax(spec->context, spec->expert));
-    int *gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
+    int most = 1, *gpus;
     bool *marked = xcalloc((size_t)scenario->cluster.nodes, sizeof *marked);
 
+    for (enum exchange i = 0; i < EXCHANGE_COUNT; i++)
+        most = (int)fmax(most, scenario->groups.of[exchange_groups[i]].size);
+    gpus = xcalloc((size_t)scenario_gpus(scenario) + (size_t)most, sizeof *gpus);
     for (int i = 0; most > 1 && i < lowering->program->ranks; i++) {
         struct member member = {lowering, i / stages, i % stages, gpus, marked};
 
@@ -319,6 +327,17 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
+static enum peers peers_of(int exchange)
+{
+    return exchange < EXCHANGE_DISPATCH ? PEERS_TENSOR : exchange == EXCHANGE_DISPATCH ? PEERS_EXPERT : PEERS_CONTEXT;
+}
+
+static void communicate(struct op *op, enum peers with, double seconds)
+{
+    op->communication += seconds;
+    op->with[with] += seconds;
+}
+
 /* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
 {
@@ -327,20 +346,20 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        op->communication +=
-            cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        communicate(op, peers_of(i),
+                    cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
         gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
     if (gathers > 0)
-        op->communication +=
-            contention_exposed(gathers * here.holder->gather.seconds, cost->seconds, here.holder->gather.share);
+        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.holder->gather.seconds, cost->seconds,
+                                                         here.holder->gather.share));
     op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
     op->activations =
         cost->hidden_gathers * here.holder->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     contention_pass(beside, op->communication);
-    op->communication += contention_stretch(beside, cost->seconds);
+    communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
 }

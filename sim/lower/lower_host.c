@@ -24,7 +24,7 @@ static uint32_t update_unit(struct lowering *lowering, int prank, int stage, str
 {
     const struct scenario *scenario = lowering->scenario;
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario_hands_out_weights(scenario);
+    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
     struct op like = {.mb = -1, .stage = stage};
     struct waits waits = {0};
     uint32_t id;
@@ -52,7 +52,7 @@ uint32_t host_update(struct lowering *lowering, int prank, int chunk)
     int index = plan_global_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
-    double share = scenario->strategy.zero ? scenario->strategy.shard : 1;
+    int share = scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
     size_t before = holder->sums.count - buckets->count;
     uint32_t id = NO_OP;
 
@@ -75,12 +75,12 @@ void host_store_weights(struct lowering *lowering, int prank, uint32_t after)
     double bytes = 0;
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
-        (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && !scenario_hands_out_weights(scenario)))
+        (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
         return;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
         const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, chunk)];
 
-        bytes += stage_share(scenario, 3, stage->parameters, stage->expert_parameters) *
+        bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
     }
     if (bytes == 0)

@@ -133,9 +133,6 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
 void lower_arrival(struct lowering *lowering, struct place here, struct work work);
 
 /* lower_exchange.c */
-/* How many of the parameters are of a class; experts that are not divided are among all else. */
-double class_parameters(const struct scenario *scenario, enum parameter_class class, double parameters,
-                        double expert_parameters);
 /* The holders of one global stage: a rank in every replica, or those that share it, in both directions. They stand in
  * groups of equal size, those of a group next to each other: a process group of replicas with all their holders. */
 struct sync {
@@ -217,7 +214,7 @@ bool replicate_before(struct lowering *lowering, int replica);
 struct stage_work replicated_work(const struct lowering *lowering, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
-/* lower_group.c: what each rank exchanges within its works, with its tensor, expert and context groups, measured. */
+/* lower_group.c: what each rank exchanges within its works, measured. */
 int exchange_costs(struct lowering *lowering);
 /* Adds to a work's operation the communication that comes with its kernels. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);

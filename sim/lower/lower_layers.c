@@ -65,8 +65,7 @@ static struct op copied(const struct walk *walk, double takes, double frees)
 static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t after)
 {
     const struct scenario *scenario = walk->lowering->scenario;
-    double all = layer->parameters + layer->frozen;
-    double held = walk->gathers ? stage_share(scenario, 3, all, layer->expert_parameters) : all;
+    double held = recipe_share(&scenario->recipe, HELD_WEIGHTS, slice_weights(layer));
     double bytes = held * scenario_parameter_bytes(scenario).weights;
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)

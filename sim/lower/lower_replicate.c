@@ -14,9 +14,8 @@ static const double BUFFER = 10485760;
 
 bool replicates(const struct lowering *lowering)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
-
-    return lowering->whole && spec->data_parallel == DATA_PARALLEL_REPLICATED && spec->data > 1;
+    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_FORWARD &&
+           scenario_replicas(lowering->scenario) > 1;
 }
 
 /* The buffers of the tensors in the order of the model: of broadcasts, one is closed once it and as much again as its

@@ -25,9 +25,7 @@ static void pack_holders(struct sync *sync, double seconds)
  * is complete (Megatron-LM sums gradients after the pipeline's flush). ZeRO 2 scatters those of every micro-batch. */
 static bool after_flush(const struct lowering *lowering)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
-
-    return spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->zero != 2;
+    return lowering->scenario->recipe.gradients.flush;
 }
 
 /* The first exchange of a bucket's gradients, between all replicas; or between those that share one copy of the states
@@ -36,7 +34,7 @@ static bool after_flush(const struct lowering *lowering)
 static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
     const struct scenario *scenario = lowering->scenario;
-    bool hybrid = scenario_hybrid(scenario);
+    const struct collective *across = scenario->recipe.gradients.across;
     struct sync sync;
     int rc;
 
@@ -46,13 +44,13 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
                                                        : sync_holder(&sync, i)->ready.items[at]);
     rc = exchange_leg(&sync, &bucket->sum.legs[0]);
     sync_release(&sync);
-    if (rc || !hybrid || !last)
+    if (rc || !across || !last)
         return rc;
     sync_init(&sync, lowering, GROUP_SAME_SHARE, stage);
     for (int i = 0; i < sync.here; i++)
         sync.after[i] = sync_holder(&sync, i)->synced;
-    rc = exchange(&sync, scenario_all_reduce(scenario), WHAT_SYNC,
-                  bucket->sum.legs[0].bytes / scenario->strategy.shard, slot_synced);
+    rc = exchange(&sync, across, WHAT_SYNC,
+                  bucket->sum.legs[0].bytes / scenario->recipe.divided[HELD_STATES][bucket->class], slot_synced);
     sync_release(&sync);
     return rc;
 }
@@ -101,7 +99,7 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t sum, bool la
 /* How many sums of gradients belong to so many updates: one each, or under ZeRO 2 one a micro-batch. */
 static int sums(const struct lowering *lowering, int updates)
 {
-    return updates * (lowering->scenario->strategy.zero == 2 ? lowering->plan->micro_batches : 1);
+    return updates * (lowering->scenario->recipe.gradients.every ? lowering->plan->micro_batches : 1);
 }
 
 static bool at_update(const struct lowering *lowering, int program_rank)
@@ -158,7 +156,7 @@ static bool sync_row(struct lowering *lowering, int rank)
  * complete: those of later stages first. */
 static bool sync_rank(struct lowering *lowering, int rank, int count)
 {
-    if (lowering->scenario->strategy.zero == 2)
+    if (lowering->scenario->recipe.gradients.every)
         return sync_row(lowering, rank);
     for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
         for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
@@ -192,7 +190,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
     int rank[2] = {plan_rank(lowering->plan, 0, 0, 0, &chunk[0]), plan_rank(lowering->plan, 0, last, 0, &chunk[1])};
     int ranks[2] = {program_rank(lowering, replica, rank[0]), program_rank(lowering, replica, rank[1])};
     double bytes = lowering->stages[last].tied * scenario_parameter_bytes(scenario).sent /
-                   (scenario->strategy.zero > 1 ? scenario->strategy.shard : 1);
+                   scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
 
     if (lowering->ties[replica] >= count)
         return true;
@@ -239,9 +237,10 @@ static bool tied_rank(const struct lowering *lowering, int rank)
 bool lower_update(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
-    bool always = scenario_strategy(lowering->scenario)->asynchronous || scenario_hands_out_weights(lowering->scenario);
-    int form = lowering->scenario->strategy.data_parallel;
-    bool updates_here = replica == 0 || (form != DATA_PARALLEL_SERVER && form != DATA_PARALLEL_REPLICATED);
+    const struct recipe *recipe = &lowering->scenario->recipe;
+    bool handed_out = recipe->weights.when == WEIGHTS_UPDATED;
+    bool always = scenario_strategy(lowering->scenario)->asynchronous || handed_out;
+    bool updates_here = replica == 0 || !recipe->rooted;
     bool hosted = scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER);
     struct waits waits = {0};
     uint32_t id = NO_OP;
@@ -276,7 +275,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
         holder_of(lowering, prank, chunk)->updated = id;
-    if (!scenario_hands_out_weights(lowering->scenario))
+    if (!handed_out)
         host_store_weights(lowering, prank, id != NO_OP ? id : lowering->latest[prank]);
     ++*updates;
     return true;
@@ -314,7 +313,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
     if (lowering->gathers[stage] >= count)
         return true;
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT && complete && !lowering->failed; class++) {
-        double parameters = class_parameters(scenario, class, costs->parameters, costs->expert_parameters);
+        double parameters = costs->trained.of[class];
         struct sync sync;
 
         sync_init(&sync, lowering, scenario->groups.sums[class], stage);
@@ -323,7 +322,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
             sync.after[i] = event_of(sync_holder(&sync, i)->updated);
         }
         if (complete && parameters > 0)
-            lowering->failed = exchange(&sync, scenario_hand_out(scenario), WHAT_WEIGHTS, parameters * each,
+            lowering->failed = exchange(&sync, scenario->recipe.weights.collective, WHAT_WEIGHTS, parameters * each,
                                         slot_published) != 0;
         sync_release(&sync);
     }

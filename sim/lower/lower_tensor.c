@@ -79,8 +79,14 @@ int tensor_flows(const struct scenario *scenario)
     return 1;
 }
 
-/* The replicas that exchange inside works, or share one copy of the states: neighbours, in each of these groups. */
-static const enum group_kind neighbours[] = {GROUP_CONTEXT, GROUP_EXPERT, GROUP_SHARD};
+/* Of a kind of groups in which neighbouring replicas exchange inside works, or share one copy of the states, how many
+ * do; 1 for other kinds. */
+static int neighbours(const struct scenario *scenario, enum group_kind kind)
+{
+    const struct process_group *group = &scenario->groups.of[kind];
+
+    return group->axis == AXIS_REPLICA && group->stride == 1 && kind != GROUP_DATA ? group->size : 1;
+}
 
 /* Whether groups of n replicas, one after another, are spread over nodes like one another. */
 static bool neighbours_alike(const struct scenario *scenario, int n)
@@ -104,54 +110,53 @@ static bool within_nodes(const struct scenario *scenario, int n)
 }
 
 /* Replicas of one stage that exchange nothing on NICs but what all of them sum or gather: whoever stands elsewhere in a
- * node waits as long. Their tensor, context and expert groups, and those that share one copy of the states, are within
+ * node waits as long. Their tensor groups, and the groups of neighbouring replicas, are within
  * nodes, where every GPU has a port of its own, so that all of them are ready at once. The flows of the tensor indices,
- * and the groups of the same share or experts, reach over all nodes; they begin together and are measured together. */
+ * and the groups that stand across these, reach over all nodes; they begin together and are measured together. */
 static bool sums_alike(const struct scenario *scenario)
 {
-    for (size_t i = 0; i < COUNT(neighbours); i++)
-        if (!within_nodes(scenario, scenario->groups.of[neighbours[i]].size))
+    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
+        if (!within_nodes(scenario, neighbours(scenario, kind)))
             return false;
     return scenario->strategy.pipeline == 1;
 }
 
-/* Whether a collective begins on all ranks at once, after the one before. Sums of experts' gradients follow those of
+/* Whether a collective begins on all ranks at once, after the one before. Sums of a class of gradients follow those of
  * all else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's
  * shares are summed over the copies of the states while the next bucket is scattered within each copy. These never meet
  * where a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next
  * bucket. */
 static bool one_by_one(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct process_groups *groups = &scenario->groups;
+    int shard = groups->of[GROUP_SHARD].size;
 
-    if (spec->expert > 1)
+    if (groups->of[groups->sums[PARAMETERS_APART]].exchanges)
         return false;
-    if (!scenario_hybrid(scenario) || (spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS && spec->flatten))
+    if (!scenario->recipe.gradients.across || scenario->recipe.gradients.unit == SUM_STAGES)
         return true;
-    for (int r = spec->shard; r < scenario_replicas(scenario); r += spec->shard)
-        if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - spec->shard, 0))
+    for (int r = shard; r < scenario_replicas(scenario); r += shard)
+        if (node_of(scenario, 0, r, 0) <= node_of(scenario, 0, r - shard, 0))
             return false;
     return true;
 }
 
 bool sums_alone(const struct scenario *scenario)
 {
-    return scenario->strategy.data_parallel != DATA_PARALLEL_REPLICATED && sums_alike(scenario) &&
+    return scenario->recipe.weights.when != WEIGHTS_FORWARD && sums_alike(scenario) &&
            one_by_one(scenario);
 }
 
 bool replicas_alike(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    if (spec->data_parallel == DATA_PARALLEL_SERVER)
-        return false;            /* the server alone updates */
+    if (scenario->recipe.rooted)
+        return false;            /* one replica alone updates */
     if (!private_links(&scenario->cluster))
         return sums_alike(scenario);
     if (!groups_alike(scenario))
         return false;
-    for (size_t i = 0; i < COUNT(neighbours); i++)
-        if (!neighbours_alike(scenario, scenario->groups.of[neighbours[i]].size))
+    for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
+        if (!neighbours_alike(scenario, neighbours(scenario, kind)))
             return false;
     for (int d = 1; d < scenario_replicas(scenario); d++)
         if (!boundaries_alike(scenario, d))

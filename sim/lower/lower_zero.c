@@ -8,12 +8,13 @@
 
 bool zero_applies(const struct lowering *lowering)
 {
-    return lowering->whole && lowering->scenario->strategy.zero == 3 && scenario_replicas(lowering->scenario) > 1;
+    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_LAYER &&
+           scenario_replicas(lowering->scenario) > 1;
 }
 
 bool zero_in_turn(const struct lowering *lowering)
 {
-    return zero_applies(lowering) && lowering->scenario->strategy.data_parallel == DATA_PARALLEL_SYNCHRONOUS;
+    return zero_applies(lowering) && lowering->scenario->recipe.in_turn;
 }
 
 /* A measured collective in the replica's group, on its stream. */
@@ -92,11 +93,9 @@ uint32_t zero_gather(struct lowering *lowering, struct place here, const struct 
     uint32_t last = NO_OP;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        double weights = class_parameters(lowering->scenario, class, layer->parameters + layer->frozen,
-                                           layer->expert_parameters);
         uint32_t id = stream(lowering, here, lowering->scenario->groups.sums[class],
-                             collective_half(scenario_all_reduce(lowering->scenario), COLLECTIVE_ALL_GATHER),
-                             weights * each, after);
+                             lowering->scenario->recipe.weights.collective, slice_weights(layer).of[class] * each,
+                             after);
 
         last = id != NO_OP ? id : last;
     }
@@ -111,13 +110,13 @@ uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct
     uint32_t end = after;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        double bytes = class_parameters(scenario, class, layer->parameters, layer->expert_parameters) * each;
-        uint32_t id = stream(lowering, here, scenario->groups.sums[class],
-                             collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER), bytes, after);
+        double bytes = layer->trained.of[class] * each;
+        uint32_t id = stream(lowering, here, scenario->groups.sums[class], scenario->recipe.gradients.collective,
+                             bytes, after);
 
-        if (scenario_hybrid(scenario) && last && id != NO_OP)
-            id = stream(lowering, here, GROUP_SAME_SHARE, scenario_all_reduce(scenario),
-                        bytes / scenario->strategy.shard, id);
+        if (scenario->recipe.gradients.across && last && id != NO_OP)
+            id = stream(lowering, here, GROUP_SAME_SHARE, scenario->recipe.gradients.across,
+                        bytes / scenario->recipe.divided[HELD_STATES][class], id);
         if (id != NO_OP)
             here.holder->synced = event_of(id);
         end = id != NO_OP ? id : end;

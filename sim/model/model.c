@@ -61,6 +61,7 @@ static void become(struct arena *arena, struct model *model, const char *key, co
 
 static int load_preset(struct arena *arena, struct model *model, int depth, struct error *err)
 {
+    static const struct data_kind kind = {"scenarios/models", "model", NULL};
     struct model named;
     struct node *root;
     struct loc loc = loc_of(model, "preset");
@@ -69,7 +70,7 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
     if (depth == MAX_PRESETS)
         return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets, each based on the next",
                          MAX_PRESETS);
-    path = data_resolve(arena, "scenarios/models", "model", model->preset, loc, err);
+    path = data_resolve(arena, &kind, model->preset, loc, err);
     if (!path || conf_load(arena, path, &root, err) < 0)
         return -1;
     if (node_get(root, "model"))

@@ -58,7 +58,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
     if (spec->context_attention == CONTEXT_RING)
         estimates->exchange[EXCHANGE_ATTENTION] =
             fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - beside * (spec->context - 1) / spec->context);
-    estimates->replicas = spec->zero == 3 ? spec->shard : 1;
+    estimates->replicas = scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 
 struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scenario, const struct stage *stage,
@@ -75,8 +75,8 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
         const struct stage_work *forward = &slice->work[slice->again ? RECOMPUTE : FORWARD];
-        double weights = stage_exchanged(scenario, slice->parameters + slice->frozen, slice->expert_parameters);
-        double gradients = stage_exchanged(scenario, slice->parameters, slice->expert_parameters);
+        double weights = recipe_exchanged(scenario, slice_weights(slice));
+        double gradients = recipe_exchanged(scenario, slice->trained);
 
         layers[l] = (struct chain_layer){
             .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,

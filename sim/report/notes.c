@@ -36,7 +36,7 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
 {
     const struct collective *all_reduce = scenario_all_reduce(scenario);
 
-    if (!scenario->strategy.zero || scenario_replicas(scenario) == 1 || all_reduce->reduce_scatter)
+    if (scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON] == 1 || all_reduce->reduce_scatter)
         return NULL;
     return arena_printf(arena, "all_reduce: %s has no reduce-scatter and all-gather of its own; ZeRO %s those of %s",
                         all_reduce->name,

@@ -2,35 +2,9 @@
 
 #include <math.h>
 
-const char *const server_names[] = {"star", "ring", "tree", NULL};
-
-const struct collective *scenario_sync(const struct scenario *scenario)
-{
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_REDUCE, server_names[scenario->strategy.server]);
-    if (!scenario->strategy.zero || !scenario->strategy.reduce_scatter)
-        return scenario_all_reduce(scenario);
-    return collective_half(scenario_all_reduce(scenario), COLLECTIVE_REDUCE_SCATTER);
-}
-
-bool scenario_hands_out_weights(const struct scenario *scenario)
-{
-    return scenario->strategy.zero == 1 || scenario->strategy.zero == 2 || scenario->strategy.local_steps > 1 ||
-           scenario->strategy.data_parallel == DATA_PARALLEL_SERVER;
-}
-
 bool scenario_hybrid(const struct scenario *scenario)
 {
     return scenario->strategy.zero && scenario->strategy.shard < scenario_replicas(scenario);
-}
-
-const struct collective *scenario_hand_out(const struct scenario *scenario)
-{
-    if (scenario->strategy.local_steps > 1)
-        return scenario_all_reduce(scenario);
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
-        return collective_find(COLLECTIVE_BROADCAST, server_names[scenario->strategy.server]);
-    return collective_half(scenario_all_reduce(scenario), COLLECTIVE_ALL_GATHER);
 }
 
 int shard_resolve(struct scenario *scenario, struct error *err)
@@ -191,9 +165,22 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
     return rc;
 }
 
+/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
+static int check_opportunism(const struct scenario *scenario, struct error *err)
+{
+    const struct strategy *strategy = scenario_strategy(scenario);
+
+    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
+                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
+                     "expected at most 2, or runtime: static", strategy->name);
+}
+
 int data_parallel_check(struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_local_steps};
+    static scenario_rule *const rules[] = {check_sharing, check_scatter, check_replicated, check_local_steps,
+                                          check_opportunism};
     int rc = compression_resolve(scenario, err);
 
     return scenario_check(scenario, rules, COUNT(rules), err) ? -1 : rc;

@@ -1,4 +1,4 @@
-/* memory_policy: in which formats numbers are stored, what is computed again, and what waits in host memory: the mapping
+/* memory_policy: in which formats numbers are stored, what is computed again and what waits in host memory: the mapping
  * `memory:`. */
 #ifndef DTSIM_MEMORY_POLICY_H
 #define DTSIM_MEMORY_POLICY_H

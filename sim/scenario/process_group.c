@@ -37,7 +37,8 @@ void process_groups_make(struct scenario *scenario)
             [GROUP_SAME_SHARE] = {"same-share", AXIS_REPLICA, hybrid ? replicas / shard : 1, shard, 0, hybrid},
             [GROUP_EMBEDDING] = embedding_group(scenario),
         },
-        .sums = {[PARAMETERS_COMMON] = hybrid ? GROUP_SHARD : GROUP_DATA, [PARAMETERS_EXPERTS] = GROUP_SAME_EXPERTS},
+        .holds = {[PARAMETERS_COMMON] = GROUP_DATA, [PARAMETERS_APART] = GROUP_SAME_EXPERTS},
+        .sums = {[PARAMETERS_COMMON] = hybrid ? GROUP_SHARD : GROUP_DATA, [PARAMETERS_APART] = GROUP_SAME_EXPERTS},
     };
 }
 

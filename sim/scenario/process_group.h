@@ -35,12 +35,16 @@ struct process_group {
     bool exchanges;          /* the scenario has such groups, and they exchange something */
 };
 
-/* Parameters by who sums their gradients and divides their states: each class is exchanged in groups of its own.
- * Experts are a class of their own where replicas divide them. */
-enum parameter_class { PARAMETERS_COMMON, PARAMETERS_EXPERTS, PARAMETER_CLASS_COUNT };
+/* Parameters by who sums their gradients and divides their states: each class is exchanged in groups of its own. Apart
+ * are those of experts, where replicas divide them. */
+enum parameter_class { PARAMETERS_COMMON, PARAMETERS_APART, PARAMETER_CLASS_COUNT };
+
+/* An amount of parameters, or of their bytes, by class. */
+struct by_class { double of[PARAMETER_CLASS_COUNT]; };
 
 struct process_groups {
     struct process_group of[GROUP_KIND_COUNT];
+    enum group_kind holds[PARAMETER_CLASS_COUNT];    /* the replicas that hold the same parameters of a class */
     enum group_kind sums[PARAMETER_CLASS_COUNT];     /* the groups that sum a class's gradients */
 };
 

@@ -64,18 +64,6 @@ static int check_overlap(const struct scenario *scenario, struct error *err)
                      "true, or leave it out");
 }
 
-/* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
-static int check_opportunism(const struct scenario *scenario, struct error *err)
-{
-    const struct strategy *strategy = scenario_strategy(scenario);
-
-    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
-                     "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
-                     "expected at most 2, or runtime: static", strategy->name);
-}
-
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
  */
 static int resolve_order(struct scenario *scenario, struct error *err)
@@ -244,19 +232,6 @@ static int check_size(const struct scenario *scenario, struct error *err)
                      plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
-/* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets
- * nobody do that (megatron/training/arguments.py: accumulate_allreduce_grads_in_fp32), DeepSpeed's optimizer adds up in
- * fp32 (runtime/bf16_optimizer.py), and under PyTorch's autocast weights and gradients are in fp32. ZeRO 2 and 3 of
- * DeepSpeed and FSDP keep and send them as the weights unless told otherwise; so does who has no master weights. */
-static int default_gradients(const struct scenario *scenario)
-{
-    const struct precision_spec *precision = &scenario->memory.precision;
-    bool wide = precision->format == PRECISION_MIXED_BF16 || precision->format == PRECISION_MIXED_FP8;
-
-    return wide && scenario->strategy.zero <= 1 && precision->master != MASTER_NONE ? GRADIENTS_FP32 :
-           GRADIENTS_HALF;
-}
-
 /* What each key says alone, and in which order the schedule computes. */
 static int resolve_schedule(struct scenario *scenario, struct error *err)
 {
@@ -281,7 +256,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {
-        check_opportunism, check_switches, check_communicator, check_overlap, check_model, scenario_check_memory,
+        check_switches, check_communicator, check_overlap, check_model, scenario_check_memory,
         scenario_check_idle, degrees_check,
     };
     int rc = data_parallel_check(scenario, err);
@@ -304,7 +279,7 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (!node_get(scenario->strategy.node, "overlap_tensor"))
         scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
     if (!node_get(scenario->memory.node, "gradients"))
-        scenario->memory.precision.gradients = default_gradients(scenario);
+        scenario->memory.precision.gradients = memory_default_gradients(scenario);
     if (resolve_division(scenario, err))
         return -1;
     scenario->plan = (struct plan){
@@ -330,6 +305,7 @@ static int resolve(struct scenario *scenario, struct error *err)
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
                          scenario->plan.micro_batches, strategy->name);
     process_groups_make(scenario);
+    recipe_make(scenario);
     return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 

@@ -11,6 +11,7 @@
 #include "scenario/memory_policy.h"
 #include "scenario/parallelism.h"
 #include "scenario/process_group.h"
+#include "scenario/recipe.h"
 
 #define COLLECTIVES_MODES(X) \
     X(COLLECTIVES_AUTO, "auto") X(COLLECTIVES_MESSAGES, "messages") X(COLLECTIVES_MEASURED, "measured")
@@ -42,6 +43,7 @@ struct scenario {
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
+    struct recipe recipe;                /* what replicas exchange */
 };
 extern const struct table scenario_table;
 
@@ -60,13 +62,6 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
 void scenario_release(struct scenario *scenario);
 
 const struct strategy *scenario_strategy(const struct scenario *scenario);
-/* Whether weights are exchanged after the update: handed out where replicas do not update everything themselves (ZeRO 1
- * and 2, and the parameter server, which is replica 0), or averaged after several local steps. */
-bool scenario_hands_out_weights(const struct scenario *scenario);
-const struct collective *scenario_hand_out(const struct scenario *scenario);
-/* What sums the gradients of replicas: the server's reduce, the all-reduce, or from ZeRO 1 on the all-reduce's
- * reduce-scatter (collective_half). */
-const struct collective *scenario_sync(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);

@@ -42,5 +42,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err);
 int scenario_check_idle(const struct scenario *scenario, struct error *err);
 /* costs.c: settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
+/* The format of gradients (enum gradients) where the scenario does not say. */
+int memory_default_gradients(const struct scenario *scenario);
 
 #endif

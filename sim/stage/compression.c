@@ -104,7 +104,7 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
     case COMPRESSION_NONE:
         break;
     }
-    return (struct compressed){.legs = {{0, scenario_sync(scenario), pile->values * each, 0}}};
+    return (struct compressed){.legs = {{0, scenario->recipe.gradients.collective, pile->values * each, 0}}};
 }
 
 double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)

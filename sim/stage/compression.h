@@ -24,7 +24,7 @@ struct compressed {
     struct leg legs[LEGS_MAX];
     double seconds;          /* of the kernels after the last exchange */
 };
-/* What becomes of the bucket's sum over n replicas; without compression, the scenario's collective (scenario_sync).
+/* What becomes of the bucket's sum over n replicas; without compression, the collective of the recipe.
  * Kernels are memory-bound, and take no time where the model's times are given. */
 struct compressed compress(const struct scenario *scenario, const struct pile *pile, int n);
 

@@ -21,20 +21,32 @@ static double tensor_states(const struct optimizer_states *optimizer, double ele
     return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
-/* Of all that is trained, or of the experts alone. */
-static double stage_states(const struct scenario *scenario, const struct stage *stage, bool experts)
+/* Bytes of the optimizer's states of all that is trained. */
+static struct by_class stage_states(const struct scenario *scenario, const struct stage *stage)
 {
     struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
-    double trained = experts ? stage->expert_parameters : stage->parameters, bytes = 0;
+    struct by_class bytes = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
-        for (size_t k = experts ? slice->ntensors - slice->nexperts : 0; k < slice->ntensors; k++)
-            bytes += tensor_states(&optimizer, slice->tensors[k],
-                                   slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
+        for (size_t k = 0; k < slice->ntensors; k++)
+            bytes.of[slice_class(slice, k)] += tensor_states(
+                &optimizer, slice->tensors[k], slice->rows ? slice->rows[k] : sqrt(slice->tensors[k]));
     }
-    return bytes + trained * scenario_parameter_bytes(scenario).master;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        bytes.of[class] += stage->trained.of[class] * scenario_parameter_bytes(scenario).master;
+    return bytes;
+}
+
+/* Elements of a stage's weights, in all their versions. */
+static struct by_class stage_weights(const struct stage *stage)
+{
+    struct by_class weights = {{stage->frozen}};
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        weights.of[class] += stage->trained.of[class] * stage->versions;
+    return weights;
 }
 
 /* Parameters of the two largest layers, or under ZeRO 3 of a replica's shares of these: one is computed while the
@@ -45,8 +57,7 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
-        double all = slice->parameters + slice->frozen;
-        double here = stage_share(scenario, 3, all, slice->expert_parameters);
+        double here = recipe_share(&scenario->recipe, HELD_WEIGHTS, slice_weights(slice));
 
         second = fmax(second, fmin(most, here));
         most = fmax(most, here);
@@ -54,10 +65,11 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
     return most + second;
 }
 
-/* Sums over the chunks of a rank: all, and where ZeRO divides it this replica's share. */
+/* Sums over the chunks of a rank: elements that are trained, by all replicas together and by this one, elements of
+ * gradients and weights that it holds, bytes of its states. */
 struct holding {
-    double trained, weights, largest;    /* largest: what one chunk has to train */
-    double trained_share, weights_share, states_share;
+    double trained, largest;     /* largest: what one chunk has to train */
+    double updated, gradients, weights, states;
     double scattered, fetched, blocks, arrives, compression;
     struct whole_units gathered;
 };
@@ -70,15 +82,15 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
         int at = plan_global_stage(plan, rank, chunk);
         const struct stage *stage = &stages[at];
-        double weights = stage->parameters * stage->versions + stage->frozen, arrives = 0;
+        const struct recipe *recipe = &scenario->recipe;
+        double arrives = 0;
 
         sum.trained += stage->parameters;
         sum.largest = fmax(sum.largest, stage->parameters);
-        sum.weights += weights;
-        sum.trained_share += stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
-        sum.weights_share += stage_share(scenario, 1, weights, stage->expert_parameters * stage->versions);
-        sum.states_share += stage_share(scenario, 1, stage_states(scenario, stage, false),
-                                        stage_states(scenario, stage, true));
+        sum.updated += recipe_share(recipe, HELD_STATES, stage->trained);
+        sum.gradients += recipe_share(recipe, HELD_GRADIENTS, stage->trained);
+        sum.weights += recipe_share(recipe, HELD_WEIGHTS, stage_weights(stage));
+        sum.states += recipe_share(recipe, HELD_STATES, stage_states(scenario, stage));
         sum.compression += stage->compression;
         sum.gathered.outside += stage->gathered.outside;     /* every chunk has an outermost unit, which stays */
         sum.gathered.blocks = fmax(sum.gathered.blocks, stage->gathered.blocks);
@@ -95,25 +107,34 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
     return sum;
 }
 
+/* Whether replicas share what is held. */
+static bool divides(const struct recipe *recipe, enum held held)
+{
+    return recipe->divided[held][PARAMETERS_COMMON] > 1;
+}
+
 static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
 {
     const struct strategy_spec *spec = &scenario->strategy;
-    double gradients = holding->trained * scenario_parameter_bytes(scenario).gradients, bytes = 0;
-    int replicas = scenario_replicas(scenario), share = spec->zero ? spec->shard : 1;
+    const struct recipe *recipe = &scenario->recipe;
+    double each = scenario_parameter_bytes(scenario).gradients, gradients = holding->trained * each, bytes = 0;
+    bool several = scenario_replicas(scenario) > 1, buckets = isfinite(recipe->gradients.bucket);
+    bool states = divides(recipe, HELD_STATES), sums = divides(recipe, HELD_GRADIENTS),
+         weights = divides(recipe, HELD_WEIGHTS);
 
     if (scenario->memory.fused_gradients)
-        bytes += 4 * holding->trained_share;
+        bytes += 4 * holding->updated;
     if (scenario->memory.flat_gradients)
-        bytes += holding->trained_share * scenario_parameter_bytes(scenario).gradients;
-    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_DDP && !spec->zero && scenario->memory.bucket_copies)
+        bytes += holding->updated * each;
+    if (several && buckets && !states && scenario->memory.bucket_copies)
         bytes += gradients;
-    else if (share > 1 && spec->zero == 2 && spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS)
-        bytes += holding->largest * scenario_parameter_bytes(scenario).gradients;
-    else if (share > 1 && (spec->zero == 2 || (spec->zero == 1 && scenario->memory.flat_gradients)))
+    else if (sums && !weights && !buckets)
+        bytes += holding->largest * each;
+    else if ((sums && !weights) || (states && !sums && scenario->memory.flat_gradients))
         bytes += fmin(gradients, fmax(spec->bucket, spec->first_bucket));
-    if (share > 1 && spec->zero == 3)
+    if (weights)
         bytes += holding->scattered * scenario_parameter_bytes(scenario).sent;
-    if (replicas > 1 && spec->data_parallel == DATA_PARALLEL_SERVER && program_rank < scenario->plan.stages)
+    if (several && recipe->rooted && recipe->weights.when == WEIGHTS_UPDATED && program_rank < scenario->plan.stages)
         bytes += gradients;
     if (!model_is_timed(&scenario->model) && spec->pipeline > 1)
         bytes += holding->arrives;
@@ -141,19 +162,18 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     struct holding holding = holding_of(scenario, stages, program_rank % scenario->plan.stages);
-    int form = scenario->strategy.data_parallel, zero = scenario->strategy.zero;
-    bool first = program_rank < scenario->plan.stages, served = form == DATA_PARALLEL_SERVER && !first;
+    const struct recipe *recipe = &scenario->recipe;
+    bool first = program_rank < scenario->plan.stages;
     struct memory memory = {0};
 
     memory.bytes[MEMORY_CONTEXT] = context(scenario);
-    if (form == DATA_PARALLEL_REPLICATED && !first)      /* its weights come and go with the forwards */
+    if (recipe->weights.when == WEIGHTS_FORWARD && !first)       /* its weights come and go with the forwards */
         return memory;
-    memory.bytes[MEMORY_PARAMETERS] = (zero == 3 ? holding.weights_share : holding.weights) * each.weights;
-    if (zero == 3 && scenario->strategy.shard > 1)
+    memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights;
+    if (divides(recipe, HELD_WEIGHTS))
         memory.bytes[MEMORY_GATHERED] = holding.gathered.outside + holding.gathered.blocks;
-    memory.bytes[MEMORY_GRADIENTS] =
-        (zero >= 2 ? holding.trained_share : holding.trained) * (each.gradients + each.beside) + holding.compression;
-    memory.bytes[MEMORY_OPTIMIZER] = served ? 0 : holding.states_share;
+    memory.bytes[MEMORY_GRADIENTS] = holding.gradients * (each.gradients + each.beside) + holding.compression;
+    memory.bytes[MEMORY_OPTIMIZER] = recipe->rooted && !first ? 0 : holding.states;
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS)) {
         memory.bytes[MEMORY_PARAMETERS] = 0;
         memory.bytes[MEMORY_GATHERED] += holding.fetched * each.weights;
@@ -190,9 +210,9 @@ double memory_offloaded_states(const struct scenario *scenario, const struct sta
     double bytes = 0;
 
     if (scenario_offloads(scenario, OFFLOAD_WEIGHTS))
-        bytes += (scenario->strategy.zero == 3 ? holding.weights_share : holding.weights) * each.weights;
+        bytes += holding.weights * each.weights;
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
-        bytes += holding.states_share + holding.trained_share * each.gradients;
+        bytes += holding.states + holding.updated * each.gradients;
     return bytes;
 }
 

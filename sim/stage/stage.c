@@ -113,6 +113,13 @@ static struct stage_work stopped(const struct strategy_spec *spec, const struct 
     return forward;
 }
 
+struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
+{
+    double experts = scenario->strategy.expert > 1 ? layer->expert_parameters : 0;
+
+    return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - experts, [PARAMETERS_APART] = experts}};
+}
+
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
                       struct stage_peaks *peaks)
 {
@@ -133,8 +140,9 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
-        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors, .nexperts = layer->nexperts,
-        .parameters = layer->parameters, .expert_parameters = layer->expert_parameters, .frozen = layer->frozen,
+        .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors,
+        .ncommon = layer->ntensors - (scenario->strategy.expert > 1 ? layer->nexperts : 0),
+        .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
         .again = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
@@ -150,7 +158,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
     stage->parameters += layer->parameters;
-    stage->expert_parameters += layer->expert_parameters;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
+        stage->trained.of[class] += slice->trained.of[class];
     stage->frozen += layer->frozen;
     stage_peaks_add(peaks, stage, scenario, layer);
     add_exchange_sizes(stage, costs, layer);
@@ -176,10 +185,13 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
     }
     rows[slice->ntensors] = embedding->rows[0];
     tensors[slice->ntensors++] = layer->tied;
+    slice->ncommon = slice->ntensors;
     slice->tensors = tensors;
     slice->rows = rows;
     slice->parameters += layer->tied;
+    slice->trained.of[PARAMETERS_COMMON] += layer->tied;
     stage->parameters += layer->tied;
+    stage->trained.of[PARAMETERS_COMMON] += layer->tied;
     stage->tied = layer->tied;
 }
 
@@ -202,7 +214,7 @@ static struct cost kept_casts(const struct precision_spec *precision, const stru
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double share = stage_share(scenario, 1, stage->parameters, stage->expert_parameters);
+    double share = recipe_share(&scenario->recipe, HELD_STATES, stage->trained);
     struct cost update = costs_traffic(&scenario->costs, "update", CLASS_ADAM, share * each.update_traffic);
     struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
 
@@ -285,10 +297,9 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
  * boundary of the stage before it. */
-static void from_given(struct arena *arena, const struct scenario *scenario, struct stage *stages)
+static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, struct stage *stages)
 {
-    const struct list *list = &scenario->model.stages;
-    int count = plan_global_stages(&scenario->plan);
+    int count = plan_global_stages(plan);
 
     for (int s = 0; s < count; s++) {
         struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
@@ -301,12 +312,14 @@ static void from_given(struct arena *arena, const struct scenario *scenario, str
         stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
         stage->work[RECOMPUTE].seconds = given->recompute;
         stage->parameters = given->parameters;
+        stage->trained = (struct by_class){{given->parameters}};
         stage->activation = stage->working = stage->working_split = given->activation;
         stage->checkpoint = before->boundary;
         stage->boundary = stage->outside.output = given->boundary;
         stage->slices = ARENA_ARRAY(arena, struct slice, 1);
         stage->slices[0] = (struct slice){
-            .tensors = &stage->parameters, .ntensors = 1, .parameters = stage->parameters,
+            .tensors = &stage->parameters, .ntensors = 1, .ncommon = 1, .parameters = stage->parameters,
+            .trained = stage->trained,
             .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .again = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
@@ -321,7 +334,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, struct sta
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)
-        from_given(arena, scenario, *stages);
+        from_given(arena, &scenario->model.stages, &scenario->plan, *stages);
     else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {

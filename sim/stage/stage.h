@@ -12,12 +12,15 @@ enum exchange {
                                     its weights, and under sequence parallelism gather its input beside the former */
     EXCHANGE_PIECES = EXCHANGE_BESIDE + COLUMN_COUNT,    /* one of them for each column, of the forward: what is
                                     gathered for it and what the product behind it scatters, beside pieces of both */
-    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of what experts compute */
-    EXCHANGE_DISPATCH,           /* all-to-alls of the expert group */
+    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of the rows that were dispatched */
+    EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
     EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
     EXCHANGE_COUNT
 };
+
+/* Who exchanges each of them. */
+extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
@@ -34,9 +37,9 @@ struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
     const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
-    size_t ntensors, nexperts;   /* the last nexperts are those of experts */
+    size_t ntensors, ncommon;    /* the first ncommon are PARAMETERS_COMMON */
     double parameters;       /* their sum */
-    double expert_parameters;    /* of them, those of experts */
+    struct by_class trained; /* the same by class */
     double frozen;           /* parameters that are not trained */
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
@@ -73,7 +76,7 @@ struct stage {
                                 gradient of that one's input; where these are cut */
     } columns[COLUMN_COUNT];
     double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
-    double expert_parameters;    /* of them, those of experts, summed over fewer replicas */
+    struct by_class trained; /* the same by class */
     double frozen;           /* and elements that are not trained (LoRA) */
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
@@ -98,12 +101,21 @@ struct stage {
     struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };
 
-/* Of the parameters on a GPU of the stage, those that one replica keeps of what ZeRO divides from stage `from` on (1:
- * optimizer states, 2: gradients, 3: weights): there its share of them, which is larger of experts, as fewer replicas
- * hold the same; else all. Bytes likewise. */
-double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters);
-/* Those that ZeRO 3 gathers and scatters: all but experts that one replica alone holds. */
-double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters);
+/* The class of a layer's tensor. */
+static inline enum parameter_class slice_class(const struct slice *slice, size_t tensor)
+{
+    return tensor < slice->ncommon ? PARAMETERS_COMMON : PARAMETERS_APART;
+}
+/* All parameters of a layer, those that are trained by class. */
+static inline struct by_class slice_weights(const struct slice *slice)
+{
+    struct by_class weights = slice->trained;
+
+    weights.of[PARAMETERS_COMMON] += slice->frozen;
+    return weights;
+}
+/* What a GPU trains of a layer of the model, by class. */
+struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);
 
 /* One struct for each global stage (pipeline * chunks), in model order, in the arena. Errors: more stages
  * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */

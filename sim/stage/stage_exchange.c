@@ -2,6 +2,12 @@
 
 #include <math.h>
 
+const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GROUP_TENSOR */
+    [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,
+    [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT,
+};
+_Static_assert(GROUP_TENSOR == 0, "what is not in the list");
+
 bool divides_attention(const struct strategy_spec *spec, const struct layer *layer)
 {
     return spec->context > 1 && layer->key_value_bytes > 0;

@@ -65,7 +65,7 @@ double stage_core_seconds(const struct costs_spec *costs, const struct layer *la
 static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
                              const struct layer *layer)
 {
-    double share = stage_share(scenario, 2, layer->parameters, layer->expert_parameters);
+    double share = recipe_share(&scenario->recipe, HELD_GRADIENTS, layer_trained(scenario, layer));
     double bytes = share * scenario_parameter_bytes(scenario).accumulation;
     struct cost cost = costs_traffic(&scenario->costs, "accumulate", CLASS_OTHER, bytes);
 
@@ -79,10 +79,10 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
                            const struct layer *layer)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    double parameters = stage_exchanged(scenario, layer->parameters, layer->expert_parameters);
+    double parameters = recipe_exchanged(scenario, layer_trained(scenario, layer));
     struct cost cost;
 
-    if (scenario->strategy.zero < 3 || scenario_replicas(scenario) == 1)
+    if (scenario->recipe.gradients.unit != SUM_LAYERS || scenario_replicas(scenario) == 1)
         return;
     cost = costs_traffic(&scenario->costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;

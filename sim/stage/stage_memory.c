@@ -3,20 +3,6 @@
 #include <limits.h>
 #include <math.h>
 
-double stage_share(const struct scenario *scenario, int from, double parameters, double expert_parameters)
-{
-    const struct strategy_spec *spec = &scenario->strategy;
-
-    if (spec->zero < from)
-        return parameters;
-    return (parameters - expert_parameters) / spec->shard + expert_parameters * spec->expert / spec->shard;
-}
-
-double stage_exchanged(const struct scenario *scenario, double parameters, double expert_parameters)
-{
-    return scenario->strategy.expert == scenario_replicas(scenario) ? parameters - expert_parameters : parameters;
-}
-
 /* The backward of all layers before runs beside them. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {
@@ -37,7 +23,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
     /* DataParallel computes the loss elsewhere (lower_replicate.c) */
     bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
-                scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED;
+                scenario->recipe.weights.when == WEIGHTS_FORWARD;
     bool held = layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD;
     struct workspace workspace = loss ? (struct workspace){0} : layer->workspace;
 
@@ -80,13 +66,6 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
         ahead ? peaks->ahead : fmax(0, peaks->again.backward - stage->checkpoint - stage->working);
 }
 
-/* What replicas share of a layer's weights: not the experts that no other replica holds. */
-static double shared_weights(const struct scenario *scenario, const struct slice *slice)
-{
-    return slice->parameters + slice->frozen -
-           (scenario->strategy.expert == scenario_replicas(scenario) ? slice->expert_parameters : 0);
-}
-
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
  * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
  * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
@@ -99,7 +78,7 @@ static struct whole_units whole_at_once(const struct scenario *scenario, const s
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
-        double here = gradients ? slice->parameters : shared_weights(scenario, slice);
+        double here = gradients ? slice->parameters : recipe_exchanged(scenario, slice_weights(slice));
 
         if (!slice->block) {
             whole.outside += here;

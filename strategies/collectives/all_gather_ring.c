@@ -12,19 +12,9 @@ static const char figure[] =
     " 1    d => 1   a => 2   b => 3   c => 0\n"
     " 2    c => 1   d => 2   a => 3   b => 0\n";
 
-static int chunks(const struct task *task)
-{
-    return task->n;
-}
-
 static void draw(struct messages *messages, const struct task *task)
 {
     once_round(messages, task, 0, 0, copy);
-}
-
-static double ideal(const struct task *task, double latency, double bandwidth)
-{
-    return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
 }
 
 static double cost(const struct task *task, const struct fabric *fabric)
@@ -42,8 +32,8 @@ const struct collective collective_all_gather_ring = {
     .ring = true,
     .library = true,
     .usual = true,
-    .chunks = chunks,
+    .chunks = ring_chunks,
     .draw = draw,
-    .ideal = ideal,
+    .ideal = ring_ideal,
     .cost = cost,
 };

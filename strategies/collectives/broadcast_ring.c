@@ -12,11 +12,6 @@ static const char figure[] =
     " 2             b => 2   a => 3\n"
     " 3                      b => 3\n";
 
-static int chunks(const struct task *task)
-{
-    return chain_pieces(task);
-}
-
 static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
@@ -25,13 +20,6 @@ static void draw(struct messages *messages, const struct task *task)
         for (int r = 0; r < n - 1; r++)
             if (step >= r && step - r < c)
                 copy(messages, step, r, r + 1, step - r, 1);
-}
-
-static double ideal(const struct task *task, double latency, double bandwidth)
-{
-    int c = chain_pieces(task);
-
-    return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
 }
 
 const struct collective collective_broadcast_ring = {
@@ -45,7 +33,7 @@ const struct collective collective_broadcast_ring = {
     .chain = true,
     .library = true,
     .usual = true,
-    .chunks = chunks,
+    .chunks = chain_pieces,
     .draw = draw,
-    .ideal = ideal,
+    .ideal = chain_ideal,
 };

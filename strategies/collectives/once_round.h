@@ -16,4 +16,16 @@ static inline void once_round(struct messages *messages, const struct task *task
             hand(messages, t, r, (r + 1) % ranks, ((r - t + ahead) % ranks + ranks) % ranks, 1);
 }
 
+/* A share of the vector for each rank. */
+static inline int ring_chunks(const struct task *task)
+{
+    return task->n;
+}
+
+/* Seconds of one round. */
+static inline double ring_ideal(const struct task *task, double latency, double bandwidth)
+{
+    return (task->n - 1) * (latency + task->bytes / task->n / bandwidth);
+}
+
 #endif

@@ -23,4 +23,12 @@ static inline int chain_pieces(const struct task *task)
     return most <= 32 || count < 32 ? pieces(task->bytes) : count > most ? most : (int)count;
 }
 
+/* Seconds of that chain: the first piece takes n - 1 hops, and the others follow it. */
+static inline double chain_ideal(const struct task *task, double latency, double bandwidth)
+{
+    int c = chain_pieces(task);
+
+    return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
+}
+
 #endif

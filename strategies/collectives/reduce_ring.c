@@ -13,11 +13,6 @@ static const char figure[] =
     " 2             a +> 0   b +> 1\n"
     " 3             b +> 0\n";
 
-static int chunks(const struct task *task)
-{
-    return chain_pieces(task);
-}
-
 static void draw(struct messages *messages, const struct task *task)
 {
     int n = task->n, c = chain_pieces(task);
@@ -26,13 +21,6 @@ static void draw(struct messages *messages, const struct task *task)
         for (int hop = 0; hop < n - 1; hop++)
             if (step >= hop && step - hop < c)
                 reduce(messages, step, n - 1 - hop, n - 2 - hop, step - hop, 1);
-}
-
-static double ideal(const struct task *task, double latency, double bandwidth)
-{
-    int c = chain_pieces(task);
-
-    return task->n == 1 ? 0 : (task->n - 2 + c) * (latency + task->bytes / c / bandwidth);
 }
 
 const struct collective collective_reduce_ring = {
@@ -46,7 +34,7 @@ const struct collective collective_reduce_ring = {
     .chain = true,
     .library = true,
     .usual = true,
-    .chunks = chunks,
+    .chunks = chain_pieces,
     .draw = draw,
-    .ideal = ideal,
+    .ideal = chain_ideal,
 };

@@ -16,11 +16,6 @@ static const char figure[] =
     " 4    d => 1   a => 2   b => 3   c => 0\n"
     " 5    c => 1   d => 2   a => 3   b => 0\n";
 
-static int chunks(const struct task *task)
-{
-    return task->n;
-}
-
 static void draw(struct messages *messages, const struct task *task)
 {
     once_round(messages, task, 0, -1, reduce);
@@ -49,7 +44,7 @@ const struct collective collective_ring = {
     .usual = true,
     .reduce_scatter = &collective_reduce_scatter_ring,
     .all_gather = &collective_all_gather_ring,
-    .chunks = chunks,
+    .chunks = ring_chunks,
     .draw = draw,
     .ideal = ideal,
     .cost = cost,

@@ -188,7 +188,7 @@ static void sums_experts(void **state)
             same += op->src % 2 == op->dst % 2 ? op->amount : 0;
         }
     }
-    experts = simulated.workload.stages[0].expert_parameters;
+    experts = simulated.workload.stages[0].trained.of[PARAMETERS_APART];
     assert_true(experts == LAYERS * 4 * (2.0 * H * 4 * H + 4 * H + H));
     expect_near("experts' gradients", same, 4 * 2 * 0.5 * 2 * experts, simulated.text);
     expect_near("others' gradients", all - same, 4 * 2 * 0.75 * 2 * (simulated.workload.stages[0].parameters - experts),

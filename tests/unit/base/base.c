@@ -10,21 +10,11 @@
 #include <cmocka.h>
 
 #include "base/base.h"
-
-static char *printed(const struct error *err)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-
-    error_print(err, out);
-    fclose(out);
-    return text;
-}
+#include "text.h"
 
 #define ASSERT_PRINTED(err, expected) \
     do { \
-        char *text_ = printed(err); \
+        char *text_ = messages_of(err); \
         assert_string_equal(text_, expected); \
         free(text_); \
     } while (0)
@@ -78,11 +68,11 @@ static void test_errors_that_do_not_fit_are_counted(void **state)
     for (int i = 0; i < ERROR_MAX + 1; i++)
         error_add(&err, EXIT_INPUT, (struct loc){"a", i + 1, 1}, "x");
     assert_int_equal(err.count, ERROR_MAX);
-    text = printed(&err);
+    text = messages_of(&err);
     assert_non_null(strstr(text, "a:20:1: error: x\nerror: 1 more error is not shown\n"));
     free(text);
     error_add(&err, EXIT_INPUT, (struct loc){"a", 99, 1}, "x");
-    text = printed(&err);
+    text = messages_of(&err);
     assert_non_null(strstr(text, "a:20:1: error: x\nerror: 2 more errors are not shown\n"));
     free(text);
     error_release(&err);

@@ -100,6 +100,21 @@ static void test_set_is_bounded_in_depth(void **state)
     arena_release(&arena);
 }
 
+/* The text reads, and what `print` makes of its tree is as expected. */
+static void expect_printed(const char *text, void (*print)(const struct node *, FILE *), const char *expected)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct node *root;
+    char *seen;
+
+    assert_int_equal(conf_parse(&arena, "f", text, strlen(text), &root, &err), 0);
+    seen = printed(root, print);
+    assert_string_equal(seen, expected);
+    free(seen);
+    arena_release(&arena);
+}
+
 static void test_print(void **state)
 {
     static const char text[] =
@@ -121,37 +136,21 @@ static void test_print(void **state)
         "      - aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n"
         "      - bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n"
         "      - \"line\\n\\ttab \\\\ \\\" \\u0007\"\n";
-    struct arena arena = {0};
-    struct error err = {0};
-    struct node *root;
-    char *seen;
 
     (void)state;
-    assert_int_equal(conf_parse(&arena, "f", text, sizeof text - 1, &root, &err), 0);
-    seen = printed(root, node_print);
-    assert_string_equal(seen, text);
-    free(seen);
-    arena_release(&arena);
+    expect_printed(text, node_print, text);
 }
 
 static void test_print_json(void **state)
 {
     static const char text[] = "{a: 1, b: '1', c: [true, no, ~, -0.5e3, 01, .5, 80 GiB], d: {}, e: [{f: "
                                "\"q\\\"\\x01\xC2\xB5\"}]}";
-    struct arena arena = {0};
-    struct error err = {0};
-    struct node *root;
-    char *seen;
 
     (void)state;
-    assert_int_equal(conf_parse(&arena, "f", text, sizeof text - 1, &root, &err), 0);
-    seen = printed(root, node_print_json);
-    assert_string_equal(seen,
-                        "{\n  \"a\": 1,\n  \"b\": \"1\",\n"
-                        "  \"c\": [true, \"no\", null, -0.5e3, \"01\", \".5\", \"80 GiB\"],\n"
-                        "  \"d\": {},\n  \"e\": [\n    {\"f\": \"q\\\"\\u0001\xC2\xB5\"}\n  ]\n}\n");
-    free(seen);
-    arena_release(&arena);
+    expect_printed(text, node_print_json,
+                   "{\n  \"a\": 1,\n  \"b\": \"1\",\n"
+                   "  \"c\": [true, \"no\", null, -0.5e3, \"01\", \".5\", \"80 GiB\"],\n"
+                   "  \"d\": {},\n  \"e\": [\n    {\"f\": \"q\\\"\\u0001\xC2\xB5\"}\n  ]\n}\n");
 }
 
 static const char *const pieces[] = {

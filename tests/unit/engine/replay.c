@@ -1,10 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/replay.h"
+#include "replayed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,17 +12,6 @@ static void assert_near(double value, double expect, double relative)
 {
     if (!(fabs(value - expect) <= relative * fabs(expect)))
         fail_msg("%.17g is not %.17g", value, expect);
-}
-
-static void run(enum engine engine, const struct program *program, const struct cluster *cluster,
-                struct timeline *timeline)
-{
-    struct error err = {0};
-
-    timeline_init(timeline, program);
-    if (replay(engine, program, cluster, timeline, &err))
-        fail_msg("%s", err.messages[0].text);
-    assert_int_equal(err.count, 0);
 }
 
 static uint32_t add_lane(struct program *program)
@@ -66,7 +49,7 @@ static void test_ring(void **state)
         memcpy(last, now, sizeof last);
     }
     for (enum engine engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++) {
-        run(engine, &program, &node, &timeline);
+        replayed(engine, &program, &node, &timeline);
         assert_near(timeline.makespan, 14 * (1e-6 + 131072 / 450e9), 1e-9);
         timeline_release(&timeline);
     }
@@ -89,7 +72,7 @@ static void test_sizes(void **state)
 
             cluster.inside.latency = latencies[l];
             send(&program, add_lane(&program), 2, 5, sizes[i], NULL, 0);
-            run(ENGINE_SIMGRID, &program, &cluster, &timeline);
+            replayed(ENGINE_SIMGRID, &program, &cluster, &timeline);
             assert_true(timeline.start[0] == 0);
             assert_near(timeline.end[0], latencies[l] + sizes[i] / 450e9, 1e-9);
             timeline_release(&timeline);
@@ -111,7 +94,7 @@ static void expect_flows(const struct cluster *cluster, const struct flow *flows
 
         send(&program, add_lane(&program), flows[i].src, flows[i].dst, flows[i].bytes, &before, 1);
     }
-    run(ENGINE_SIMGRID, &program, cluster, &timeline);
+    replayed(ENGINE_SIMGRID, &program, cluster, &timeline);
     for (size_t i = 0; i < count; i++)
         assert_near(timeline.end[2 * i + 1], flows[i].expect, 1e-9);
     timeline_release(&timeline);
@@ -188,7 +171,7 @@ static void test_order(void **state)
     send(&program, b, 0, 3, 3, NULL, 0);
     compute(&program, d, 0, (uint32_t[]){4}, 1);
     for (enum engine engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++) {
-        run(engine, &program, &cluster, &timeline);
+        replayed(engine, &program, &cluster, &timeline);
         for (size_t i = 0; i < COUNT(starts); i++) {
             assert_near(timeline.start[i], starts[i], 1e-12);
             assert_near(timeline.end[i], ends[i], 1e-12);
@@ -205,7 +188,7 @@ static void test_empty(void **state)
 
     (void)state;
     for (enum engine engine = ENGINE_SIMGRID; engine <= ENGINE_IDEAL; engine++) {
-        run(engine, &program, &node, &timeline);
+        replayed(engine, &program, &node, &timeline);
         assert_true(timeline.makespan == 0);
         timeline_release(&timeline);
     }
@@ -221,7 +204,7 @@ static void test_ideal_cluster(void **state)
     (void)state;
     dep = send(&program, lane, 0, 1, 1e9, &dep, 1);
     compute(&program, add_lane(&program), 0.2, &dep, 1);
-    run(ENGINE_SIMGRID, &program, &cluster, &timeline);
+    replayed(ENGINE_SIMGRID, &program, &cluster, &timeline);
     assert_true(timeline.end[1] == 0.1 && timeline.makespan == 0.1 + 0.2);
     timeline_release(&timeline);
     program_release(&program);
@@ -240,7 +223,7 @@ static void test_many_lanes(void **state)
     (void)state;
     for (int i = 0; i < LANES; i++)
         send(&program, add_lane(&program), 0, 1, (i + 1) * 1e3, NULL, 0);
-    run(ENGINE_SIMGRID, &program, &cluster, &timeline);
+    replayed(ENGINE_SIMGRID, &program, &cluster, &timeline);
     for (int i = 0; i < LANES; i++) {
         end += 1e3 * (LANES - i) / 1e9;     /* the next size has 1 kB more to go, shared by all that are left */
         assert_near(timeline.end[i], end, 1e-9);

@@ -1,11 +1,5 @@
 /* Properties that hold for any program: random ones, from fixed seeds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "engine/replay.h"
+#include "replayed.h"
 
 #include <math.h>
 #include <string.h>
@@ -90,16 +84,6 @@ static void random_program(struct program *program, const struct cluster *cluste
         }
         program_add(program, op, deps, ndeps);
     }
-}
-
-static void run(enum engine engine, const struct program *program, const struct cluster *cluster,
-                struct timeline *timeline)
-{
-    struct error err = {0};
-
-    timeline_init(timeline, program);
-    if (replay(engine, program, cluster, timeline, &err))
-        fail_msg("%s", err.messages[0].text);
 }
 
 /* A second opinion on contention: every flow's rate by progressive filling, from one event to the next, in the most
@@ -270,8 +254,8 @@ static void test_agree_without_contention(void **state)
         cluster = random_cluster();
         cluster.gpus_per_node += cluster.gpus_per_node % 2;     /* pairs stay within a node */
         random_program(&program, &cluster, true);
-        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
-        run(ENGINE_IDEAL, &program, &cluster, &ideal);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        replayed(ENGINE_IDEAL, &program, &cluster, &ideal);
         assert_starts(&simgrid, &cluster);
         assert_starts(&ideal, &cluster);
         for (size_t op = 0; op < program.ops.count; op++)
@@ -295,8 +279,8 @@ static void test_never_earlier(void **state)
         seed = i * 0xD1B54A32D192ED03u;
         cluster = random_cluster();
         random_program(&program, &cluster, false);
-        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
-        run(ENGINE_IDEAL, &program, &cluster, &ideal);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        replayed(ENGINE_IDEAL, &program, &cluster, &ideal);
         assert_starts(&simgrid, &cluster);
         for (size_t op = 0; op < program.ops.count; op++) {
             assert_true(simgrid.start[op] >= ideal.start[op] - 1e-12);
@@ -323,7 +307,7 @@ static void test_sharing_is_max_min(void **state)
         seed = i * 0x8EBC6AF09C88C6E3u;
         cluster = random_cluster();
         random_program(&program, &cluster, false);
-        run(ENGINE_SIMGRID, &program, &cluster, &simgrid);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &simgrid);
         replay_fluid(&fluid, &program, &cluster);
         for (size_t op = 0; op < program.ops.count; op++) {
             assert_true(fabs(simgrid.start[op] - fluid.start[op]) <= 1e-12);
@@ -346,14 +330,14 @@ static void test_doubling(void **state)
         seed = i * 0xA0761D6478BD642Fu;
         cluster = random_cluster();
         random_program(&program, &cluster, false);
-        run(ENGINE_SIMGRID, &program, &cluster, &once);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &once);
         for (size_t op = 0; op < program.ops.count; op++) {
             program.ops.items[op].amount *= 2;
             program.ops.items[op].delay *= 2;
         }
         cluster.inside.latency *= 2;
         cluster.network.latency *= 2;
-        run(ENGINE_SIMGRID, &program, &cluster, &twice);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &twice);
         for (size_t op = 0; op < program.ops.count; op++)
             assert_true(fabs(twice.end[op] - 2 * once.end[op]) <= 1e-12);
         timeline_release(&once);
@@ -373,9 +357,9 @@ static void test_same_every_time(void **state)
         seed = i * 0xE7037ED1A0B428DBu;
         cluster = random_cluster();
         random_program(&program, &cluster, false);
-        run(ENGINE_SIMGRID, &program, &cluster, &first);
+        replayed(ENGINE_SIMGRID, &program, &cluster, &first);
         for (int n = 0; n < 3; n++) {
-            run(ENGINE_SIMGRID, &program, &cluster, &again);
+            replayed(ENGINE_SIMGRID, &program, &cluster, &again);
             assert_memory_equal(first.start, again.start, program.ops.count * sizeof *first.start);
             assert_memory_equal(first.end, again.end, program.ops.count * sizeof *first.end);
             timeline_release(&again);

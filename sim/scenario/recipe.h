@@ -1,0 +1,70 @@
+/* recipe: what replicas exchange, when, and who holds which share: data parallelism as data. Lowering, memory,
+ * compression and the count of messages read it. A further form is a row here, its name in scenario_table.c and
+ * scenario.h, and what it does not go with in data_parallel.c.
+ *
+ *   form              gradients are summed                               weights come              one replica holds
+ *   ddp               by bucket, as the last backward makes them ready   -                         all
+ *   synchronous       by stage or by tensor, before the update           -                         all
+ *   parameter-server  by stage, to replica 0                             after its update, from    all but states, which
+ *                                                                        replica 0                 replica 0 has
+ *   dataparallel      in buffers after every backward, to replica 0      before every forward,     all while it computes,
+ *                                                                        from replica 0            replica 0 for good
+ *
+ * ZeRO (Rajbhandari et al. 2020) changes the first two, a reduce-scatter and an all-gather in an all-reduce's place:
+ *   zero 1            as the form says                                   after the update          a share of states
+ *   zero 2            as the form says, after every backward             after the update          and of gradients
+ *   zero 3            by layer, in every backward                        before each layer         and of weights
+ * Where it divides among some of the replicas, every share's sum is summed on over those that hold it (`across`), once
+ * an update (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization).
+ *
+ * Local steps (Lin et al. 2020, "Don't use large mini-batches, use local SGD") change the first two as well:
+ *   local steps       never                                              after the update, the     all
+ *                                                                        mean of all replicas */
+#ifndef DTSIM_RECIPE_H
+#define DTSIM_RECIPE_H
+
+#include "scenario/process_group.h"
+
+/* Which gradients are summed together. */
+enum sum_unit {
+    SUM_NOTHING,
+    SUM_BUCKETS,             /* DDP's, as they fill */
+    SUM_TENSORS,             /* each by itself */
+    SUM_STAGES,              /* all of a stage */
+    SUM_LAYERS,              /* all of a layer, as soon as they are ready */
+    SUM_BUFFERS,             /* DataParallel's */
+};
+enum weights_moment {
+    WEIGHTS_STAY,            /* every replica updates them itself, and keeps them */
+    WEIGHTS_UPDATED,         /* they come after the update */
+    WEIGHTS_LAYER,           /* a layer's come before it is computed */
+    WEIGHTS_FORWARD,         /* all come before every forward */
+};
+/* What is held of each parameter. */
+enum held { HELD_WEIGHTS, HELD_GRADIENTS, HELD_STATES, HELD_COUNT };
+
+struct collective;
+struct recipe {
+    struct {
+        enum sum_unit unit;
+        bool flush;          /* sums begin when a rank has computed all that comes before its update */
+        bool every;          /* buckets, tensors, stages: of every micro-batch, not of the whole batch */
+        double first_bucket, bucket;     /* B of buckets; INFINITY: there are none */
+        const struct collective *collective;     /* in the groups that sum a class of parameters */
+        const struct collective *across;         /* then of every share, over those that hold it; NULL: no such sum */
+    } gradients;
+    struct { enum weights_moment when; const struct collective *collective; } weights;
+    int divided[HELD_COUNT][PARAMETER_CLASS_COUNT];     /* among how many replicas; 1: each holds all */
+    bool rooted;             /* replica 0 alone has the states, and updates */
+    bool in_turn;            /* nothing is computed while a layer's weights come and its gradients go */
+};
+
+/* The scenario is resolved and its process groups are made. */
+void recipe_make(struct scenario *scenario);
+
+/* What one replica holds of an amount of parameters, or of their bytes. */
+double recipe_share(const struct recipe *recipe, enum held held, struct by_class amount);
+/* Of such an amount what the replicas that divide it exchange: not what one alone holds. */
+double recipe_exchanged(const struct scenario *scenario, struct by_class amount);
+
+#endif
