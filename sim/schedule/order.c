@@ -7,7 +7,7 @@ char *cell_text(const struct order *order, const struct order_cell *cell, char b
 {
     int length = snprintf(buffer, CELL_SIZE, "%d%c%d", cell->stage, work_letter(cell->kind), cell->mb);
 
-    if (cell->direction >= 0 && (order->directed || !order->directions))     /* 0: not all is read */
+    if (cell->direction >= 0 && (order->directed || !order->directions))     /* 0: the file is still being read */
         snprintf(buffer + length, CELL_SIZE - (size_t)length, "@%d", cell->direction);
     return buffer;
 }
@@ -17,7 +17,8 @@ struct loc cell_loc(const struct order *order, const struct order_cell *cell)
     return (struct loc){order->file, cell->line, cell->column};
 }
 
-/* The rows as they stand there; where all is recomputed and the order does not say when, right before the backward. */
+/* The rows of the order. Under full recomputation, if the order has no recomputations, one is added right before each
+ * backward. */
 static void order_rows(struct row *rows, const struct plan *plan)
 {
     const struct order *order = plan->options;
@@ -38,7 +39,7 @@ static void order_rows(struct row *rows, const struct plan *plan)
 
 enum { MOST_CHUNKS = 1024 };     /* as in strategy.chunks */
 
-/* Numbers each rank's chunks by direction and stage, and gives where all stages are; NULL: too many. */
+/* Numbers each rank's chunks by direction and stage. Returns the places of all stages; NULL if a rank has too many. */
 static struct stage_table *place_stages(struct arena *arena, struct order *order, struct order_cell *const *sorted)
 {
     struct stage_table *table = ARENA_ARRAY(arena, struct stage_table, 1);
@@ -70,7 +71,7 @@ static struct stage_table *place_stages(struct arena *arena, struct order *order
     return table;
 }
 
-/* The copies of a stage in both directions add up their gradients: between ranks. */
+/* The copies of a stage in both directions sum their gradients between ranks, so they must be on different ranks. */
 static int check_copies(const struct order *order, const struct stage_table *table, struct error *err)
 {
     char text[CELL_SIZE];
@@ -85,7 +86,7 @@ static int check_copies(const struct order *order, const struct stage_table *tab
     return 0;
 }
 
-/* Whether a rule of schedules places the stages just so. */
+/* Whether that placement puts all stages where the table has them. */
 static bool placed_by(enum placement placement, const struct order *order, const struct stage_table *table)
 {
     struct plan plan = {.stages = order->ranks, .chunks = order->chunks, .placement = placement};

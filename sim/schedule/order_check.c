@@ -1,4 +1,4 @@
-/* Whether an order has all the work of a schedule, once. */
+/* Checks that an order has all work of a schedule exactly once. */
 #include "schedule/order_internal.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static int by_work(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* A stage without work, or one whose work several ranks do. */
+/* Refuses a stage without work, or with work on several ranks. Sets the order's number of stages. */
 static int check_stages(struct order *order, struct order_cell *const *sorted, struct error *err)
 {
     const struct order_cell *holder = NULL, *last = sorted[0];
@@ -29,7 +29,7 @@ static int check_stages(struct order *order, struct order_cell *const *sorted, s
         last = cell->stage > last->stage ? cell : last;
         if (cell->stage > *next)
             return error_add(err, EXIT_INPUT, cell_loc(order, cell),
-                             "%s: stages count from 0, and there is no stage %d", cell_text(order, cell, text), *next);
+                             "%s: stages count from 0, but stage %d is missing", cell_text(order, cell, text), *next);
         if (cell->stage == *next) {
             holder = cell;
             reported = false;
@@ -37,20 +37,20 @@ static int check_stages(struct order *order, struct order_cell *const *sorted, s
         }
         if (cell->rank == holder->rank || reported)
             continue;
-        rc = error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: stage %d stands on rank %d (line %d, column %d); "
+        rc = error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: stage %d is on rank %d (line %d, column %d); "
                        "expected all its work there", cell_text(order, cell, text), cell->stage, holder->rank,
                        holder->line, holder->column);
         reported = true;
     }
     order->stages = last->stage + 1;
     if (order->directed && stages[0] != stages[1])
-        return error_add(err, EXIT_INPUT, cell_loc(order, last), "%s: there is no stage %d of direction %d; both "
-                         "directions have the same stages", cell_text(order, last, text),
+        return error_add(err, EXIT_INPUT, cell_loc(order, last), "%s: stage %d of direction %d is missing; expected "
+                         "the same stages in both directions", cell_text(order, last, text),
                          stages[0] < stages[1] ? stages[0] : stages[1], stages[0] > stages[1]);
     return rc;
 }
 
-/* A micro-batch that no stage works on. */
+/* Refuses a micro-batch without work. Sets the order's number of micro-batches. */
 static int check_micro_batches(struct order *order, struct error *err)
 {
     bool *seen = xcalloc(order->count + 1, sizeof *seen);
@@ -70,11 +70,11 @@ static int check_micro_batches(struct order *order, struct error *err)
     order->micro_batches = (last->mb + 1) * order->directions;
     if (next > (size_t)last->mb)
         return 0;
-    return error_add(err, EXIT_INPUT, cell_loc(order, last), "%s: micro-batches count from 0, and there is no %zu",
-                     cell_text(order, last, text), next);
+    return error_add(err, EXIT_INPUT, cell_loc(order, last), "%s: micro-batches count from 0, but micro-batch %zu is "
+                     "missing", cell_text(order, last, text), next);
 }
 
-/* The work on one micro-batch of one stage. */
+/* All cells of one stage and micro-batch. */
 struct group {
     const struct order_cell *of[WORK_KIND_COUNT];
     const struct order_cell *first;
@@ -96,9 +96,9 @@ static int twice(const struct order *order, const struct order_cell *cell, const
 {
     char text[2][CELL_SIZE];
 
-    return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: %s is there already (line %d, column %d)%s",
+    return error_add(err, EXIT_INPUT, cell_loc(order, cell), "%s: %s was given before (line %d, column %d)%s",
                      cell_text(order, cell, text[0]), cell_text(order, before, text[1]), before->line, before->column,
-                     cell->kind == before->kind ? "" : "; a backward is whole (B) or in two halves (I and W)");
+                     cell->kind == before->kind ? "" : "; expected a backward whole (B) or in two halves (I and W)");
 }
 
 static int check_group(const struct order *order, const struct group *group, struct error *err)
@@ -119,7 +119,7 @@ static int check_group(const struct order *order, const struct group *group, str
     return 0;
 }
 
-/* A stage has no cell of the micro-batch: said at another stage's. */
+/* Reports that a stage has no cell of the micro-batch, at the place of another stage's cell. */
 static int check_absent(const struct order *order, const struct order_cell *wanted, struct error *err)
 {
     const struct order_cell *found = &order->cells[0];
@@ -135,7 +135,7 @@ static int check_absent(const struct order *order, const struct order_cell *want
                      wanted->mb, wanted->stage, cell_text(order, wanted, text[1]));
 }
 
-/* The cells from `at` on that are the same stage's and micro-batch's as `wanted`. */
+/* Checks the cells from `at` on that have the same stage and micro-batch as `wanted`. */
 static int read_group(const struct order *order, struct order_cell *const *sorted, size_t *at,
                       const struct order_cell *wanted, struct error *err)
 {

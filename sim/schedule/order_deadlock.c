@@ -1,13 +1,14 @@
-/* What waits for what in an order, as it is lowered (lower_work.c), and whether that goes round in a circle. */
+/* Finds out which work of an order waits for which, as lower_work.c has it, and whether there is a cycle. */
 #include "schedule/order_internal.h"
 
 #include <stdlib.h>
 
-/* The ranks on their way through their rows. */
+/* All ranks go through their rows. */
 struct walk {
     const struct order *order;
-    const struct order_cell **forwards, **recomputes, **backwards;   /* a direction, stage and micro-batch; B or I */
-    size_t *cursor;                                                  /* a rank: cells done */
+    /* The cell of each direction, stage and micro-batch (place), or NULL; backwards: B or I. */
+    const struct order_cell **forwards, **recomputes, **backwards;
+    size_t *cursor;              /* [rank]: number of cells done */
 };
 
 static size_t place(const struct order *order, int direction, int stage, int mb)
@@ -53,7 +54,7 @@ static bool done(const struct walk *walk, const struct order_cell *cell)
     return !cell || cell->at < walk->cursor[cell->rank];
 }
 
-/* Something that the cell waits for and that has not been done, or NULL. */
+/* A cell that this one waits for and that has not been done, or NULL. */
 static const struct order_cell *awaited(const struct walk *walk, const struct order_cell *cell)
 {
     const struct order *order = walk->order;
@@ -91,7 +92,8 @@ static bool finished(const struct walk *walk, int rank)
     return walk->order->first[rank] + walk->cursor[rank] == walk->order->first[rank + 1];
 }
 
-/* Follows whom each waits for; from the first rank met twice on it is a circle. */
+/* Follows from each waiting rank to the rank that it waits for. At the first rank that is met twice a cycle begins; the
+ * message describes it. */
 static int explain(const struct walk *walk, int rank, struct error *err)
 {
     const struct order *order = walk->order;

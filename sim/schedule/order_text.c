@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A walk through the text. */
+/* The text that is being read. */
 struct reader {
     struct arena *arena;
     struct order *order;
@@ -52,7 +52,7 @@ static bool skip(struct reader *reader, const char *word)
     return true;
 }
 
-/* The kind of a cell; files with PyTorch's communication in them name it in full ("0SEND_F1"). */
+/* Reads the kind of a cell. Files with PyTorch's communication have longer names ("0SEND_F1") and are refused. */
 static int kind_read(struct reader *reader, enum work_kind *kind)
 {
     static const char letters[] = "FBIWR";
@@ -68,12 +68,12 @@ static int kind_read(struct reader *reader, enum work_kind *kind)
         return 0;
     }
     if (length > 3)
-        return refuse(reader, "computation alone (F, B, I, W or R between stage and micro-batch; what has to be sent "
-                              "follows from it)");
+        return refuse(reader, "only computation (F, B, I, W or R between stage and micro-batch; communication follows "
+                              "from it)");
     return refuse(reader, "a cell such as 0F0: global stage, kind (F, B, I, W or R), micro-batch");
 }
 
-/* "2F5" or "2F5@1", up to what follows it. */
+/* Reads "2F5" or "2F5@1" and the spaces after it. */
 static int token_read(struct reader *reader)
 {
     struct order_cell cell = {.rank = reader->rank, .line = reader->line, .direction = -1};
@@ -88,17 +88,17 @@ static int token_read(struct reader *reader)
     if (!number(reader, &cell.mb))
         return refuse(reader, "a cell such as 0F0, with a micro-batch from 0 to 9999999");
     if (skip(reader, "@") && (!number(reader, &cell.direction) || cell.direction > 1))
-        return refuse(reader, "a direction, @0 or @1, behind the micro-batch");
+        return refuse(reader, "a direction, @0 or @1, after the micro-batch");
     while (reader->at < reader->cell_end && isspace((unsigned char)*reader->at))
         reader->at++;
     *GROW(&reader->cells) = cell;
     return 0;
 }
 
-/* "(1F1;0B0)O": a forward and a backward as one. */
+/* Reads "(1F1;0B0)O": an overlapped forward and backward. */
 static int pair_read(struct reader *reader)
 {
-    static const char expected[] = "a forward and a backward as one, such as (1F1;0B0)O";
+    static const char expected[] = "an overlapped forward and backward such as (1F1;0B0)O";
     struct order_cell *cells;
 
     if (token_read(reader))
@@ -124,11 +124,11 @@ static int cell_read(struct reader *reader)
     if (skip(reader, "(") ? pair_read(reader) : token_read(reader))
         return -1;
     if (reader->at != reader->cell_end)
-        return refuse(reader, "nothing more behind a cell than a comma");
+        return refuse(reader, "a comma after the cell");
     return 0;
 }
 
-/* A line's cells; -1 where one of them is none. */
+/* Reads the cells of a line; -1 if one of them is not a cell. */
 static int line_read(struct reader *reader, const char *end)
 {
     const char *begin = reader->line_start, *comma;
@@ -169,13 +169,13 @@ static int lines_read(struct reader *reader)
         end = end ? end : reader->end;
         if (reader->rank == MOST_RANKS)
             return error_add(reader->err, EXIT_INPUT, loc_of(reader, reader->line_start),
-                             "expected at most %d lines, one a rank", MOST_RANKS);
+                             "expected at most %d lines, one per rank", MOST_RANKS);
         reader->order->first[reader->rank] = before;
         if (line_read(reader, end))
             rc = -1;
         else if (reader->cells.count == before)
             rc = error_add(reader->err, EXIT_INPUT, loc_of(reader, reader->line_start),
-                           "rank %d has no work; expected a line a rank, without lines between them", reader->rank);
+                           "rank %d has no work; expected one line per rank, without empty lines", reader->rank);
         if (rc && reader->err->count == ERROR_MAX)
             return rc;
         reader->line_start = end < reader->end ? end + 1 : end;
@@ -183,7 +183,7 @@ static int lines_read(struct reader *reader)
     return rc;
 }
 
-/* All cells have a direction, or none has. */
+/* Checks that either all cells have a direction or none. */
 static int directions_read(struct order *order, struct error *err)
 {
     char text[CELL_SIZE];
@@ -192,8 +192,8 @@ static int directions_read(struct order *order, struct error *err)
     for (size_t i = 0; i < order->count; i++)
         if ((order->cells[i].direction >= 0) != order->directed)
             return error_add(err, EXIT_INPUT, cell_loc(order, &order->cells[i]),
-                             order->directed ? "%s has no direction; expected @0 or @1 behind it, as in the first cell"
-                                             : "%s has a direction, which the first cell has not",
+                             order->directed ? "%s has no direction; expected @0 or @1 after it, as in the first cell"
+                                             : "%s has a direction, but the first cell has none",
                              cell_text(order, &order->cells[i], text));
     for (size_t i = 0; !order->directed && i < order->count; i++)
         order->cells[i].direction = 0;

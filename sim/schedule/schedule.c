@@ -89,7 +89,7 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-/* What has been done of a direction's global stage and micro-batch. */
+/* Whether forward and backward of a direction's global stage and micro-batch have been done. */
 struct done { bool forward, backward; };
 
 static struct done *done_at(struct done *done, const struct plan *plan, int direction, int stage, int mb)
@@ -99,7 +99,7 @@ static struct done *done_at(struct done *done, const struct plan *plan, int dire
     return &done[row * (size_t)plan_micro_batches(plan) + (size_t)mb];
 }
 
-/* Whether what a cell waits for has been done. */
+/* Whether all work that a cell waits for has been done. */
 static bool may_begin(struct done *done, const struct plan *plan, int rank, struct work work)
 {
     int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
@@ -115,7 +115,8 @@ static bool may_begin(struct done *done, const struct plan *plan, int rank, stru
             done_at(done, plan, direction, stage + 1, work.mb)->backward);
 }
 
-/* Does the next cell of a row, with those that overlap with it, if they may begin; gives how many they are, or 0. */
+/* Does the next cell of a row, with the cells that overlap with it, if all of them may begin. Returns their number, or
+ * 0. */
 static size_t advance(struct done *done, const struct plan *plan, int rank, const struct row *row, size_t first)
 {
     size_t last = first;
@@ -290,7 +291,7 @@ int rows_updates(const struct row *rows)
     return updates ? updates : 1;
 }
 
-/* The version that each forward of a rank finds: how many updates are before it. */
+/* The weight version that each forward of a rank finds: the number of updates before it. */
 static void versions_found(const struct row *row, int *found)
 {
     int version = 0;
@@ -307,7 +308,7 @@ int rows_versions(const struct strategy *strategy, const struct plan *plan, cons
     bool vertical = strategy->vertical_sync && strategy->vertical_sync(plan);
     const struct row *row = &rows[rank];
     int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1;
-    size_t oldest = 0;       /* the forward whose backward comes next, as backwards come in the same order */
+    size_t oldest = 0;       /* the forward whose backward comes next: backwards have the same order as forwards */
 
     if (!strategy->asynchronous) {
         free(used);

@@ -1,5 +1,5 @@
-/* schedule: what a pipeline schedule writes, all that its file in strategies/ sees. A paper draws a schedule as a grid:
- * a row a rank, work from left to right. A strategy writes such rows; it never writes times or dependencies. */
+/* schedule: rows of work, the interface of the schedules in strategies/. A paper draws a schedule as a grid: one row
+ * per rank, with its work from left to right. A strategy writes such rows; it never writes times or dependencies. */
 #ifndef DTSIM_SCHEDULE_H
 #define DTSIM_SCHEDULE_H
 
@@ -8,11 +8,11 @@
 enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, UPDATE,
                  GATHER /* of updated weights, written by lower.c alone */, WORK_KIND_COUNT };
 
-/* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both count from 0. */
+/* One cell of the grid: work on one micro-batch in one of the rank's model chunks. Both numbers count from 0. */
 struct work {
     enum work_kind kind;
     int chunk, mb;
-    bool with_next;          /* one overlapped action with the cell after it, which begins and ends with it */
+    bool with_next;          /* this cell and the next one are one overlapped action: they begin and end together */
 };
 struct row { struct work *items; size_t count, capacity; };      /* zero-initialise; free(items) */
 
@@ -25,84 +25,84 @@ void recompute(struct row *row, int chunk, int mb);
 /* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
 
-/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last one. Only
- * asynchronous schedules write it; the rows of the others end with it, after a flush. */
+/* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last step. Only
+ * asynchronous schedules write it; in other schedules it follows the rows, after a flush. */
 void update(struct row *row);
 
-/* Which part of the model a rank's chunk is, with P ranks and V chunks a rank. */
+/* The part of the model that each of a rank's chunks is, with P ranks. */
 enum placement {
     PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
     PLACEMENT_V,             /* two chunks: rank r holds r and 2P - 1 - r */
     PLACEMENT_BIDIRECTIONAL, /* two chunks, each of another copy of the whole model (a direction): r and P - 1 - r */
-    PLACEMENT_TABLE,         /* as plan.table says: of an order that somebody wrote, or of stages that ranks share */
+    PLACEMENT_TABLE,         /* as in plan.table: for an order from a file, or for stages that ranks share */
 };
 
-/* Any assignment of global stages to ranks. A rank's chunks are in the order of directions, then of stages. Ranks in a
- * row may share a stage: they hold it each, and take turns at the micro-batches. */
+/* Any assignment of global stages to ranks. A rank's chunks are ordered by direction, then by stage. Consecutive ranks
+ * may share a stage: each of them holds it, and they take turns at the micro-batches. */
 struct stage_table {
     int stages, directions;
     const int *rank, *chunk;     /* [direction * stages + stage] */
     const int *stage, *direction;/* [rank * plan.chunks + chunk] */
-    const int *chunks;           /* [rank]: how many it has, at most plan.chunks */
-    const int *sharers;          /* [stage]: on so many ranks from `rank` on; NULL: on one each */
+    const int *chunks;           /* [rank]: number of its chunks, at most plan.chunks */
+    const int *sharers;          /* [stage]: number of ranks, from `rank` on, that share the stage; NULL: 1 for all */
 };
 
-/* The degrees that a schedule sees. */
+/* The degrees and times that a schedule sees. */
 struct plan {
     int stages;              /* pipeline ranks of a replica */
     int chunks;              /* model chunks (virtual stages) per rank; the most of any rank */
     int micro_batches;       /* per replica and batch */
-    int batches;             /* in a row, of asynchronous schedules; micro-batches are numbered through all of them */
+    int batches;             /* consecutive batches of asynchronous schedules; micro-batch numbers run through all */
     enum placement placement;
     const struct stage_table *table;     /* with PLACEMENT_TABLE */
-    bool recompute;          /* full recomputation: a forward keeps its input alone */
-    struct plan_times {      /* s of the mean stage, for schedules whose order depends on them */
+    bool recompute;          /* full recomputation: a forward keeps only its input */
+    struct plan_times {      /* s, mean over the stages, for schedules whose order depends on times */
         double forward;
-        double backward_input;   /* with the recomputation before it, where there is one */
+        double backward_input;   /* with the recomputation before it, if there is one */
         double backward_weight;
         double communication;    /* of a boundary to the next rank, without contention */
     } times;
-    const void *options;     /* of the schedule: the struct of its options table; or the struct order of a file */
+    const void *options;     /* the struct of the schedule's options table; for an order from a file the struct order */
 };
 
-/* Where a recomputation may begin (rows fix its place in the order). */
+/* When a recomputation may begin; its place in the order is given by the rows. */
 enum recompute_rule {
-    RECOMPUTE_WITH_GRADIENT, /* once the gradient that its backward needs has arrived (fused, as in Megatron) */
+    RECOMPUTE_WITH_GRADIENT, /* when the gradient that its backward needs has arrived (fused, as in Megatron-LM) */
     RECOMPUTE_EARLY,         /* as soon as the rank comes to it (GPipe, torchgpipe) */
-    RECOMPUTE_JUST_IN_TIME,  /* when the next stage's backward has come so far that both end together (Varuna) */
+    RECOMPUTE_JUST_IN_TIME,  /* so late that it ends together with the backward of the next stage (Varuna) */
 };
 
 struct strategy {
-    const char *name;        /* as under strategy.schedule */
+    const char *name;        /* the value of strategy.schedule */
     const char *title;
     const char *paper;
     const char *brief;       /* one line */
-    const char *figure;      /* the paper's grid in ASCII, for help; the tests compare it with what the code does */
-    const char *formula;     /* its closed forms, as text */
+    const char *figure;      /* the paper's grid in ASCII, for help; the tests compare it with the code's result */
+    const char *formula;     /* its closed forms as text, for help */
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
-    bool asynchronous;       /* no flush: the rows hold several updates, and metrics are those of the steady state */
-    int batches;             /* how many batches the rows hold when batch.count does not say; 0: always one */
+    bool asynchronous;       /* no flush: the rows hold several updates, and metrics are of the steady state */
+    int batches;             /* default of batch.count, the number of batches in the rows; 0: always one batch */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
-    /* The rows are what was computed beforehand; at run time a rank whose recomputation comes before its gradient does
-     * its next forward instead, while that leaves at most so many micro-batches in flight on it (INT_MAX: always). 0 or
-     * NULL: it keeps to its row. */
+    /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
+     * gradient has not arrived, it does its next forward first, as long as this leaves at most so many micro-batches in
+     * flight on it (INT_MAX: always). 0 or NULL: it keeps to its row. */
     int (*opportunistic)(const struct plan *plan);
     enum placement placement;
-    /* Of the options: how many ranks share each stage (of int; empty: one each). NULL: one each. */
+    /* The list, among the options, of how many ranks share each stage (of int; empty: one each). NULL: one each. */
     const struct list *(*sharers)(const void *options);
-    int min_chunks, max_chunks;  /* model chunks a rank; 0: one */
-    /* What the schedule cannot do, as errors at `loc`; or NULL. */
+    int min_chunks, max_chunks;  /* model chunks per rank; 0: one */
+    /* Refuses plans that the schedule cannot do, with an error at `loc`; or NULL. */
     int (*check)(const struct plan *plan, struct loc loc, struct error *err);
-    /* The row of one rank; or, where rows depend on each other, the rows of all ranks at once. */
+    /* Writes the row of one rank; or, if rows depend on each other, `rows` writes the rows of all ranks at once. */
     void (*row)(struct row *row, const struct plan *plan, int rank);
     void (*rows)(struct row *rows, const struct plan *plan);
-    /* Seconds of the whole iteration on a free network, every stage (and chunk) taking f, b and r seconds a
-     * micro-batch; a backward that is split takes b / 2 twice. NULL: no closed form; NaN: none for such a plan or such
-     * times. */
+    /* Seconds of the whole iteration if communication takes no time and every stage (and chunk) takes f, b and r
+     * seconds per micro-batch for forward, backward and recomputation; a backward in two halves takes b / 2 twice.
+     * NULL: no closed form; NaN: none for this plan or these times. */
     double (*ideal_makespan)(const struct plan *plan, double f, double b, double r);
-    /* Most micro-batches (in all chunks) whose forward is done and backward (or its second half) is not, on that rank.
-     * NULL: no closed form; -1: none for such a plan. */
+    /* The maximum over time of the number of micro-batches in flight on that rank, in all its chunks: the forward is
+     * done and the backward (or its second half) is not. NULL: no closed form; -1: none for this plan. */
     int (*ideal_in_flight)(const struct plan *plan, int rank);
 };
 
@@ -113,38 +113,39 @@ void rows_release(struct row *rows, int count);
 struct row *rows_copy(const struct row *rows, int count);
 /* Takes the updates of asynchronous schedules out: what is left is what figures, grids and orders show. */
 void rows_strip_updates(struct row *rows, int count);
-/* Whether the rows wait for each other forever, however fast they are. */
+/* Whether the rows deadlock, whatever the times are. */
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
 
-/* strategy.opportunistic of the plan. */
+/* The value of strategy.opportunistic for the plan; 0 if it is NULL. */
 int plan_opportunistic(const struct strategy *strategy, const struct plan *plan);
 
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
-/* How many versions of its weights a rank holds at most: a backward uses the version that its forward used, and
- * forwards use the newest, or with vertical_sync that of the input stage. */
+/* The maximum number of versions of its weights that a rank holds. A backward uses the version that its forward used.
+ * Forwards use the newest version or, with vertical_sync, the version that the input stage used. */
 int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank);
 
-/* All of strategies/list.h, in its order. */
+/* The schedules of strategies/list.h, in its order. */
 const struct strategy *strategy_at(size_t index);        /* NULL past the last */
 const char *strategy_name(size_t index);                 /* a choice_name */
 
-/* The model's chunks in model order are its global stages. A direction is one of the copies of the model that a replica
- * holds: two where the placement is bidirectional, else one. */
+/* The global stages are the model's chunks in model order. A direction is one of the copies of the model that a replica
+ * holds: a bidirectional placement has two, any other has one. */
 int plan_global_stages(const struct plan *plan);
 int plan_directions(const struct plan *plan);
 int plan_global_stage(const struct plan *plan, int rank, int chunk);
 int plan_direction(const struct plan *plan, int rank, int chunk);
-/* How many chunks a rank has: plan.chunks, unless a table says otherwise. */
+/* The number of a rank's chunks: plan.chunks, unless a table gives another number. */
 int plan_chunks(const struct plan *plan, int rank);
-/* Where a micro-batch meets a global stage of a direction: the rank and, if `chunk` is not NULL, the rank's chunk. */
+/* The rank that does a micro-batch's work on a global stage of a direction and, if `chunk` is not NULL, the chunk of
+ * this rank. */
 int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk);
-/* How many ranks share the stage: micro-batches 0, 1, ... less than that meet it on them, one each. */
+/* The number of ranks that share the stage; micro-batch m is done by sharer m modulo this number. */
 int plan_sharers(const struct plan *plan, int global_stage);
 bool plan_shares(const struct plan *plan);           /* whether any ranks share a stage */
-/* How many ranks of a replica hold the stage's weights: its sharers, in both directions. */
+/* The number of ranks of a replica that hold the stage's weights: its sharers in both directions. */
 int plan_holders(const struct plan *plan, int global_stage);
-int plan_most_holders(const struct plan *plan);      /* of any stage */
+int plan_most_holders(const struct plan *plan);      /* the maximum over all stages */
 /* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 

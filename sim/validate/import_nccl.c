@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Programs of nccl-tests, and what dtsim calls what they measure. */
+/* Programs of nccl-tests, and the names of their operations in dtsim. */
 static const struct { const char *program, *op; } programs[] = {
     {"all_reduce_perf", "all_reduce"}, {"reduce_scatter_perf", "reduce_scatter"}, {"all_gather_perf", "all_gather"},
     {"broadcast_perf", "broadcast"},   {"alltoall_perf", "all_to_all"},           {"reduce_perf", "reduce"},
 };
 
-/* GPUs as their driver calls them behind "NVIDIA " or "Tesla ", and the platform that has them. "H200" is the whole
- * name, the others begin one. */
+/* GPUs, as their driver calls them after "NVIDIA " or "Tesla ", and the platform that has them. `whole`: the name must
+ * be equal; else it must begin so. */
 static const struct { const char *device, *platform; bool whole; } devices[] = {
     {"V100-SXM2", "dgx-1-v100", false}, {"V100-SXM3", "dgx-2", false}, {"A100-SXM4", "dgx-a100", false},
     {"H100 80GB HBM3", "dgx-h100", false}, {"H200", "hgx-h200", true},
@@ -25,16 +25,16 @@ struct reader {
     const char *file;
     struct error *err;
     int line;
-    char *text, *at;             /* the line; where the next word begins */
+    char *text, *at;             /* the line; the rest of it, which has not been read */
     const char *op, *platform;
     int ranks, time_column;      /* time_column: words of a row before the time; 0: no header yet */
-    bool measured;               /* rows since op was said: the next run says its own */
-    bool refused;                /* the run's rows, by what stands above them */
-    bool counts_wrong;           /* the header has "#wrong" behind the time and its two bandwidths */
+    bool measured;               /* there were rows since `op` was set: the next run needs its own */
+    bool refused;                /* the lines before the run's rows were wrong, and this was reported */
+    bool counts_wrong;           /* the header has "#wrong" after the time and its two bandwidths */
     const char *device;          /* of all ranks */
     struct { const char **items; size_t count, capacity; } hosts;
-    int most_hosts;              /* of the runs in the file */
-    const char *title_op;        /* of all rows; NULL: none yet, or they differ */
+    int most_hosts;              /* maximum over the runs in the file */
+    const char *title_op;        /* the operation of all rows; NULL: none yet, or they differ */
     int title_ranks;
     struct node *rows;
 };
@@ -52,7 +52,7 @@ static int refuse(struct reader *reader, const char *at, const char *expected)
                      text_clip(at, shown, sizeof shown));
 }
 
-/* The next word of the line, NULL at its end; it ends with a NUL afterwards. */
+/* The next word of the line, NULL at its end. The space after it becomes a NUL. */
 static char *word(struct reader *reader)
 {
     char *begin = reader->at + strspn(reader->at, " \t");
@@ -65,7 +65,7 @@ static char *word(struct reader *reader)
     return begin;
 }
 
-/* Hosts may take turns. */
+/* Adds a host unless it is known: the ranks of a host need not be in one block. */
 static void add_host(struct reader *reader, const char *host)
 {
     for (size_t i = reader->hosts.count; i > 0; i--)
@@ -82,7 +82,7 @@ static int read_device(struct reader *reader, const char *device)
     name += !strncmp(name, "NVIDIA ", 7) ? 7 : 0;
     name += !strncmp(name, "Tesla ", 6) ? 6 : 0;
     if (reader->device && strcmp(reader->device, device) != 0)
-        return error_add(reader->err, EXIT_INPUT, here(reader, device), "expected GPUs of one kind, found '%s' beside "
+        return error_add(reader->err, EXIT_INPUT, here(reader, device), "expected GPUs of one kind, found '%s' and "
                          "'%s'", device, reader->device);
     reader->device = device;
     for (size_t i = 0; i < COUNT(devices); i++)
@@ -92,7 +92,7 @@ static int read_device(struct reader *reader, const char *device)
     return 0;
 }
 
-/* "#  Rank  3 Group  0 Pid 1234 on host-1 device  3 [0x4e] NVIDIA A100-SXM4-80GB"; rank 0 begins another run. */
+/* Reads "#  Rank  3 Group  0 Pid 1234 on host-1 device  3 [0x4e] NVIDIA A100-SXM4-80GB"; rank 0 begins another run. */
 static int read_rank(struct reader *reader, const char *rank)
 {
     const char *host = strstr(reader->text, " on "), *device = strstr(reader->text, "] ");
@@ -114,7 +114,8 @@ static int read_rank(struct reader *reader, const char *rank)
     return device && strlen(device) > 2 ? read_device(reader, device + 2) : 0;
 }
 
-/* "#  size  count  type  redop  root  time  algbw  busbw  #wrong ...": older versions have no root, and an error. */
+/* Reads "#  size  count  type  redop  root  time  algbw  busbw  #wrong ..."; older versions have no root, and an error
+ * instead of #wrong. */
 static void read_header(struct reader *reader)
 {
     char *name;
@@ -137,7 +138,7 @@ static int read_comment(struct reader *reader)
     for (size_t i = 0; i < COUNT(programs); i++) {
         const char *found = strstr(text, programs[i].program);
 
-        /* "all_reduce_perf" holds "reduce_perf" */
+        /* "all_reduce_perf" contains "reduce_perf" */
         if (!found || (found != text && (isalnum((unsigned char)found[-1]) || found[-1] == '_')))
             continue;
         reader->op = programs[i].op;
@@ -164,7 +165,7 @@ static void put(struct reader *reader, struct node *mapping, const char *key, co
                                                       false));
 }
 
-/* What must have been said before rows; what is missing is told once a run. */
+/* Checks the lines that rows need before them. A missing line is reported once per run. */
 static int check_head(struct reader *reader, const char *size)
 {
     if (!reader->time_column)
@@ -184,20 +185,20 @@ static int check_head(struct reader *reader, const char *size)
     return 0;
 }
 
-/* Time and the bandwidth behind it are the size's; else a number was cut, or stands in another column. */
+/* Checks that time and bandwidth agree with the size. If they do not, a number was cut or is in another column. */
 static int check_bandwidth(struct reader *reader, const char *time, double bytes, double us)
 {
     const char *algbw = word(reader);
     double expected = bytes / us / 1e3, printed;
 
     if (!algbw)
-        return error_add(reader->err, EXIT_INPUT, here(reader, reader->at), "expected the bandwidth behind the time "
+        return error_add(reader->err, EXIT_INPUT, here(reader, reader->at), "expected the bandwidth after the time "
                          "(algbw), found the end of the line");
     if (!number(algbw, &printed))
         return refuse(reader, algbw, "the bandwidth behind the time (algbw, GB/s)");
     if (fabs(printed - expected) > 0.02 * expected + 0.011)
-        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, and algbw "
-                         "says %s; expected both to agree", bytes, time, expected, algbw);
+        return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, but algbw "
+                         "is %s; expected both to agree", bytes, time, expected, algbw);
     return 0;
 }
 
@@ -207,8 +208,8 @@ static int check_results(struct reader *reader)
     double count;
 
     if (reader->counts_wrong && wrong && number(wrong, &count) && count > 0)
-        return error_add(reader->err, EXIT_INPUT, here(reader, wrong), "%s results were wrong: what was measured is no "
-                         "collective", wrong);
+        return error_add(reader->err, EXIT_INPUT, here(reader, wrong), "%s results were wrong: the times are not of a "
+                         "correct collective", wrong);
     return 0;
 }
 
@@ -250,7 +251,7 @@ static int read_row(struct reader *reader)
         return error_add(reader->err, EXIT_INPUT, here(reader, end), "expected a time, found the end of the line");
     if (!number(time, &us) || us > 1e12)
         return refuse(reader, time, "a time in microseconds");
-    if (bytes == 0 || us == 0)       /* of nothing, or too short to show */
+    if (bytes == 0 || us == 0)       /* no bytes, or a time too short to print */
         return 0;
     if (check_bandwidth(reader, time, bytes, us) || check_results(reader))
         return -1;
@@ -258,8 +259,8 @@ static int read_row(struct reader *reader)
     return 0;
 }
 
-/* Rows begin with a size; one that is cut off behind it, below the header of a table, is one too. All else that is no
- * comment others wrote into the same output: "NCCL version 2.30.3+cuda13.0", warnings of MPI, commands. */
+/* Rows begin with a size; below the header of a table, a line that is cut off after the size is a row too. Other lines
+ * that are not comments come from other programs: "NCCL version 2.30.3+cuda13.0", warnings of MPI, commands. */
 static bool is_row(const struct reader *reader)
 {
     const char *size = reader->text + strspn(reader->text, " \t");

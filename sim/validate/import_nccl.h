@@ -1,4 +1,4 @@
-/* import_nccl: what programs of NVIDIA/nccl-tests print, read into a table of measured collectives (published.h). */
+/* import_nccl: reads the output of NVIDIA/nccl-tests into a table of measured collectives (published.h). */
 #ifndef DTSIM_IMPORT_NCCL_H
 #define DTSIM_IMPORT_NCCL_H
 
@@ -6,11 +6,11 @@
 
 enum { IMPORT_NCCL_MAX_BYTES = 16 << 20 };
 
-/* The table as a tree; NULL after errors, each at its line and column. Which operation it was is read from a program's
- * name in a comment ("# Collective test starting: all_reduce_perf"), ranks and hosts from the lines "#  Rank  0 ...";
- * a rank 0 begins another run in the same file. What is neither a comment nor a row is passed over. Errors: GPUs of
- * several kinds, a time that does not go with its bandwidth, wrong results.
- * The times are those of the out-of-place run. The cluster is left out where no platform is known to have such GPUs. */
+/* The table as a tree; NULL after errors, each at its line and column. The operation comes from the program's name in a
+ * comment ("# Collective test starting: all_reduce_perf"), ranks and hosts from the lines "#  Rank  0 ..."; a rank 0
+ * begins another run in the same file. Lines that are neither a comment nor a row are ignored. Errors: GPUs of several
+ * kinds, a time that does not agree with its bandwidth, wrong results.
+ * The times are those of the out-of-place run. The cluster is left out if no platform is known to have such GPUs. */
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
                               struct error *err);
 struct node *import_nccl_load(struct arena *arena, const char *path, struct error *err);

@@ -37,33 +37,35 @@ static int keep_rows(struct arena *arena, const struct node *value, void *object
 #define NUMBER(member, help) \
     {KEY(bars, member), .kind = FIELD_QUANTITY, .brief = help}
 static const struct field bars_fields[] = {
-    NUMBER(mean, "most % of the mean size of the errors"),
-    NUMBER(max, "most % of the largest"),
-    NUMBER(bias, "most % of the size of the mean error"),
-    NUMBER(rank, "least rank correlation, the mean over the groups"),
-    NUMBER(memory, "most rows of which it is wrong whether they fit in memory"),
-    NUMBER(largest, "least % of rows whose micro-batch fits and twice of it does not; goes with 'largest: true'"),
+    NUMBER(mean, "upper bound of the mean of the absolute errors, in %"),
+    NUMBER(max, "upper bound of the largest absolute error, in %"),
+    NUMBER(bias, "upper bound of the absolute value of the mean error, in %"),
+    NUMBER(rank, "lower bound of the rank correlation, mean over the groups"),
+    NUMBER(memory, "upper bound of the number of rows for which it is predicted wrongly whether they fit in memory"),
+    NUMBER(largest, "lower bound of the share of rows, in %, whose micro-batch is predicted to fit and twice of it not "
+                    "to fit; needs 'largest: true'"),
 };
-static const struct table bars_table = {TABLE("paper: bars", "how good the table has to be", bars, bars_fields)};
+static const struct table bars_table = {TABLE("paper: bars", "the accuracy that the table must have", bars,
+                                              bars_fields)};
 
 static const struct table list_table = {.name = "paper", .brief = "a list", .size = sizeof(struct node_holder)};
 static const struct field paper_fields[] = {
     {KEY(paper, title), .kind = FIELD_STRING,
      .brief = "a few words for a table of papers; left out: the name of the file"},
-    {KEY(paper, source), .kind = FIELD_STRING, .required = true, .brief = "who measured it, which table"},
-    {KEY(paper, notes), .kind = FIELD_STRING, .brief = "hardware, assumptions, what is unconfirmed"},
+    {KEY(paper, source), .kind = FIELD_STRING, .required = true, .brief = "the authors, and the table of the paper"},
+    {KEY(paper, notes), .kind = FIELD_STRING, .brief = "hardware, assumptions, unconfirmed facts"},
     {KEY(paper, fitted), .kind = FIELD_STRING,
-     .brief = "what was fitted to these rows; left out: nothing, all is predicted"},
+     .brief = "the parameters that were fitted to these rows; left out: none, everything is predicted"},
     {KEY(paper, largest), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "every row's micro-batch is the largest that ran: twice of it, in twice the batch, is not to fit"},
+     .brief = "every row's micro-batch is the largest that ran: twice as large, in twice the batch, it must not fit"},
     {KEY(paper, bars), .kind = FIELD_RECORD, .table = &bars_table,
-     .brief = "what is asked of the first measured column"},
+     .brief = "the accuracy that the first measured column must have"},
     {.key = "columns", AT(paper, columns_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_columns,
      .required = true,
-     .brief = "names: id, group, expect (fits or oom), relative_to (an id), measured.METRIC (as in result.json), or a "
-              "dotted path of the scenario"},
+     .brief = "names of the columns: id, group, expect (fits or oom), relative_to (an id), measured.METRIC (as in "
+              "result.json), or a dotted path of the scenario"},
     {.key = "rows", AT(paper, rows_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_rows,
-     .required = true, .brief = "lists of cells; a null leaves the scenario as it is"},
+     .required = true, .brief = "the rows, each a list of cells; a null cell does not change the scenario"},
     {KEY(paper, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep_base, .required = true,
      .brief = "the scenario that the rows change"},
 };
@@ -130,18 +132,18 @@ static int read_columns(struct paper *paper, struct error *err)
         has_measured |= paper->columns[i].kind == COLUMN_MEASURED;
         for (size_t k = 0; !rc && k < i; k++)
             if (!strcmp(paper->columns[k].node->text, node->items[i]->text))
-                rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: columns: '%s' stands twice",
+                rc = error_add(err, EXIT_INPUT, node->items[i]->loc, "paper: columns: '%s' is given twice",
                                node->items[i]->text);
     }
     if (!rc && !has_id)
         rc = error_add(err, EXIT_INPUT, node->loc, "paper: columns: missing 'id', which names the rows");
     if (!rc && !has_measured)
         rc = error_add(err, EXIT_INPUT, node->loc,
-                       "paper: columns: missing what was measured, such as measured.iteration_time_s");
+                       "paper: columns: missing a measured column, such as measured.iteration_time_s");
     return rc ? -1 : 0;
 }
 
-/* Of nothing but a share there can be none: an error is a part of what was measured. */
+/* Only a share may be 0: the errors of other metrics are relative to the measured value. */
 static int read_number(const struct column *column, const struct node *cell, double *value, struct error *err)
 {
     enum unit unit = column->metric->kind == METRIC_BYTES ? UNIT_BYTES : UNIT_NUMBER;
@@ -194,8 +196,8 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
     *row = (struct paper_row){.node = node, .group = "", .relative = (size_t)(row - paper->rows)};
     row->measured = ARENA_ARRAY(&paper->arena, double, paper->ncolumns);
     if (node->kind != NODE_SEQUENCE || node->count != paper->ncolumns)
-        return error_add(err, EXIT_INPUT, node->loc, "paper: rows: expected a list of %zu cells, one a "
-                         "column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
+        return error_add(err, EXIT_INPUT, node->loc, "paper: rows: expected a list of %zu cells, one "
+                         "per column, found %zu", paper->ncolumns, node->kind == NODE_SEQUENCE ? node->count : 0);
     for (size_t i = 0; i < paper->ncolumns; i++) {
         row->measured[i] = NAN;
         if (read_cell(&paper->columns[i], node->items[i], row, i, err))
@@ -210,7 +212,7 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
     return rc ? -1 : 0;
 }
 
-/* The row of that id; its own where it is unknown. */
+/* Finds the row that this one is relative to; without one it stays the row itself. */
 static int find_relative(struct paper *paper, struct paper_row *row, struct error *err)
 {
     for (size_t i = 0; i < paper->ncolumns; i++) {
@@ -265,8 +267,8 @@ int paper_load(const char *path, struct paper *paper, struct error *err)
     if (!paper->title)
         paper->title = paper->name;
     if (!rc && !isnan(paper->bars.largest) && !paper->largest)
-        rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: asks "
-                       "for what the table does not say; expected 'largest: true' beside bars");
+        rc = error_add(err, EXIT_INPUT, field_loc(&bars_table, &paper->bars, "largest"), "paper: bars: largest: the "
+                       "table does not say that its micro-batches are the largest; expected 'largest: true'");
     return rc || read_columns(paper, err) || read_rows(paper, err) ? -1 : 0;
 }
 

@@ -1,18 +1,18 @@
-/* paper: a published measurement as a file: a scenario, a table of what changes from row to row, and what was measured.
- * `dtsim help paper` shows its keys. */
+/* paper: a file with published measurements: a scenario, and a table whose rows change the scenario and give the
+ * measured values. `dtsim help paper` shows its keys. */
 #ifndef DTSIM_PAPER_H
 #define DTSIM_PAPER_H
 
 #include "run/metrics.h"
 
-/* What a column of the table holds. */
+/* The meaning of a column of the table. */
 enum column_kind {
     COLUMN_ID,               /* names the row */
-    COLUMN_GROUP,            /* rows whose order is to be right among themselves */
-    COLUMN_EXPECT,           /* fits | oom: whether the row ran where it was measured; left out: fits */
-    COLUMN_RELATIVE,         /* the id of another row: the ratio to it is compared too */
-    COLUMN_MEASURED,         /* "measured.METRIC": a number in the metric's unit, as printed */
-    COLUMN_PATH,             /* a dotted path of the scenario, put there as by --set; a cell that is null leaves it */
+    COLUMN_GROUP,            /* names a group of rows, whose order should be predicted correctly */
+    COLUMN_EXPECT,           /* fits | oom: whether the measured run fitted in memory; left out: fits */
+    COLUMN_RELATIVE,         /* the id of another row: the ratio of the two times is compared too */
+    COLUMN_MEASURED,         /* "measured.METRIC": a number in the metric's unit, as published */
+    COLUMN_PATH,             /* a dotted path of the scenario, set as by --set; a null cell changes nothing */
 };
 struct column {
     enum column_kind kind;
@@ -23,31 +23,31 @@ struct column {
 
 struct paper_row {
     const struct node *node;         /* the cells, a sequence as long as the columns */
-    const char *id, *group;          /* group: "" where there is none */
-    bool oom;                        /* it ran out of memory */
+    const char *id, *group;          /* group: "" if there is none */
+    bool oom;                        /* the measured run ran out of memory */
     size_t relative;                 /* index of the row it is compared with, or its own */
-    double *measured;                /* by column; NaN: nothing printed */
+    double *measured;                /* by column; NaN: nothing published */
 };
 
-/* How good a table has to be, in percent; NaN: nothing is asked. */
+/* The accuracy that a table must have, in percent; NaN: no requirement. */
 struct bars {
     const struct node *node;
-    double mean, max;                /* of the errors' sizes */
-    double bias;                     /* of the mean error's size */
-    double rank;                     /* least mean rank correlation within the groups (a number up to 1) */
-    double memory;                   /* most rows of which it is wrong whether they fit (a count) */
-    double largest;                  /* least rows whose micro-batch is found to be the largest */
+    double mean, max;                /* upper bounds of the mean and of the maximum of the absolute errors */
+    double bias;                     /* upper bound of the absolute value of the mean error */
+    double rank;                     /* lower bound of the mean rank correlation within groups (a number up to 1) */
+    double memory;                   /* most rows for which it is predicted wrongly whether they fit (a count) */
+    double largest;                  /* least share of rows whose micro-batch is predicted to be the largest */
 };
 
 struct paper {
     const struct node *node;
     struct arena arena;
-    const char *file, *name;         /* name: the file's */
+    const char *file, *name;         /* name: the file's, without folder and extension */
     const char *title;               /* a few words, for a table of papers */
-    const char *source;              /* who measured it, and which table */
-    const char *notes;               /* hardware, assumptions, what is unconfirmed; or NULL */
-    const char *fitted;              /* what was fitted to these rows; or NULL: nothing */
-    bool largest;                    /* the rows' micro-batches are the largest that ran: twice as much did not fit */
+    const char *source;              /* the authors, and the table */
+    const char *notes;               /* hardware, assumptions, unconfirmed facts; or NULL */
+    const char *fitted;              /* the parameters that were fitted to these rows; or NULL: none */
+    bool largest;                    /* each row's micro-batch is the largest that ran: twice as much did not fit */
     struct node_holder { const struct node *node; } base, columns_node, rows_node;
     struct bars bars;
     struct column *columns;
@@ -57,10 +57,11 @@ struct paper {
 };
 extern const struct table paper_table;
 
-/* Reads and checks the file, all but what the scenarios themselves say. Release in either case. */
+/* Reads and checks the file, but not the scenarios of its rows. Call paper_release in any case. */
 int paper_load(const char *path, struct paper *paper, struct error *err);
 void paper_release(struct paper *paper);
-/* The scenario of a row: base, changed by its cells and then by `sets`. Takes the paper's arena: once a process. */
+/* The scenario of a row: base, changed by the row's cells and then by `sets`. The scenario takes over the paper's
+ * arena, so call this only once per process. */
 int paper_scenario(struct paper *paper, size_t row, const char *const *sets, size_t nsets, struct scenario *scenario,
                    struct error *err);
 

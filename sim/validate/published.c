@@ -7,13 +7,13 @@
 
 static const struct field host_fields[] = {
     {KEY(published_host, gpu), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
-     .brief = "to launch on a GPU"},
+     .brief = "time to launch on a GPU"},
     {KEY(published_host, channel), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .fallback = "0 s",
-     .brief = "and for each of its channels"},
+     .brief = "additional time for each channel of a GPU"},
     {KEY(published_host, channels), .kind = FIELD_INT, .min = 1, .max = 1024, .fallback = "1",
-     .brief = "that a large collective runs over"},
+     .brief = "number of channels of a large collective"},
     {KEY(published_host, channel_from), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "1 B",
-     .brief = "so much of a smaller one's vector has a channel of its own"},
+     .brief = "a smaller collective uses one channel for each so many bytes of its vector"},
 };
 
 static const struct table host_table = {
@@ -23,14 +23,14 @@ static const struct table host_table = {
 static const struct field row_fields[] = {
     {KEY(published_row, op), .kind = FIELD_CHOICE, .choices = collective_op_names, .fallback = "all_reduce",
      .brief = "the operation"},
-    {KEY(published_row, algorithm), .kind = FIELD_STRING, .brief = "left out: the table's"},
+    {KEY(published_row, algorithm), .kind = FIELD_STRING, .brief = "the algorithm; left out: the table's"},
     {KEY(published_row, ranks), .kind = FIELD_INT, .min = 2, .max = 65536, .required = true,
-     .brief = "how many GPUs take part"},
+     .brief = "number of GPUs that take part"},
     {KEY(published_row, per_node), .kind = FIELD_INT, .max = 1024, .fallback = "0",
-     .brief = "so many of them on a node; 0: as many as it has"},
+     .brief = "number of these GPUs per node; 0: all GPUs of a node"},
     {KEY(published_row, bytes), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .required = true,
-     .brief = "as nccl-tests counts them"},
-    {KEY(published_row, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true, .brief = "measured"},
+     .brief = "size, counted as in nccl-tests"},
+    {KEY(published_row, time), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .positive = true, .brief = "measured time"},
     {KEY(published_row, busbw), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "measured bus bandwidth"},
 };
@@ -46,23 +46,24 @@ static int load_cluster(struct arena *arena, const struct node *node, void *obje
 }
 
 static const struct field published_fields[] = {
-    {KEY(published, title), .kind = FIELD_STRING, .required = true, .brief = "what was measured"},
-    {KEY(published, source), .kind = FIELD_STRING, .required = true, .brief = "where it stands"},
+    {KEY(published, title), .kind = FIELD_STRING, .required = true, .brief = "title of the table"},
+    {KEY(published, source), .kind = FIELD_STRING, .required = true, .brief = "where the measurements are published"},
     {KEY(published, algorithm), .kind = FIELD_STRING,
-     .brief = "of rows that name none; left out: auto for all_reduce, else ring"},
+     .brief = "the algorithm of rows without one; left out: auto for all_reduce, else ring"},
     {KEY(published, cluster), .kind = FIELD_RECORD, .table = &cluster_table, .load = load_cluster, .required = true,
-     .brief = "what it was measured on"},
+     .brief = "the cluster that was measured"},
     {KEY(published, host), .kind = FIELD_OPTIONAL, .table = &host_table,
-     .brief = "the process that launches on all GPUs of a node; left out: a process a GPU, which waits for none"},
+     .brief = "the process that launches on all GPUs of a node; left out: one process per GPU, and launches take no "
+              "time of the host"},
     {KEY(published, rows), .kind = FIELD_LIST, .table = &row_table, .required = true, .brief = "the measurements"},
 };
 
 const struct table published_table = {
-    TABLE("table", "collectives that somebody measured (a file of scenarios/paper/collectives/)",
+    TABLE("table", "measured collectives (a file of scenarios/paper/collectives/)",
           published, published_fields),
 };
 
-/* The algorithm of a row; what it needs of the cluster. */
+/* Finds the algorithm of a row, and checks that the cluster can run it. */
 static int resolve_row(struct published *published, struct published_row *row, struct error *err)
 {
     const char *name = row->algorithm ? row->algorithm : published->algorithm;
@@ -81,14 +82,14 @@ static int resolve_row(struct published *published, struct published_row *row, s
                          "profile has 'nvls'", row->collective->name);
     if (row->per_node > cluster->gpus_per_node)
         return error_add(err, EXIT_INPUT, field_loc(&row_table, row, "per_node"),
-                         "row: per_node: a node has %d GPUs, expected at most as many", cluster->gpus_per_node);
+                         "row: per_node: a node has %d GPUs; expected at most that", cluster->gpus_per_node);
     if (!cluster->ideal && row->ranks > most)
         return error_add(err, EXIT_INFEASIBLE, field_loc(&row_table, row, "ranks"),
                          "row: ranks: %d ranks, the cluster has room for %d", row->ranks, most);
     return 0;
 }
 
-/* The cluster is as large as the largest row needs, where its nodes are not counted. */
+/* If the cluster has no number of nodes, it gets as many as the largest row needs. */
 static void size_cluster(struct published *published)
 {
     int most = 1;
@@ -124,7 +125,7 @@ double published_seconds(const struct published_row *row)
     return row->bytes * collective_bus_factor((enum collective_op)row->op, row->ranks) / row->busbw;
 }
 
-/* What the host is busy with, for the GPUs of one node. */
+/* The time that the host needs for the GPUs of one node, in s. */
 static double host_seconds(const struct published *published, const struct published_row *row)
 {
     const struct published_host *host = published->host;

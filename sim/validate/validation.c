@@ -11,7 +11,7 @@
 struct running {
     struct validation *validation;
     const struct validation_options *options;
-    size_t *rows;                    /* that were selected */
+    size_t *rows;                    /* the selected rows */
     struct error *err;
 };
 
@@ -30,7 +30,7 @@ static void hand_over(const struct error *err, struct outcome *outcome)
     }
 }
 
-/* In a process of its own. */
+/* Simulates a row, in a process of its own. */
 static void run_row(void *context, size_t index)
 {
     struct running *running = context;
@@ -66,7 +66,7 @@ static void row_ended(void *context, size_t index, const struct error *err)
     for (int i = 0; i < outcome->nmessages; i++) {
         struct loc loc = {outcome->messages[i].file, outcome->messages[i].line, outcome->messages[i].column};
 
-        /* What stands at a place of its own is said once, not once a row. */
+        /* A message with a place of its own is added once, not once per row. */
         if (*loc.file && loc.line)
             error_add(running->err, outcome->messages[i].code, loc, "%s", outcome->messages[i].text);
         else
@@ -148,7 +148,7 @@ static void finish_summary(struct summary *summary)
     summary->bias = summary->count ? summary->bias / (double)summary->count : NAN;
 }
 
-/* Whether the row opens its group: no earlier one has its name. */
+/* Whether the row is the first of its group. */
 static bool opens_group(const struct paper *paper, size_t row)
 {
     for (size_t i = 0; i < row; i++)
@@ -165,8 +165,8 @@ static bool all_alike(const double *values, size_t count)
     return true;
 }
 
-/* Spearman's rank correlation of what was measured and what was predicted, within a group; 0 where all predictions are
- * the same. Two rows are no order, and of rows that were measured alike there is none. */
+/* Spearman's rank correlation of measured and predicted values within a group; 0 if all predictions are equal. NaN if
+ * the group has fewer than three rows, or if all measured values are equal. */
 static double group_rank(const struct validation *validation, const char *group, size_t column)
 {
     const struct paper *paper = validation->paper;

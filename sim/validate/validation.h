@@ -1,41 +1,42 @@
-/* validation: the rows of a paper simulated, and how far the predictions are from what was measured. */
+/* validation: simulates the rows of a paper and compares the predictions with the measured values. */
 #ifndef DTSIM_VALIDATION_H
 #define DTSIM_VALIDATION_H
 
 #include "validate/paper.h"
 #include "report/result.h"
 
-/* What became of a row. */
+/* The result of a row. */
 struct outcome {
     bool selected;
-    bool simulated;                  /* the metrics hold; also where the row does not fit in memory */
+    bool simulated;                  /* the metrics are valid, even if the row does not fit in memory */
     bool fits;                       /* in the GPUs' memory */
-    bool fits_twice;                 /* with twice the micro-batch; known where the paper says that it is the largest */
+    bool fits_twice;                 /* with twice the micro-batch; only if paper.largest is set */
     struct metrics metrics;          /* without `ranks` */
     int nmessages;
     struct { enum exit_code code; int line, column; char file[256], text[400]; } messages[4];
 };
 
-/* Errors are predicted over measured less 1: of a time, and of a rate the same error of the time behind it, so that
- * positive is too slow; of a share, the difference. */
+/* The errors of a column. The error of a time is predicted / measured - 1. The error of a rate is the error of the time
+ * that it stands for, so positive always means that the prediction is too slow. The error of a share is the
+ * difference. */
 struct summary {
     size_t count;
-    double mean, bias;               /* of the errors' sizes, and of the errors */
-    double max;                      /* the error of the largest size, with its sign */
-    size_t worst;                    /* its row */
-    double rank;                     /* Spearman's correlation within groups of three rows and more, their mean */
-    size_t groups;                   /* how many of these there are */
+    double mean, bias;               /* mean of the absolute errors, mean of the errors */
+    double max;                      /* the error of largest absolute value, with its sign */
+    size_t worst;                    /* the row of this error */
+    double rank;                     /* Spearman's correlation within groups of three rows or more, mean over groups */
+    size_t groups;                   /* number of these groups */
 };
 
 struct validation {
     struct paper *paper;
-    struct outcome *outcomes;        /* a row each, shared with the processes that run them */
-    struct summary *summaries;       /* by column; of those that are measured */
-    size_t first;                    /* the first measured column: what bars and ratios are about */
-    struct summary relative;         /* of the ratios of times to those of other rows */
-    size_t memory[2][2];             /* rows, by [ran out of memory][predicted to] */
-    size_t largest[2];               /* rows with the largest micro-batch: all, and those of which it is found to be */
-    bool partial;                    /* not all rows were asked for: bars are of a whole table */
+    struct outcome *outcomes;        /* one per row, shared with the processes that simulate them */
+    struct summary *summaries;       /* by column; only of measured columns */
+    size_t first;                    /* the first measured column, to which bars and ratios refer */
+    struct summary relative;         /* of the ratios of rows to the rows that they are relative to */
+    size_t memory[2][2];             /* number of rows, by [ran out of memory][predicted to run out of memory] */
+    size_t largest[2];               /* rows whose micro-batch is the largest: all, and those predicted correctly */
+    bool partial;                    /* only some rows were selected: there are no bars, which are for a whole table */
     size_t failed;                   /* rows that were selected but could not be simulated */
 };
 
@@ -43,37 +44,38 @@ struct validation_options {
     const char *rows;                /* ids, separated by commas; NULL: all */
     const char *const *sets;         /* changes to every row */
     size_t nsets;
-    size_t jobs;                     /* rows simulated at once */
+    size_t jobs;                     /* number of rows that are simulated at the same time */
 };
 
-/* Simulates the rows, each in a process of its own. Rows that fail are counted, and their messages added once. -1 where
- * there is no memory to share, or `rows` names one that is not there. Release in either case. */
+/* Simulates the rows, each in a process of its own. Rows that fail are counted, and their messages are added once. -1
+ * if there is no memory to share, or if `rows` names an unknown row. Call validation_release in any case. */
 int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
                     struct error *err);
 void validation_release(struct validation *validation);
 
-/* The error of a row in a measured column; NaN where either number is missing. */
+/* The error of a row in a measured column; NaN if either number is missing. */
 double validation_error(const struct validation *validation, size_t row, size_t column);
-/* Of the ratio of its time to that of the row it is relative to. */
+/* The error of the ratio of a row to the row that it is relative to. */
 double validation_relative_error(const struct validation *validation, size_t row);
 
-/* A bar of the paper, and how far it is held. */
+/* A bar of the paper, and whether the predictions meet it. */
 struct bar_result {
     const char *name;
-    double value, limit;             /* in %, but the rank and rows (memory) */
-    bool least, passed;
+    double value, limit;             /* in %; rank: a correlation; memory: a number of rows */
+    bool least, passed;              /* least: the limit is a lower bound */
 };
 enum { BARS = 6 };
-/* Those that the paper asks for, of all its rows; returns how many. */
+/* The bars that the paper has, for all its rows. Returns their number. */
 size_t validation_bars(const struct validation *validation, struct bar_result results[BARS]);
 
-/* As text: a line a row, unless `brief`, then the summary. */
+/* Prints one line per row, unless `brief`, and then the summary. */
 void validation_print(const struct validation *validation, bool brief, FILE *out);
-/* A heading (NULL), or a line, of a table over several papers. */
+/* Prints a line of a table over several papers, or with NULL its heading. */
 void validation_print_line(const struct validation *validation, FILE *out);
-/* The same for a document beside the papers' files: the heading of a table (NULL), or a line for each measured column. */
+/* Prints Markdown for a document in the folder of the papers: a line for each measured column, or with NULL the heading
+ * of the table. */
 void validation_print_markdown(const struct validation *validation, FILE *out);
-/* How many of the rows have the largest micro-batch that is predicted to fit; nothing where there are none. */
+/* Prints for how many rows the largest micro-batch is predicted correctly; nothing if there are no such rows. */
 void validation_print_largest(const size_t largest[2], FILE *out);
 json_t *validation_json(const struct validation *validation);
 

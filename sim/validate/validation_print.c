@@ -178,15 +178,15 @@ void validation_print_line(const struct validation *validation, FILE *out)
     }
 }
 
-/* "-3.1 %", never "-0.0 %". */
+/* A share in percent: "-3.1 %", but never "-0.0 %". */
 static char *percent_text(double share, char text[CELL])
 {
     snprintf(text, CELL, "%+.1f %%", round(1000 * share) / 10 + 0.0);
     return text;
 }
 
-/* What is known of the whole table: of how many rows it is right whether they fit in memory, and of how many that twice
- * the micro-batch does not. */
+/* Cells for the whole table: for how many rows it is predicted correctly whether they fit in memory, and for how many
+ * that twice the micro-batch does not fit. */
 static void print_markdown_memory(const struct validation *validation, FILE *out)
 {
     size_t right = validation->memory[0][0] + validation->memory[1][1];
