@@ -15,7 +15,7 @@ static const struct colour colours[TONE_COUNT] = {
     [TONE_PACK] = {"0xb39ddb", "0x000000"},
     [TONE_UPDATE] = {"0x666666", "0xffffff"},
     [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
-    [TONE_HOST] = {"0xe0a030", "0x000000"},
+    [TONE_HOST] = {"0x966900", "0xffffff"},
 };
 
 const char *const tone_names[] = {
@@ -24,6 +24,24 @@ const char *const tone_names[] = {
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 const struct palette tone_palette = {tone_names, colours, TONE_COUNT};
+
+const char *const share_keys[] = {
+    "forward", "backward", "backward_input", "backward_weight", "recompute", "update", "pack", "exposed_tensor",
+    "exposed_pipeline", "exposed_data", "exposed_context", "exposed_expert", "exposed_offload", "bubble", NULL,
+};
+_Static_assert(COUNT(share_keys) == SHARE_COUNT + 1, "the bubble is the last");
+static const char *const share_names[] = {
+    "forward", "backward", "backward-input", "backward-weight", "recompute", "update", "pack", "exposed tensor",
+    "exposed pipeline", "exposed data", "exposed context", "exposed expert", "exposed offload", "bubble", NULL,
+};
+static const struct colour share_colours[] = {
+    {"0x0072b2", "0xffffff"}, {"0xe69f00", "0x000000"}, {"0x44bb99", "0x000000"}, {"0x225522", "0xffffff"},
+    {"0xa6d4fa", "0x000000"}, {"0x666666", "0xffffff"}, {"0xb39ddb", "0x000000"}, {"0x4b0082", "0xffffff"},
+    {"0xb41eff", "0xffffff"}, {"0x1e0012", "0xffffff"}, {"0xffd278", "0x000000"}, {"0x00ffa5", "0x000000"},
+    {"0x966900", "0xffffff"}, {"0xf0f0f0", "0x000000"},
+};
+_Static_assert(COUNT(share_names) == SHARE_COUNT + 1 && COUNT(share_colours) == SHARE_COUNT, "a name and a colour");
+const struct palette share_palette = {share_names, share_colours, SHARE_COUNT};
 
 int tone_of(const char *kind)
 {

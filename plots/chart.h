@@ -37,7 +37,7 @@ struct palette {
     const struct colour { const char *fill, *ink; } *colours;
     int count;
 };
-enum { PALETTE_MOST = 12 };
+enum { PALETTE_MOST = 14 };
 
 /* The kinds of work that charts tell apart. */
 enum tone {
@@ -50,6 +50,11 @@ extern const char *const tone_names[];               /* "forward", ...; ends in 
 extern const struct palette tone_palette;
 /* The tone of a span's kind, or -1 when no span is of that kind. */
 int tone_of(const char *kind);
+
+/* Where the seconds of the ranks go: the columns of utilization.tsv and the keys of breakdown_s, the bubble last. */
+enum { SHARE_BUBBLE = 13, SHARE_COUNT };
+extern const char *const share_keys[];               /* "forward", ..., "exposed_tensor", ...; ends in NULL */
+extern const struct palette share_palette;           /* with their names in legends */
 
 /* The text as valid UTF-8 in one line of at most `longest` characters: control characters become blanks, bytes that
  * are no UTF-8 become U+FFFD, and what is cut off shows as an ellipsis. */

@@ -9,18 +9,18 @@
 
 enum { COLUMNS = 700 };              /* windows narrower than one of so many columns are averaged */
 
-/* t0, t1, a column a tone, idle. */
-enum { START, END, FIRST, IDLE = FIRST + TONE_HOST, WANTED };
+/* t0, t1, a column a share, the bubble's the last. */
+enum { START, END, FIRST, WANTED = FIRST + SHARE_COUNT };
 
 struct window {
     double start, end;
-    double share[TONE_HOST];
+    double share[SHARE_BUBBLE];
 };
 struct windows { struct window *items; size_t count, capacity; };
 
 static int read_shares(const struct tsv *tsv, struct window *window, struct error *err)
 {
-    const double slack = 1e-3;       /* shares are printed rounded */
+    const double slack = 1e-6;       /* sums of many shares round */
     double sum = 0, share;
 
     for (int i = FIRST; i < WANTED; i++) {
@@ -29,10 +29,10 @@ static int read_shares(const struct tsv *tsv, struct window *window, struct erro
         if (share < -slack || share > 1 + slack)
             return error_add(err, EXIT_INPUT, tsv_loc(tsv, i), "%.40s is not between 0 and 1", tsv_text(tsv, i));
         sum += share;
-        if (i < IDLE)
+        if (i < FIRST + SHARE_BUBBLE)
             window->share[i - FIRST] = fmax(share, 0);
     }
-    if (fabs(sum - 1) > slack * (WANTED - FIRST))
+    if (fabs(sum - 1) > slack * SHARE_COUNT)
         return error_add(err, EXIT_INPUT, tsv->loc, "the shares add up to %g, not to 1", sum);
     return 0;
 }
@@ -86,7 +86,7 @@ static void merge(struct windows *windows, double column)
             windows->items[++kept] = *next;
             continue;
         }
-        for (int k = 0; k < TONE_HOST; k++)
+        for (int k = 0; k < SHARE_BUBBLE; k++)
             last->share[k] = (last->share[k] * old + next->share[k] * more) / (next->end - last->start);
         last->end = next->end;
     }
@@ -99,8 +99,8 @@ static void write_data(const struct chart *chart, const struct windows *windows)
     double after = 0;
 
     fputs("time", chart->data);
-    for (int k = 0; k < TONE_HOST; k++)
-        fprintf(chart->data, "\t%s", tone_names[k]);
+    for (int k = 0; k < SHARE_BUBBLE; k++)
+        fprintf(chart->data, "\t%s", share_keys[k]);
     fputs("\n", chart->data);
     for (size_t i = 0; i < windows->count; i++) {
         const struct window *window = &windows->items[i];
@@ -108,7 +108,7 @@ static void write_data(const struct chart *chart, const struct windows *windows)
 
         for (int point = hole ? -2 : 0; point < 2; point++) {
             fprintf(chart->data, "%.15g", point == -2 ? after : point == 1 ? window->end : window->start);
-            for (int k = 0; k < TONE_HOST; k++)
+            for (int k = 0; k < SHARE_BUBBLE; k++)
                 fprintf(chart->data, "\t%.10g", point < 0 ? 0 : window->share[k]);
             fputs("\n", chart->data);
         }
@@ -123,14 +123,14 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
     fputs("\n# columns: 1 time; 2 and on: the share of each kind, in the order of their colours.\n"
           "# Areas are drawn from 0 to the sum so far, the highest first.\n"
           "plot \\\n", out);
-    for (int k = TONE_HOST - 1; k >= 0; k--)
+    for (int k = SHARE_BUBBLE - 1; k >= 0; k--)
         if (layout->shown[k])
             fprintf(out, "    data using (unit*$1):(100*sum [i = 2:%d] column(i)) with filledcurves y1=0 \\\n"
                          "        fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, \\\n", k + 2, k);
-    for (int k = 0; k < TONE_HOST; k++)
+    for (int k = 0; k < SHARE_BUBBLE; k++)
         if (layout->shown[k])
             fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
-                    tone_names[k]);
+                    share_palette.names[k]);
     fprintf(out, "    100*mean with lines linewidth 2.5 linecolor rgb \"white\" notitle, \\\n"
                  "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
                  "title sprintf(\"mean %%.1f %%%%\", 100*mean)\n");
@@ -141,12 +141,12 @@ static void write_script(const struct chart *chart, const struct windows *window
     double end = fmax(windows->items[windows->count - 1].end, chart->headline.iteration);
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
-        .palette = &tone_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .palette = &share_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
     };
     FILE *out = chart->script;
 
     for (size_t i = 0; i < windows->count; i++)
-        for (int k = 0; k < TONE_HOST; k++)
+        for (int k = 0; k < SHARE_BUBBLE; k++)
             layout.shown[k] |= windows->items[i].share[k] > 0;
     layout.top = layout_top(&layout);
     script_begin(chart, &layout);
@@ -163,13 +163,13 @@ static void write_script(const struct chart *chart, const struct windows *window
 
 int utilization_draw(struct chart *chart)
 {
-    const char *columns[WANTED + 1] = {[START] = "t0", [END] = "t1", [IDLE] = "idle"};
+    const char *columns[WANTED + 1] = {[START] = "t0", [END] = "t1"};
     struct windows windows = {0};
     struct tsv tsv = {0};
     int failed;
 
-    for (int k = 0; k < TONE_HOST; k++)
-        columns[FIRST + k] = tone_names[k];
+    for (int k = 0; k < SHARE_COUNT; k++)
+        columns[FIRST + k] = share_keys[k];
     failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/utilization.tsv", chart->dir), columns, chart->err) ||
              read_windows(&windows, &tsv, chart->err) || chart_open(chart);
     if (!failed) {

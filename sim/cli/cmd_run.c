@@ -29,16 +29,25 @@ static void percent(FILE *out, const char *what, double value)
         fprintf(out, "  %-24s %.2f %%\n", what, 100 * value);
 }
 
+static void part(FILE *out, const char *name, double value)
+{
+    if (value > 0)
+        line(out, name, UNIT_TIME, value, "");
+}
+
 static void print_breakdown(const struct metrics *m, FILE *out)
 {
     fputs("where the average rank's time goes\n", out);
     for (int what = 0; what <= WHAT_UPDATE; what++)
-        if (m->compute[what] > 0)
-            line(out, op_what_names[what], UNIT_TIME, m->compute[what], "");
+        part(out, op_what_names[what], m->seconds[account_of((enum op_what)what)]);
     line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
-    if (m->exposed_offload > 0)
-        line(out, "exposed offload", UNIT_TIME, m->exposed_offload, "");
-    line(out, "bubble", UNIT_TIME, m->bubble, "");
+    part(out, "  tensor", m->seconds[ACCOUNT_EXPOSED_TENSOR]);
+    part(out, "  pipeline", m->seconds[ACCOUNT_EXPOSED_PIPELINE]);
+    part(out, "  data", m->seconds[ACCOUNT_EXPOSED_DATA]);
+    part(out, "  context", m->seconds[ACCOUNT_EXPOSED_CONTEXT]);
+    part(out, "  expert", m->seconds[ACCOUNT_EXPOSED_EXPERT]);
+    part(out, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD]);
+    line(out, "bubble", UNIT_TIME, m->seconds[ACCOUNT_BUBBLE], "");
 }
 
 /* What the compute rests on. */

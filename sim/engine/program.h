@@ -35,6 +35,13 @@ enum payload {
 extern const char *const payload_names[];        /* "activations", ...; NULL-terminated */
 enum payload op_payload(enum op_what what);
 
+/* With whom a work exchanges while its kernels run. */
+enum peers {
+    PEERS_TENSOR, PEERS_CONTEXT, PEERS_EXPERT,
+    PEERS_DATA,              /* what kernels lose to collectives over replicas that run beside them */
+    PEERS_COUNT
+};
+
 struct op {
     uint8_t kind;            /* enum op_kind */
     uint8_t what;            /* enum op_what */
@@ -44,6 +51,7 @@ struct op {
     uint32_t lane;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
     double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
+    double with[PEERS_COUNT];    /* COMPUTE, of works: with whom that is; adds up to `communication` */
     double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
     double activations;      /* B of `sent` that are activations although its payload is another */
     uint32_t src, dst;       /* TRANSFER: GPUs */

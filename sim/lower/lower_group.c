@@ -327,6 +327,17 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
+static enum peers peers_of(int exchange)
+{
+    return exchange < EXCHANGE_DISPATCH ? PEERS_TENSOR : exchange == EXCHANGE_DISPATCH ? PEERS_EXPERT : PEERS_CONTEXT;
+}
+
+static void communicate(struct op *op, enum peers with, double seconds)
+{
+    op->communication += seconds;
+    op->with[with] += seconds;
+}
+
 /* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
 {
@@ -335,20 +346,20 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        op->communication +=
-            cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1);
+        communicate(op, peers_of(i),
+                    cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
         gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
     if (gathers > 0)
-        op->communication +=
-            contention_exposed(gathers * here.holder->gather.seconds, cost->seconds, here.holder->gather.share);
+        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.holder->gather.seconds, cost->seconds,
+                                                         here.holder->gather.share));
     op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
     op->activations =
         cost->hidden_gathers * here.holder->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     contention_pass(beside, op->communication);
-    op->communication += contention_stretch(beside, cost->seconds);
+    communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
 }

@@ -149,6 +149,7 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
 
     return (struct op){.communication = gathers * here.holder->gather.seconds,
+                       .with[PEERS_TENSOR] = gathers * here.holder->gather.seconds,
                        .sent = gathers * here.holder->gather.bytes_sent};
 }
 

@@ -58,11 +58,8 @@ json_t *breakdown_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
 
-    for (int what = 0; what <= WHAT_UPDATE; what++)
-        json_object_set_new(json, op_what_names[what], number(metrics->compute[what]));
-    json_object_set_new(json, "exposed-communication", number(metrics->exposed_communication));
-    json_object_set_new(json, "exposed-offload", number(metrics->exposed_offload));
-    json_object_set_new(json, "bubble", number(metrics->bubble));
+    for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+        json_object_set_new(json, account_names[kind], number(metrics->seconds[kind]));
     return json;
 }
 
@@ -132,6 +129,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
     json_object_set_new(json, "memory_limit_bytes", number(scenario_room(scenario)));
+    json_object_set_new(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :
                         json_pack("{s:f, s:f, s:i}", "from_s", m->window.from, "to_s", m->window.to, "updates",

@@ -9,114 +9,31 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* Whether it is one of the lanes between a GPU and its host. */
-static bool on_host(const struct lane *lane)
+/* What each rank sends: to others, and to its host and back. */
+static void read_bytes(struct metrics *metrics, const struct program *program)
 {
-    return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
-}
-
-/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
-static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
-{
-    const struct program *program = timeline->program;
-    const struct op *last = NULL;
-
-    for (uint32_t d = 0; d < op->ndeps; d++) {
-        const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
-
-        if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
-            continue;
-        if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
-            last = dep;
-    }
-    return last;
-}
-
-/* When it ended; 0 for none. */
-static double ended(const struct timeline *timeline, const struct op *op)
-{
-    return op ? timeline->end[op - timeline->program->ops.items] : 0;
-}
-
-static bool waits_for_host(const struct timeline *timeline, const struct op *op)
-{
-    const struct program *program = timeline->program;
-
-    for (uint32_t d = 0; d < op->ndeps; d++)
-        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
-            return true;
-    return false;
-}
-
-/* What was copied to or from sockets: what that waited for. */
-static const struct op *beyond_copies(const struct timeline *timeline, const struct op *op)
-{
-    return op && timeline->program->lanes.items[op->lane].kind == LANE_COPY ? latest(timeline, op, false) : op;
-}
-
-/* Since when the operation that `op` waits for last has been all communication: since the end of what that one itself
- * waited for last; where that is a collective, and of an update, since the last kernel that it waits for (of ZeRO 3 one
- * of its own: a wait for a gather is communication all along). */
-static double communicating_since(const struct timeline *timeline, const struct op *op, double start)
-{
-    const struct op *awaited = beyond_copies(timeline, latest(timeline, op, false));
-
-    if (!awaited)
-        return start;
-    if (op->what == WHAT_UPDATE || timeline->program->lanes.items[awaited->lane].kind == LANE_COLLECTIVE)
-        return ended(timeline, latest(timeline, op, true));
-    return awaited->kind != OP_TRANSFER ? start :
-           ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
-}
-
-/* The part of [from, to] that lies in the window, per iteration. */
-static double within(const struct window *window, double from, double to)
-{
-    double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
-
-    return hi > lo ? (hi - lo) / window->updates : 0;
-}
-
-/* Walks the compute lanes: every second of a rank becomes compute, exposed communication or bubble. */
-static void read_lanes(struct metrics *metrics, const struct timeline *timeline)
-{
-    const struct program *program = timeline->program;
-    const struct window *window = &metrics->window;
-    double *reached = xcalloc((size_t)program->ranks, sizeof *reached);
-    uint32_t *order = timeline_order(timeline);
-
-    for (size_t k = 0; k < program->ops.count; k++) {
-        uint32_t i = order[k];
+    for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
-        double start = timeline->start[i], end = timeline->end[i];
+        int all = metrics->window.all;
 
-        if (on_host(lane)) {
-            rank->offloaded += op->sent / window->all;
+        if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
+            rank->offloaded += op->sent / all;
         } else {
             rank->sent[op_payload(op->what)] +=
-                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / window->all;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / window->all;
+                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / all;
         }
-        if (lane->kind != LANE_COMPUTE)
-            continue;
-        double from = reached[lane->rank], busy = within(window, start, end);
-        double ready = waits_for_host(timeline, op) ? later(from, ended(timeline, latest(timeline, op, false))) : start;
-        rank->exposed_offload += within(window, ready, start);
-        start = ready < start ? ready : start;
-        double since = start > from ? later(from, communicating_since(timeline, op, start)) : start;
-        since = since < start ? since : start;
-        double communication = op->amount > 0 ? busy * op->communication / op->amount : 0;
-        rank->bubble += within(window, from, since);
-        rank->exposed_communication += within(window, since, start) + communication;
-        rank->seconds[op->what] += busy - communication;
-        reached[lane->rank] = end;
     }
-    for (int r = 0; r < program->ranks; r++)
-        metrics->ranks[r].bubble += within(window, reached[r], timeline->makespan);
-    free(order);
-    free(reached);
+}
+
+static void take_step(void *context, const struct account_step *step)
+{
+    struct metrics *metrics = context;
+    struct rank_metrics *rank = &metrics->ranks[step->rank];
+
+    rank->exposed_communication += account_add(step, &metrics->window, rank->seconds);
 }
 
 /* The longest time of a rank from its first work to the end of its last. */
@@ -220,23 +137,22 @@ static void averages(struct metrics *metrics)
     for (int r = 0; r < metrics->nranks; r++) {
         const struct rank_metrics *rank = &metrics->ranks[r];
 
-        for (int what = 0; what < WHAT_COUNT; what++)
-            metrics->compute[what] += rank->seconds[what] / n;
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            metrics->seconds[kind] += rank->seconds[kind] / n;
         metrics->exposed_communication += rank->exposed_communication / n;
-        metrics->exposed_offload += rank->exposed_offload / n;
         metrics->offload_bytes_per_gpu += rank->offloaded / n;
-        metrics->bubble += rank->bubble / n;
         for (int payload = 0; payload < PAYLOAD_COUNT; payload++) {
             metrics->sent[payload] += rank->sent[payload] / n;
             metrics->communication_bytes_per_gpu += rank->sent[payload] / n;
         }
     }
-    for (int what = 0; what < WHAT_COUNT; what++)
-        compute += metrics->compute[what];
+    for (int what = 0; what <= WHAT_UPDATE; what++)
+        compute += metrics->seconds[account_of((enum op_what)what)];
     metrics->utilization = metrics->iteration_time > 0 ? compute / metrics->iteration_time : 0;
     metrics->span_utilization = metrics->rank_span > 0 ? compute / metrics->rank_span : NAN;
-    metrics->bubble_fraction = metrics->iteration_time > 0 ? metrics->bubble / metrics->iteration_time : 0;
-    metrics->bubble_overhead = compute > 0 ? metrics->bubble / compute : 0;
+    metrics->bubble_fraction =
+        metrics->iteration_time > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / metrics->iteration_time : 0;
+    metrics->bubble_overhead = compute > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / compute : 0;
 }
 
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
@@ -299,7 +215,8 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    read_lanes(metrics, timeline);
+    read_bytes(metrics, &lowered->program);
+    account_walk(timeline, take_step, metrics);
     metrics->rank_span = asynchronous ? NAN : longest_span(timeline);
     mean_works(metrics, timeline);
     read_memory(metrics, workload, timeline);
@@ -338,7 +255,7 @@ static const struct metric named[] = {
     METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
-    METRIC("exposed_offload_s", exposed_offload, 1, METRIC_TIME),
+    METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME),
     METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES),
     METRIC("forward_s", forward, 1, METRIC_TIME),
     METRIC("backward_s", backward, 1, METRIC_TIME),

@@ -1,36 +1,24 @@
 /* metrics: the numbers of an iteration, each defined here and read off the timeline alone (and off what the model's
  * mathematics needs). Averages are over ranks; a rank is one pipeline stage of one replica.
- *
- * On its compute lane a rank is always in one of four states, so that for every rank, and for the averages,
- *     compute + exposed communication + exposed offload + bubble = iteration time:
- * - compute: a kernel runs (forward, backward, recompute, update);
- * - exposed communication: a tensor-parallel collective inside a work runs, or the lane waits although what it waits
- *   for has been computed: its data is in flight, or queues behind other data (boundaries, gradient all-reduce);
- * - exposed offload: it waits for its host (a copy or an update there) although all else it waits for is there;
- * - bubble: it waits for a pipeline neighbour to compute, or has finished before the iteration's end. */
+ * Every second of a rank is of one kind (account.h), so that for every rank, and for the averages,
+ *     compute + exposed communication + exposed offload + bubble = iteration time.
+ */
 #ifndef DTSIM_METRICS_H
 #define DTSIM_METRICS_H
 
 #include "lower/lower.h"
+#include "run/account.h"
 #include "stage/memory.h"
 
 struct rank_metrics {
-    double seconds[WHAT_COUNT];      /* on the compute lane, without communication inside works */
-    double exposed_communication;    /* s */
-    double exposed_offload;          /* s */
-    double bubble;                   /* s */
+    double seconds[ACCOUNT_KIND_COUNT];
+    double exposed_communication;    /* s, of all kinds */
     double offloaded;                /* B by each GPU of the rank to the host and from there */
     double sent[PAYLOAD_COUNT];      /* B by each GPU of the rank */
     double peak_activation;          /* B: the most that is kept for backwards */
     struct memory memory;            /* B, when the rank holds most */
     double peak_memory;              /* B: their sum */
 };
-
-/* Of a synchronous schedule all is measured over the whole iteration, or is the mean of the local steps. An
- * asynchronous one is measured in its steady state: a window of whole iterations (updates), from the end of one update
- * of rank 0 to the end of a later one, after the fill and before its last forward: seconds are then means over its
- * iterations. Bytes and FLOPs are the same in every iteration, and means over `all` of the timeline. */
-struct window { double from, to; int updates, all; bool steady; };
 
 struct metrics {
     struct window window;
@@ -50,8 +38,7 @@ struct metrics {
                                       * what a step takes where ranks go on to the next without waiting for others (Qi
                                       * et al. 2023, section 4); NaN: asynchronous */
     double span_utilization;         /* mean compute / rank_span: 1 less the bubble rate of Qi et al., section 5.3 */
-    double exposed_communication;    /* s, mean */
-    double exposed_offload;          /* s, mean */
+    double exposed_communication;    /* s, mean, of all kinds */
     double offload_bytes_per_gpu;    /* B to the host and back, mean over GPUs */
     double communication_bytes_per_gpu;  /* B sent, mean over GPUs */
     double sent[PAYLOAD_COUNT];      /* of these, what they are */
@@ -60,8 +47,7 @@ struct metrics {
                                       * device (PyTorch's max_memory_reserved) */
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
-    double compute[WHAT_COUNT];      /* s, mean, by kind */
-    double bubble;                   /* s, mean */
+    double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

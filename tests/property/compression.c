@@ -56,7 +56,7 @@ static void test_powersgd(void **state)
                         2 * (sent + plain) * 2 * (DATA - 1) / DATA, simulated.text);
             expect_near("memory", simulated.workload.stages[0].compression,
                         2 * (simulated.workload.stages[0].parameters - plain + sent), simulated.text);
-            assert_true((simulated.run.metrics.compute[WHAT_PACK] > 0) == (sent > 0));
+            assert_true((simulated.run.metrics.seconds[ACCOUNT_PACK] > 0) == (sent > 0));
             simulated_release(&simulated);
         }
 }
@@ -105,10 +105,11 @@ static double iteration(const char *strategy, const char *mode, const char *engi
     simulate_gpt(&simulated, strategy, mode, engine);
     time = simulated.run.metrics.iteration_time;
     for (int r = 0; r < simulated.run.metrics.nranks; r++) {
-        double sum = simulated.run.metrics.ranks[r].bubble + simulated.run.metrics.ranks[r].exposed_communication;
+        const struct rank_metrics *rank = &simulated.run.metrics.ranks[r];
+        double sum = rank->seconds[ACCOUNT_BUBBLE] + rank->exposed_communication;
 
-        for (int what = 0; what < WHAT_COUNT; what++)
-            sum += simulated.run.metrics.ranks[r].seconds[what];
+        for (int kind = 0; kind <= ACCOUNT_PACK; kind++)
+            sum += rank->seconds[kind];
         expect_near("sum", sum, time, simulated.text);
     }
     simulated_release(&simulated);
@@ -156,7 +157,7 @@ static void test_worth(void **state)
                  "batch: {global: 64, micro: 8}\nsimulation: {engine: ideal}\nstrategy: {data: 8%s}\n",
                  k ? ", compression: {method: powersgd, rank: 4}" : "");
     assert_true(powersgd.run.metrics.iteration_time > plain.run.metrics.iteration_time);
-    expect_near("compute", powersgd.run.metrics.compute[WHAT_BACKWARD], plain.run.metrics.compute[WHAT_BACKWARD],
+    expect_near("compute", powersgd.run.metrics.seconds[ACCOUNT_BACKWARD], plain.run.metrics.seconds[ACCOUNT_BACKWARD],
                 plain.text);
     simulated_release(&plain);
     simulated_release(&powersgd);
@@ -201,7 +202,8 @@ static void test_local_composition(void **state)
     expect_near("activations", four.run.metrics.sent[PAYLOAD_ACTIVATIONS], one.run.metrics.sent[PAYLOAD_ACTIVATIONS],
                 four.text);
     assert_true(four.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS] < one.run.metrics.sent[PAYLOAD_WEIGHT_GRADIENTS]);
-    expect_near("forward", four.run.metrics.compute[WHAT_FORWARD], one.run.metrics.compute[WHAT_FORWARD], four.text);
+    expect_near("forward", four.run.metrics.seconds[ACCOUNT_FORWARD], one.run.metrics.seconds[ACCOUNT_FORWARD],
+                four.text);
     simulated_release(&one);
     simulated_release(&four);
 }

@@ -45,7 +45,7 @@ static void test_states(void **state)
         simulate_case(&simulated, "fused_kernels: true", 1, cases[i].memory);
         expect_near("states", simulated.run.metrics.memory.bytes[MEMORY_OPTIMIZER],
                     cases[i].bytes * parameters(false), simulated.text);
-        seconds[i] = simulated.run.metrics.compute[WHAT_UPDATE];
+        seconds[i] = simulated.run.metrics.seconds[ACCOUNT_UPDATE];
         simulated_release(&simulated);
     }
     /* what has fewer bytes to read and write is updated faster */

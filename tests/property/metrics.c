@@ -13,13 +13,13 @@ static void assert_seconds(const struct simulated *simulated)
         const struct rank_metrics *rank = &metrics->ranks[r];
         double busy = 0;
 
-        for (int what = 0; what < WHAT_COUNT; what++)
-            busy += rank->seconds[what];
-        expect_near("a rank's time", busy + rank->exposed_communication + rank->bubble, metrics->iteration_time,
-                    simulated->text);
-        assert_true(rank->bubble >= -1e-15 && rank->exposed_communication >= -1e-15);
+        for (int kind = 0; kind <= ACCOUNT_PACK; kind++)
+            busy += rank->seconds[kind];
+        expect_near("a rank's time", busy + rank->exposed_communication + rank->seconds[ACCOUNT_BUBBLE],
+                    metrics->iteration_time, simulated->text);
+        assert_true(rank->seconds[ACCOUNT_BUBBLE] >= -1e-15 && rank->exposed_communication >= -1e-15);
         compute += busy / n;
-        bubble += rank->bubble / n;
+        bubble += rank->seconds[ACCOUNT_BUBBLE] / n;
         exposed += rank->exposed_communication / n;
     }
     expect_near("utilization", metrics->utilization, compute / metrics->iteration_time, simulated->text);
@@ -37,11 +37,11 @@ static void assert_compute(const struct simulated *simulated, const struct rando
         const struct stage *stage = &run->workload->stages[r % plan->pipeline];
         const double *seconds = run->metrics.ranks[r].seconds;
 
-        expect_near("forward", seconds[WHAT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
+        expect_near("forward", seconds[ACCOUNT_FORWARD], plan->micro_batches * stage->work[FORWARD].seconds,
                     simulated->text);
-        expect_near("backward", seconds[WHAT_BACKWARD], plan->micro_batches * stage->work[BACKWARD].seconds,
+        expect_near("backward", seconds[ACCOUNT_BACKWARD], plan->micro_batches * stage->work[BACKWARD].seconds,
                     simulated->text);
-        expect_near("update", seconds[WHAT_UPDATE], stage->update, simulated->text);
+        expect_near("update", seconds[ACCOUNT_UPDATE], stage->update, simulated->text);
     }
 }
 

@@ -213,13 +213,13 @@ static void check_counts(const struct run *run, const char *text)
         expect_near("forwards", ops[WHAT_FORWARD], layers * plan->micro_batches, text);
         expect_near("backwards", ops[WHAT_BACKWARD], layers * plan->micro_batches, text);
         expect_near("recomputations", ops[WHAT_RECOMPUTE], steps * plan->micro_batches, text);
-        expect_near("recomputed", rank->seconds[WHAT_RECOMPUTE], again * plan->micro_batches, text);
+        expect_near("recomputed", rank->seconds[ACCOUNT_RECOMPUTE], again * plan->micro_batches, text);
         expect_near("moved", bytes, moved * plan->micro_batches, text);
         assert_true(fabs(held) < 1);
-        for (int what = 0; what < WHAT_COUNT; what++)
-            sum += rank->seconds[what];
-        expect_near("every second", sum + rank->bubble + rank->exposed_communication + rank->exposed_offload,
-                    run->metrics.iteration_time, text);
+        for (int kind = 0; kind <= ACCOUNT_PACK; kind++)
+            sum += rank->seconds[kind];
+        expect_near("every second", sum + rank->seconds[ACCOUNT_BUBBLE] + rank->exposed_communication +
+                    rank->seconds[ACCOUNT_EXPOSED_OFFLOAD], run->metrics.iteration_time, text);
     }
 }
 

@@ -46,7 +46,8 @@ static void test_seconds(void **state)
             expect_near("their gradients", metrics->sent[PAYLOAD_ACTIVATION_GRADIENTS], m * output * (n - 1) / n,
                         simulated.text);
             for (int r = 0; r < n; r++)
-                expect_near("sum", metrics->ranks[r].bubble + metrics->ranks[r].exposed_communication + m * 3e-3,
+                expect_near("sum", metrics->ranks[r].seconds[ACCOUNT_BUBBLE] +
+                            metrics->ranks[r].exposed_communication + m * 3e-3,
                             metrics->iteration_time, simulated.text);
             simulated_release(&simulated);
         }
@@ -75,10 +76,10 @@ static void test_traffic(void **state)
     expect_near("gradients", metrics->sent[PAYLOAD_ACTIVATION_GRADIENTS], 3 * logits * 7 / 8, simulated.text);
     assert_true(metrics->iteration_time > 1.1 * ddp.run.metrics.iteration_time);
     /* the loss moves to GPU 0: as many kernels' bytes, fewer launches */
-    assert_true(metrics->compute[WHAT_FORWARD] + metrics->compute[WHAT_BACKWARD] <
-                ddp.run.metrics.compute[WHAT_FORWARD] + ddp.run.metrics.compute[WHAT_BACKWARD]);
-    assert_true(metrics->compute[WHAT_FORWARD] + metrics->compute[WHAT_BACKWARD] >
-                0.999 * (ddp.run.metrics.compute[WHAT_FORWARD] + ddp.run.metrics.compute[WHAT_BACKWARD]));
+    assert_true(metrics->seconds[ACCOUNT_FORWARD] + metrics->seconds[ACCOUNT_BACKWARD] <
+                ddp.run.metrics.seconds[ACCOUNT_FORWARD] + ddp.run.metrics.seconds[ACCOUNT_BACKWARD]);
+    assert_true(metrics->seconds[ACCOUNT_FORWARD] + metrics->seconds[ACCOUNT_BACKWARD] >
+                0.999 * (ddp.run.metrics.seconds[ACCOUNT_FORWARD] + ddp.run.metrics.seconds[ACCOUNT_BACKWARD]));
     expect_near("flop", metrics->hardware_flop, ddp.run.metrics.hardware_flop, simulated.text);
     simulated_release(&simulated);
     simulated_release(&ddp);

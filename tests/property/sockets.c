@@ -136,7 +136,7 @@ static void test_turns(void **state)
                  turns ? "true" : "false", engines[i / 8]);
         expect_near("iteration", metrics->iteration_time, expected, simulated.text);
         for (int r = 0; r < STAGES; r++) {
-            expect_near("sum", metrics->ranks[r].bubble + metrics->ranks[r].exposed_communication +
+            expect_near("sum", metrics->ranks[r].seconds[ACCOUNT_BUBBLE] + metrics->ranks[r].exposed_communication +
                         MICRO_BATCHES * 30e-3, metrics->iteration_time, simulated.text);
             expect_near("sent", metrics->ranks[r].sent[PAYLOAD_ACTIVATIONS],
                         r < STAGES - 1 ? MICRO_BATCHES * bytes : 0, simulated.text);

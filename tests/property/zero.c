@@ -154,13 +154,14 @@ static void test_seconds(void **state)
             for (int r = 0; r < simulated.run.metrics.nranks; r++) {
                 const struct rank_metrics *rank = &simulated.run.metrics.ranks[r];
                 const struct stage *stage = &simulated.workload.stages[r % setup.pipeline];
-                double sum = rank->bubble + rank->exposed_communication;
+                double sum = rank->seconds[ACCOUNT_BUBBLE] + rank->exposed_communication;
 
-                for (int what = 0; what < WHAT_COUNT; what++)
-                    sum += rank->seconds[what];
+                for (int kind = 0; kind <= ACCOUNT_PACK; kind++)
+                    sum += rank->seconds[kind];
                 expect_near("sum", sum, simulated.run.metrics.iteration_time, simulated.text);
-                expect_near("forward", rank->seconds[WHAT_FORWARD], 4 * stage->work[FORWARD].seconds, simulated.text);
-                expect_near("backward", rank->seconds[WHAT_BACKWARD], 4 * stage->work[BACKWARD].seconds,
+                expect_near("forward", rank->seconds[ACCOUNT_FORWARD], 4 * stage->work[FORWARD].seconds,
+                            simulated.text);
+                expect_near("backward", rank->seconds[ACCOUNT_BACKWARD], 4 * stage->work[BACKWARD].seconds,
                             simulated.text);
             }
             setup.engine = "ideal";
@@ -327,7 +328,7 @@ static void test_server_updates(void **state)
              "cluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}}\n"
              "batch: {micro_batches: 2}\nsimulation: {collectives: measured}\n"
              "strategy: {data: 4, data_parallel: parameter-server}\n");
-    expect_near("update", simulated.run.metrics.compute[WHAT_UPDATE], simulated.workload.stages[0].update / 4,
+    expect_near("update", simulated.run.metrics.seconds[ACCOUNT_UPDATE], simulated.workload.stages[0].update / 4,
                 simulated.text);
     simulated_release(&simulated);
 }
@@ -349,9 +350,9 @@ static void test_recomputation(void **state)
                  "batch: {micro: 2, micro_batches: 3}\nmemory: {recompute: %s}\nstrategy: {data: 4, zero: 3}\n",
                  policies[k]);
         bytes[k] = simulated.run.metrics.communication_bytes_per_gpu;
-        expect_near("recompute", simulated.run.metrics.compute[WHAT_RECOMPUTE],
+        expect_near("recompute", simulated.run.metrics.seconds[ACCOUNT_RECOMPUTE],
                     k * 3 * simulated.workload.stages[0].work[RECOMPUTE].seconds, simulated.text);
-        expect_near("backward", simulated.run.metrics.compute[WHAT_BACKWARD],
+        expect_near("backward", simulated.run.metrics.seconds[ACCOUNT_BACKWARD],
                     3 * simulated.workload.stages[0].work[BACKWARD].seconds, simulated.text);
         simulated_release(&simulated);
     }
@@ -367,7 +368,8 @@ static void test_no_bubble(void **state)
 
         run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: pcie-10gbe, nodes: 1}\n"
                  "batch: {global: 16}\nstrategy: {zero: %d}\n", zero);
-        assert_true(simulated.run.metrics.bubble < 1e-9 && simulated.run.metrics.exposed_communication > 0);
+        assert_true(simulated.run.metrics.seconds[ACCOUNT_BUBBLE] < 1e-9 &&
+                    simulated.run.metrics.exposed_communication > 0);
         simulated_release(&simulated);
     }
 }

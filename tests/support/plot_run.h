@@ -21,10 +21,10 @@
     "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\n" \
     "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\n" \
     "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\n"
-#define WINDOWS "t0\tt1\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t" \
-    "communication\tidle\n" \
-    "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0.25\n" \
-    "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0.25\n"
+#define WINDOWS "t0\tt1\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\t" \
+    "exposed_tensor\texposed_pipeline\texposed_data\texposed_context\texposed_expert\texposed_offload\tbubble\n" \
+    "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\t0.25\n" \
+    "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0.25\n"
 #define MEMORY_HEADER "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\tworkspace\t" \
     "buffers\tcontext\tfragmentation\n"
 #define MEMORY MEMORY_HEADER \

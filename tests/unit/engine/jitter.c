@@ -77,13 +77,13 @@ static void test_common_luck(void **state)
     load(&other, "schedule: 1f1b, pipeline: 4", 0.1, 7);
     load(&again, "schedule: gpipe, pipeline: 4", 0.1, 7);
     load(&seeded, "schedule: gpipe, pipeline: 4", 0.1, 8);
-    for (int what = WHAT_FORWARD; what <= WHAT_BACKWARD; what++)
+    for (int kind = ACCOUNT_FORWARD; kind <= ACCOUNT_BACKWARD; kind++)
         for (int rank = 0; rank < 4; rank++) {
-            double seconds = gpipe.run.metrics.ranks[rank].seconds[what];
+            double seconds = gpipe.run.metrics.ranks[rank].seconds[kind];
 
-            expect_near("a rank's work", other.run.metrics.ranks[rank].seconds[what], seconds, "two schedules");
-            assert_true(again.run.metrics.ranks[rank].seconds[what] == seconds);
-            assert_true(seeded.run.metrics.ranks[rank].seconds[what] != seconds);
+            expect_near("a rank's work", other.run.metrics.ranks[rank].seconds[kind], seconds, "two schedules");
+            assert_true(again.run.metrics.ranks[rank].seconds[kind] == seconds);
+            assert_true(seeded.run.metrics.ranks[rank].seconds[kind] != seconds);
         }
     assert_true(gpipe.run.metrics.iteration_time == again.run.metrics.iteration_time);
     simulated_release(&gpipe);

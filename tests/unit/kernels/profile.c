@@ -115,7 +115,7 @@ static void extrapolated_seconds(void **state)
                  "model: {transformer: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, vocabulary: 32000, "
                  "flash_attention: true}}\nsimulation: {engine: ideal}\nmemory: {enforce: false}\n", i ? 4 : 1);
         const struct metrics *m = &simulated.run.metrics;
-        double compute = m->iteration_time - m->bubble - m->exposed_communication;
+        double compute = m->iteration_time - m->seconds[ACCOUNT_BUBBLE] - m->exposed_communication;
         assert_true(m->extrapolated > 0 && m->extrapolated < compute);
         share[i] = m->extrapolated / compute;
         simulated_release(&simulated);

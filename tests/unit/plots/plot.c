@@ -52,12 +52,13 @@ static void data_to_the_byte(void **state)
                         "1\t1\tcompute\tbackward\t2.5\t4.5\t1.06\t1.74\t1\t1\tB1\n");
     assert_plots("utilization", dir, NULL);
     assert_string_equal(get(plot_file(&arena, "utilization", dir, NULL, 2)),
-                        "time\tforward\tbackward\tbackward-input\tbackward-weight\trecompute\tpack\tupdate\t"
-                        "communication\n"
-                        "0\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
-                        "2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\n"
-                        "2\t0\t0.75\t0\t0\t0\t0\t0\t0\n"
-                        "6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\n");
+                        "time\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\t"
+                        "exposed_tensor\texposed_pipeline\texposed_data\texposed_context\texposed_expert\t"
+                        "exposed_offload\n"
+                        "0\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\n"
+                        "2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\n"
+                        "2\t0\t0.75\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\n"
+                        "6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\n");
 }
 
 /* The first, the fullest and the last rank; what changes within a column is its highest, and then its last. */
@@ -212,7 +213,8 @@ static void averaging_conserves_time(void **state)
     to = strchr(windows, '\n') + 1;
     for (int i = 0; i < 5000; i++) {
         share = i * 37 % 101 / 128.0;
-        to += sprintf(to, "%g\t%g\t%.9g\t0\t0\t0\t0\t0\t0\t0\t%.9g\n", i / 1000.0, (i + 1) / 1000.0, share, 1 - share);
+        to += sprintf(to, "%g\t%g\t%.9g\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t%.9g\n", i / 1000.0, (i + 1) / 1000.0,
+                      share, 1 - share);
         forward += share / 1000;
     }
     dir = make_run("average", RESULT("\"x\""), NULL, windows);

@@ -44,9 +44,11 @@ static const struct { const char *kind, *result, *spans, *windows, *expected; } 
     {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t1\t1\tcompute\n", NULL, "no span takes any time"},
     {"utilization", RUN, NULL, NULL, "bad/utilization.tsv: error: cannot open"},
     {"utilization", RUN, NULL, SPANS, "utilization.tsv:1:1: error: no column 'forward' in the header"},
-    {"utilization", RUN, NULL, WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t2\n", "2 is not between 0 and 1"},
-    {"utilization", RUN, NULL, WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t.5\n", "the shares add up to 0.5"},
-    {"utilization", RUN, NULL, WINDOWS "5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t1\n",
+    {"utilization", RUN, NULL,
+     WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t2\n", "2 is not between 0 and 1"},
+    {"utilization", RUN, NULL,
+     WINDOWS "6.5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t.5\n", "the shares add up to 0.5"},
+    {"utilization", RUN, NULL, WINDOWS "5\t7\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t1\n",
      "utilization.tsv:4:1: error: the window starts"},
 };
 

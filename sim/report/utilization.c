@@ -1,0 +1,120 @@
+/* utilization.tsv: what the compute lanes do over time, as mean shares of the ranks. */
+#include "report/result.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WINDOWS = 200, SAMPLES = 8 };
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct starts { double *items; size_t count, capacity; };
+
+static void note_backward(void *context, const struct account_step *step)
+{
+    struct starts *starts = context;
+    const struct op *op = step->op;
+
+    if (step->rank == 0 && op && !op->continues && (op->what == WHAT_BACKWARD || op->what == WHAT_BACKWARD_INPUT))
+        *GROW(starts) = step->start;
+}
+
+/* Seconds after which a rank does the same again: the median time from the backward of one micro-batch to the next one
+ * on rank 0. 0: there are not two of them. */
+static double period_of(const struct run *run)
+{
+    struct starts starts = {0};
+    double period = 0;
+
+    account_walk(&run->timeline, note_backward, &starts);
+    for (size_t i = 0; i + 1 < starts.count; i++)
+        starts.items[i] = starts.items[i + 1] - starts.items[i];
+    if (starts.count > 1) {
+        qsort(starts.items, starts.count - 1, sizeof *starts.items, by_value);
+        period = starts.items[(starts.count - 1) / 2];
+    }
+    free(starts.items);
+    return period;
+}
+
+/* Windows that are neither parts of a period nor whole periods would beat against it: waves would be seen that nobody
+ * makes. So a window is an eighth of a period or less, or else whole periods. */
+static double window_width(const struct run *run)
+{
+    double wanted = run->timeline.makespan / WINDOWS, period = period_of(run);
+
+    if (period <= 0)
+        return wanted;
+    return period >= SAMPLES * wanted ? period / ceil(period / wanted) : period * fmax(1, round(wanted / period));
+}
+
+struct bins { struct bin { double from, to, seconds[ACCOUNT_KIND_COUNT]; } *items; size_t count, capacity; };
+
+/* Windows of that width from `from` to `to`, the last one up to half as wide again, or half as wide. */
+static void cut(struct bins *bins, double from, double to, double width)
+{
+    double count = to > from ? fmax(1, round((to - from) / width)) : 0;
+
+    for (double i = 0; i < count; i++)
+        *GROW(bins) = (struct bin){.from = from + i * width, .to = i + 1 < count ? from + (i + 1) * width : to};
+}
+
+/* The first of the windows that ends after that time. */
+static size_t first_after(const struct bins *bins, double time)
+{
+    size_t low = 0, high = bins->count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (bins->items[middle].to > time)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static void take_step(void *context, const struct account_step *step)
+{
+    struct bins *bins = context;
+
+    for (size_t i = first_after(bins, step->from); i < bins->count && bins->items[i].from < step->end; i++) {
+        struct window window = {.from = bins->items[i].from, .to = bins->items[i].to, .updates = 1};
+
+        account_add(step, &window, bins->items[i].seconds);
+    }
+}
+
+/* The windows lie wholly within the part of the timeline that is measured, or outside it. */
+void utilization_write(const struct run *run, FILE *out)
+{
+    const struct window *window = &run->metrics.window;
+    double width = window_width(run), makespan = run->timeline.makespan;
+    struct bins bins = {0};
+
+    if (width > 0) {
+        cut(&bins, 0, window->from, width);
+        cut(&bins, window->from, window->to, width);
+        cut(&bins, window->to, makespan, width);
+        account_walk(&run->timeline, take_step, &bins);
+    }
+    fputs("t0\tt1", out);
+    for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+        fprintf(out, "\t%s", account_names[kind]);
+    putc('\n', out);
+    for (size_t i = 0; i < bins.count; i++) {
+        const struct bin *bin = &bins.items[i];
+
+        fprintf(out, "%.17g\t%.17g", bin->from, bin->to);
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
+            fprintf(out, "\t%.17g", bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks);
+        putc('\n', out);
+    }
+    free(bins.items);
+}

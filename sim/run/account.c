@@ -1,0 +1,168 @@
+#include "run/account.h"
+
+#include <stdlib.h>
+
+const char *const account_names[] = {
+    "forward", "backward", "backward_input", "backward_weight", "recompute", "update", "pack", "exposed_tensor",
+    "exposed_pipeline", "exposed_data", "exposed_context", "exposed_expert", "exposed_offload", "bubble", NULL,
+};
+_Static_assert(COUNT(account_names) == ACCOUNT_KIND_COUNT + 1, "a name for every kind");
+
+enum account_kind account_of(enum op_what what)
+{
+    static const enum account_kind kinds[WHAT_COUNT] = {
+        [WHAT_FORWARD] = ACCOUNT_FORWARD, [WHAT_BACKWARD] = ACCOUNT_BACKWARD,
+        [WHAT_BACKWARD_INPUT] = ACCOUNT_BACKWARD_INPUT, [WHAT_BACKWARD_WEIGHT] = ACCOUNT_BACKWARD_WEIGHT,
+        [WHAT_RECOMPUTE] = ACCOUNT_RECOMPUTE, [WHAT_PACK] = ACCOUNT_PACK, [WHAT_UPDATE] = ACCOUNT_UPDATE,
+        [WHAT_SYNC] = ACCOUNT_EXPOSED_DATA,      /* where replicas meet; takes no time */
+    };
+
+    return kinds[what];
+}
+
+static double later(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether it is one of the lanes between a GPU and its host. */
+static bool on_host(const struct lane *lane)
+{
+    return lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST;
+}
+
+/* The dependency that ended last, of those on compute lanes or of all but the host's; NULL: there is none. */
+static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
+{
+    const struct program *program = timeline->program;
+    const struct op *last = NULL;
+
+    for (uint32_t d = 0; d < op->ndeps; d++) {
+        const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
+
+        if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
+            continue;
+        if (!last || timeline->end[dep - program->ops.items] > timeline->end[last - program->ops.items])
+            last = dep;
+    }
+    return last;
+}
+
+/* When it ended; 0 for none. */
+static double ended(const struct timeline *timeline, const struct op *op)
+{
+    return op ? timeline->end[op - timeline->program->ops.items] : 0;
+}
+
+static bool waits_for_host(const struct timeline *timeline, const struct op *op)
+{
+    const struct program *program = timeline->program;
+
+    for (uint32_t d = 0; d < op->ndeps; d++)
+        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
+            return true;
+    return false;
+}
+
+static enum lane_kind lane_kind_of(const struct timeline *timeline, const struct op *op)
+{
+    return timeline->program->lanes.items[op->lane].kind;
+}
+
+/* What was copied to or from sockets: what that waited for. */
+static const struct op *beyond_copies(const struct timeline *timeline, const struct op *op)
+{
+    return op && lane_kind_of(timeline, op) == LANE_COPY ? latest(timeline, op, false) : op;
+}
+
+/* Since when the operation `awaited`, which `op` waits for last, has been all communication: since the end of what that
+ * one itself waited for last; where that is a collective, and of an update, since the last kernel that `op` waits for
+ * (of ZeRO 3 one of its own: a wait for a gather is communication all along). */
+static double communicating_since(const struct timeline *timeline, const struct op *op, const struct op *awaited,
+                                  double start)
+{
+    if (!awaited)
+        return start;
+    if (op->what == WHAT_UPDATE || lane_kind_of(timeline, awaited) == LANE_COLLECTIVE)
+        return ended(timeline, latest(timeline, op, true));
+    return awaited->kind != OP_TRANSFER ? start :
+           ended(timeline, beyond_copies(timeline, latest(timeline, awaited, false)));
+}
+
+static struct account_step step_of(const struct timeline *timeline, uint32_t id, int rank, double from)
+{
+    const struct op *op = &timeline->program->ops.items[id];
+    struct account_step step = {
+        .rank = rank, .op = op, .from = from, .start = timeline->start[id], .end = timeline->end[id],
+        .awaited = ACCOUNT_EXPOSED_PIPELINE,
+    };
+    const struct op *awaited;
+
+    step.ready = step.start;
+    if (waits_for_host(timeline, op))
+        step.ready = later(from, ended(timeline, latest(timeline, op, false)));
+    step.ready = step.ready < step.start ? step.ready : step.start;
+    step.since = step.ready;
+    if (step.ready <= from)
+        return step;
+    awaited = beyond_copies(timeline, latest(timeline, op, false));
+    if (awaited && lane_kind_of(timeline, awaited) == LANE_COLLECTIVE)
+        step.awaited = ACCOUNT_EXPOSED_DATA;
+    step.since = later(from, communicating_since(timeline, op, awaited, step.ready));
+    step.since = step.since < step.ready ? step.since : step.ready;
+    return step;
+}
+
+void account_walk(const struct timeline *timeline, account_visit *visit, void *context)
+{
+    const struct program *program = timeline->program;
+    double *reached = xcalloc((size_t)program->ranks + 1, sizeof *reached);
+    uint32_t *order = timeline_order(timeline);
+
+    for (size_t k = 0; k < program->ops.count; k++) {
+        const struct lane *lane = &program->lanes.items[program->ops.items[order[k]].lane];
+
+        if (lane->kind != LANE_COMPUTE)
+            continue;
+        struct account_step step = step_of(timeline, order[k], lane->rank, reached[lane->rank]);
+        visit(context, &step);
+        reached[lane->rank] = step.end;
+    }
+    for (int r = 0; r < program->ranks; r++) {
+        double end = timeline->makespan;
+
+        visit(context, &(struct account_step){r, NULL, reached[r], end, end, end, end, ACCOUNT_EXPOSED_PIPELINE});
+    }
+    free(order);
+    free(reached);
+}
+
+/* The part of [from, to] that lies in the window, an update. */
+static double within(const struct window *window, double from, double to)
+{
+    double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
+
+    return hi > lo ? (hi - lo) / window->updates : 0;
+}
+
+double account_add(const struct account_step *step, const struct window *window, double *seconds)
+{
+    static const enum account_kind exposed[PEERS_COUNT] = {
+        [PEERS_TENSOR] = ACCOUNT_EXPOSED_TENSOR, [PEERS_CONTEXT] = ACCOUNT_EXPOSED_CONTEXT,
+        [PEERS_EXPERT] = ACCOUNT_EXPOSED_EXPERT, [PEERS_DATA] = ACCOUNT_EXPOSED_DATA,
+    };
+    const struct op *op = step->op;
+    double waited = within(window, step->since, step->ready), busy, communication;
+
+    seconds[ACCOUNT_BUBBLE] += within(window, step->from, step->since);
+    seconds[step->awaited] += waited;
+    seconds[ACCOUNT_EXPOSED_OFFLOAD] += within(window, step->ready, step->start);
+    busy = op ? within(window, step->start, step->end) : 0;
+    if (busy == 0)
+        return waited;
+    communication = busy * op->communication / op->amount;
+    seconds[account_of((enum op_what)op->what)] += busy - communication;
+    for (int with = 0; with < PEERS_COUNT; with++)
+        seconds[exposed[with]] += busy * op->with[with] / op->amount;
+    return waited + communication;
+}

@@ -1,0 +1,288 @@
+/* The rule of the tables: every table of a run adds up to its result.json over window_s, a row counting as often as its
+ * column `replicas` says, to a part in 10^9. Numbers in tables read back equal. It holds for every scenario of the tour
+ * and of the table of methods, on both engines, whether collectives are durations or messages. */
+#include "simulated.h"
+
+#include <glob.h>
+#include <jansson.h>
+
+/* A table as text and numbers, row by row; the columns by name. */
+struct table_file {
+    char *text;
+    struct cells { char **items; size_t count, capacity; } cells;
+    size_t columns, rows;
+};
+
+static struct table_file table_read(const char *dir, const char *name)
+{
+    struct table_file file = {0};
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    file.text = read_file(path);
+    for (char *line = file.text, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        assert_non_null(end);
+        *end = '\0';
+        for (char *cell; (cell = strsep(&line, "\t"));)
+            *GROW(&file.cells) = cell;
+        file.columns = file.columns ? file.columns : file.cells.count;
+    }
+    assert_int_equal(file.cells.count % file.columns, 0);
+    file.rows = file.cells.count / file.columns - 1;
+    return file;
+}
+
+static void table_release(struct table_file *file)
+{
+    free(file->text);
+    free(file->cells.items);
+}
+
+static size_t column(const struct table_file *file, const char *name)
+{
+    size_t c = 0;
+
+    while (c < file->columns && strcmp(file->cells.items[c], name))
+        c++;
+    if (c == file->columns)
+        fail_msg("no column '%s'", name);
+    return c;
+}
+
+static const char *cell(const struct table_file *file, size_t row, size_t at)
+{
+    return file->cells.items[(row + 1) * file->columns + at];
+}
+
+static double cell_number(const struct table_file *file, size_t row, size_t at)
+{
+    char *end;
+    double value = strtod(cell(file, row, at), &end);
+
+    assert_true(end != cell(file, row, at) && !*end);
+    return value;
+}
+
+struct result { const char *dir, *what; json_t *json; double from, to, iterations, ranks; };
+
+static double result_number(const struct result *result, const char *key)
+{
+    const json_t *value = json_object_get(result->json, key);
+
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+static double share_of(const struct result *result, const char *key)
+{
+    const json_t *value = json_object_get(json_object_get(result->json, "breakdown_s"), key);
+
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* Sums of seconds, against the time that passed. */
+static void expect_seconds(const struct result *result, const char *what, double sum, double expected)
+{
+    if (!(fabs(sum - expected) <= 1e-9 * result_number(result, "iteration_time_s")))
+        fail_msg("%s: %s adds up to %.17g s, not %.17g s", result->what, what, sum, expected);
+}
+
+static void check_breakdown(const struct result *result)
+{
+    const char *key;
+    json_t *value;
+    double sum = 0, communication = 0;
+
+    json_object_foreach(json_object_get(result->json, "breakdown_s"), key, value) {
+        sum += json_number_value(value);
+        communication += strncmp(key, "exposed_", 8) || !strcmp(key, "exposed_offload") ? 0 : json_number_value(value);
+    }
+    expect_seconds(result, "breakdown_s", sum, result_number(result, "iteration_time_s"));
+    expect_seconds(result, "exposed communication", communication, result_number(result, "exposed_communication_s"));
+    expect_seconds(result, "the bubble", share_of(result, "bubble"),
+                   result_number(result, "bubble_fraction") * result_number(result, "iteration_time_s"));
+}
+
+/* Every window adds up to 1; those of the window that is measured add up to the breakdown. */
+static void check_utilization(const struct result *result)
+{
+    struct table_file file = table_read(result->dir, "utilization.tsv");
+    size_t t0 = column(&file, "t0"), t1 = column(&file, "t1");
+    double *sums = xcalloc(file.rows + 1, sizeof *sums);
+    const char *key;
+    json_t *value;
+
+    assert_true(file.rows > 0);
+    json_object_foreach(json_object_get(result->json, "breakdown_s"), key, value) {
+        size_t at = column(&file, key);
+        double seconds = 0;
+
+        for (size_t i = 0; i < file.rows; i++) {
+            double from = cell_number(&file, i, t0), to = cell_number(&file, i, t1);
+
+            sums[i] += cell_number(&file, i, at);
+            if (from >= result->from && to <= result->to)
+                seconds += cell_number(&file, i, at) * (to - from);
+            else
+                assert_true(to <= result->from || from >= result->to);
+        }
+        expect_seconds(result, key, seconds / result->iterations, json_number_value(value));
+    }
+    for (size_t i = 0; i < file.rows; i++) {
+        assert_true(fabs(sums[i] - 1) < 1e-9);
+        assert_true(i == 0 || cell_number(&file, i, t0) == cell_number(&file, i - 1, t1));
+    }
+    free(sums);
+    table_release(&file);
+}
+
+/* The kinds of spans of compute lanes, and the keys of the breakdown that they add up to. */
+static const struct { const char *kind, *key; } computed[] = {
+    {"forward", "forward"}, {"backward", "backward"}, {"backward-input", "backward_input"},
+    {"backward-weight", "backward_weight"}, {"recompute", "recompute"}, {"update", "update"}, {"pack", "pack"},
+};
+
+/* The compute lanes of the mean rank: each kind without its communication is the breakdown's; what is left of the time
+ * is waiting, which the breakdown has as bubble, offload and the rest of its communication. */
+static void check_spans(const struct result *result)
+{
+    struct table_file file = table_read(result->dir, "spans.tsv");
+    size_t kind = column(&file, "kind"), t0 = column(&file, "t0"), t1 = column(&file, "t1"),
+           lane = column(&file, "lane"), inside = column(&file, "communication"), replicas = column(&file, "replicas");
+    double seconds[COUNT(computed)] = {0}, all = 0, communication = 0;
+
+    for (size_t i = 0; i < file.rows; i++) {
+        double from = cell_number(&file, i, t0), to = cell_number(&file, i, t1), exchanged;
+        double times = cell_number(&file, i, replicas) / result->iterations / result->ranks;
+        double part = fmax(0, fmin(to, result->to) - fmax(from, result->from));
+        size_t k = 0;
+
+        if (strcmp(cell(&file, i, lane), "compute"))
+            continue;
+        while (k < COUNT(computed) && strcmp(computed[k].kind, cell(&file, i, kind)))
+            k++;
+        exchanged = to > from ? part * cell_number(&file, i, inside) / (to - from) : 0;
+        assert_true(k < COUNT(computed) && exchanged <= part * (1 + 1e-9));
+        seconds[k] += times * (part - exchanged);
+        all += times * part;
+        communication += times * exchanged;
+    }
+    for (size_t k = 0; k < COUNT(computed); k++)
+        expect_seconds(result, computed[k].key, seconds[k], share_of(result, computed[k].key));
+    expect_seconds(result, "waiting", result_number(result, "iteration_time_s") - all,
+                   result_number(result, "exposed_communication_s") - communication +
+                   share_of(result, "exposed_offload") + share_of(result, "bubble"));
+    table_release(&file);
+}
+
+/* The kinds add up, line by line; the fullest rank is the result's; every rank has its lines. */
+static void check_memory(const struct result *result)
+{
+    struct table_file file = table_read(result->dir, "memory.tsv");
+    size_t bytes = column(&file, "bytes"), rank = column(&file, "rank"), replicas = column(&file, "replicas");
+    double *sums = xcalloc(file.rows + 1, sizeof *sums), most = 0, ranks = 0;
+    int seen = -1;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(json_object_get(result->json, "memory_breakdown_bytes"), key, value) {
+        size_t at = column(&file, key);
+
+        for (size_t i = 0; i < file.rows; i++)
+            sums[i] += cell_number(&file, i, at);
+    }
+    for (size_t i = 0; i < file.rows; i++) {
+        double held = cell_number(&file, i, bytes);
+
+        assert_true(fabs(sums[i] - held) <= 1e-9 * held + 1e-3);
+        most = fmax(most, held);
+        if (atoi(cell(&file, i, rank)) > seen) {
+            seen = atoi(cell(&file, i, rank));
+            ranks += cell_number(&file, i, replicas);
+        }
+    }
+    assert_true(fabs(most - result_number(result, "peak_memory_bytes")) <= 1e-9 * most);
+    assert_true(ranks == result->ranks);
+    free(sums);
+    table_release(&file);
+}
+
+static void check_tables(const struct simulated *simulated, const char *dir, const char *what)
+{
+    char path[200];
+    struct result result = {.dir = dir, .what = what};
+    struct error err = {0};
+    json_t *window;
+
+    assert_int_equal(result_write(&simulated->run, dir, &err), 0);
+    snprintf(path, sizeof path, "%s/result.json", dir);
+    result.json = json_load_file(path, 0, NULL);
+    assert_non_null(result.json);
+    window = json_object_get(result.json, "window_s");
+    result.from = json_number_value(json_array_get(window, 0));
+    result.to = json_number_value(json_array_get(window, 1));
+    result.iterations = rint((result.to - result.from) / result_number(&result, "iteration_time_s"));
+    result.ranks = scenario_gpus(&simulated->scenario) / simulated->scenario.strategy.tensor;
+    check_breakdown(&result);
+    check_utilization(&result);
+    check_spans(&result);
+    check_memory(&result);
+    json_decref(result.json);
+}
+
+static void check_scenario(const char *path, const char *const *sets, size_t count, const char *dir)
+{
+    struct simulated simulated = {0};
+    struct error err = {0};
+    char what[300];
+
+    snprintf(what, sizeof what, "%s with %s", strrchr(path, '/') + 1, sets[count - 1]);
+    if (scenario_load(path, sets, count, &simulated.scenario, &err) ||
+        workload_init(&simulated.workload, &simulated.scenario, &err) ||
+        simulate(&simulated.workload, simulate_options_of(&simulated.scenario), &simulated.run, &err))
+        fail_at(what, &err);
+    check_tables(&simulated, dir, what);
+    run_release(&simulated.run);
+    workload_release(&simulated.workload);
+    scenario_release(&simulated.scenario);
+}
+
+static void check_engine(const char *engine)
+{
+    char dir[] = "/tmp/dtsim-tables-XXXXXX", command[100];
+    const char *const sets[] = {engine, "simulation.collectives=messages", "simulation.fold=off"};
+    glob_t files = {0};
+
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(glob(DTSIM_SOURCE_DIR "/scenarios/tour/*.yaml", 0, NULL, &files), 0);
+    assert_int_equal(glob(DTSIM_SOURCE_DIR "/scenarios/methods/*.yaml", GLOB_APPEND, NULL, &files), 0);
+    assert_true(files.gl_pathc > 30);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        check_scenario(files.gl_pathv[i], sets, 1, dir);
+        check_scenario(files.gl_pathv[i], sets, COUNT(sets), dir);
+    }
+    globfree(&files);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void test_ideal(void **state)
+{
+    (void)state;
+    check_engine("simulation.engine=ideal");
+}
+
+static void test_simgrid(void **state)
+{
+    (void)state;
+    check_engine("simulation.engine=simgrid");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ideal), cmocka_unit_test(test_simgrid)};
+
+    return cmocka_run_group_tests_name("tables", tests, NULL, NULL);
+}
