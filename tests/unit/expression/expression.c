@@ -55,7 +55,7 @@ static struct value evaluated(struct arena *arena, const char *text, int *asked)
     struct expression_text source = {"e", text, {"f", 1, 1}, NULL};
     struct expression *expression = NULL;
     struct error err = {0};
-    struct value value;
+    struct value value = {0};
 
     if (expression_parse(arena, &source, &names, &expression, &err) ||
         expression_evaluate(expression, value_of, asked, &value, &err))
