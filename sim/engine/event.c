@@ -1,5 +1,7 @@
 #include "engine/event.h"
 
+#include <stdlib.h>
+
 struct event event_all(struct arena *arena, const uint32_t *ids, size_t count)
 {
     struct event event = {0};
@@ -19,4 +21,24 @@ struct event event_all(struct arena *arena, const uint32_t *ids, size_t count)
     }
     event.ids = copy;
     return event;
+}
+
+struct event event_taken(struct arena *arena, struct waits *waits)
+{
+    struct event event = event_all(arena, waits->items, waits->count);
+
+    free(waits->items);
+    *waits = (struct waits){0};
+    return event;
+}
+
+struct event event_both(struct arena *arena, struct event a, struct event b)
+{
+    struct waits waits = {0};
+
+    if (!a.count || !b.count)
+        return a.count ? a : b;
+    wait_for(&waits, a);
+    wait_for(&waits, b);
+    return event_taken(arena, &waits);
 }

@@ -22,6 +22,11 @@ static inline struct event event_of(uint32_t id)
 
 /* The ends of all of them that are not NO_OP; they are copied. */
 struct event event_all(struct arena *arena, const uint32_t *ids, size_t count);
+/* The ends of both. */
+struct event event_both(struct arena *arena, struct event a, struct event b);
+struct waits;
+/* The ends of a list of waits, which is released. */
+struct event event_taken(struct arena *arena, struct waits *waits);
 
 static inline const uint32_t *event_ids(const struct event *event)
 {

@@ -249,6 +249,8 @@ static void allocate(struct lowering *lowering)
     lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
     lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
     lowering->summed = ARENA_ARRAY(arena, struct event, plan_global_stages(lowering->plan));
+    lowering->members = ARENA_ARRAY(arena, struct members *, plan_global_stages(lowering->plan) * GROUP_KIND_COUNT);
+    lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->replicas);
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
@@ -259,7 +261,7 @@ static void allocate(struct lowering *lowering)
     lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
     for (int i = 0; i < holders; i++)
         lowering->holders[i].complete = lowering->holders[i].updated = NO_OP;
-    lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, 2 * flows);
+    lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, flows);
 }
 
 static void lowering_release(struct lowering *lowering)

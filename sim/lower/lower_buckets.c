@@ -58,15 +58,15 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 {
     const struct scenario *scenario = lowering->scenario;
     const struct leg *leg = &bucket->sum.legs[0];
-    const struct { const struct collective *collective; double bytes; } sums[] = {
-        {leg->collective, leg->bytes}, {scenario_all_reduce(scenario), leg->plain},
+    const struct emission sums[] = {
+        {leg->collective, WHAT_SYNC, leg->bytes}, {scenario_all_reduce(scenario), WHAT_SYNC, leg->plain},
     };
     struct measured measured;
 
     for (size_t i = 0; i < COUNT(sums); i++)
         if (sums[i].bytes > 0 && contention_possible(&scenario->cluster) &&
-            group_collective(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i].collective,
-                             sums[i].bytes, &measured, &bucket->beside))
+            exchange_beside(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &measured,
+                            &bucket->beside))
             lowering->failed = true;
 }
 

@@ -1,92 +1,8 @@
-/* A collective over all that hold a global stage: as messages, or as a measured duration. */
+/* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
+ * measured duration, and their ends. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-void sync_release(struct sync *sync)
-{
-    free(sync->gpus);
-    free(sync->ranks);
-    free(sync->chunks);
-    free(sync->lanes);
-    free(sync->after);
-    free(sync->ready);
-    free(sync->done);
-}
-
-/* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
-struct copy_of { int group, place, program_rank, chunk, replica, rank; };
-
-static int by_place(const void *a, const void *b)
-{
-    const struct copy_of *x = a, *y = b;
-
-    if (x->group != y->group)
-        return x->group < y->group ? -1 : 1;
-    return x->place < y->place ? -1 : x->place > y->place;
-}
-
-/* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
- * but replicas alone in their own order, so that the first of them may stand for all. */
-static int find_copies(const struct lowering *lowering, enum group_kind kind, int stage, struct copy_of **copies)
-{
-    const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
-    int all = scenario_replicas(scenario) * holders;
-
-    *copies = xcalloc((size_t)all, sizeof **copies);
-    for (int i = 0; i < all; i++) {
-        struct copy_of *copy = &(*copies)[i];
-
-        copy->replica = i / holders;
-        copy->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &copy->chunk);
-        copy->program_rank = program_rank(lowering, copy->replica, copy->rank);
-        copy->group = group_of(&scenario->groups.of[kind], copy->replica);
-        copy->place = holders > 1 ? scenario_gpu(scenario, 0, copy->replica, copy->rank) : i;
-    }
-    qsort(*copies, (size_t)all, sizeof **copies, by_place);
-    return all;
-}
-
-/* Rings at once of the collectives of a group. */
-static int group_channels(const struct lowering *lowering, const int *gpus, int n)
-{
-    int channels = lowering->scenario->strategy.channels;
-
-    if (channels)
-        return channels;
-    return collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
-}
-
-void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage)
-{
-    const struct scenario *scenario = lowering->scenario;
-    struct copy_of *copies;
-    int count = find_copies(lowering, kind, stage, &copies);
-    size_t all = (size_t)count;
-
-    *sync = (struct sync){
-        .lowering = lowering, .kind = kind, .stage = stage, .all = count,
-        .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
-        .group = count / group_count(scenario, &scenario->groups.of[kind]),
-    };
-    sync->gpus = xcalloc(all * (size_t)scenario->strategy.tensor, sizeof *sync->gpus);
-    sync->ranks = xcalloc(all, sizeof *sync->ranks);
-    sync->chunks = xcalloc(all, sizeof *sync->chunks);
-    for (int i = 0; i < count; i++) {
-        sync->ranks[i] = copies[i].program_rank;
-        sync->chunks[i] = copies[i].chunk;
-        for (int t = 0; t < scenario->strategy.tensor; t++)
-            sync->gpus[t * count + i] = scenario_gpu(scenario, t, copies[i].replica, copies[i].rank);
-    }
-    sync->channels = group_channels(lowering, sync->gpus, sync->group);
-    sync->lanes = xcalloc(all * (size_t)sync->channels, sizeof *sync->lanes);
-    sync->after = xcalloc(all, sizeof *sync->after);
-    sync->ready = xcalloc(all, sizeof *sync->ready);
-    sync->done = xcalloc(all * (size_t)lowering->program->flows, sizeof *sync->done);
-    free(copies);
-}
 
 static size_t stream_lane(const struct lowering *lowering, int stream, int program_rank, int flow, int channel)
 {
@@ -102,6 +18,31 @@ uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, 
     return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
+/* A lane for each stream, ring, flow and rank. */
+void make_collective_lanes(struct lowering *lowering)
+{
+    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
+    const struct process_groups *groups = &lowering->scenario->groups;
+    int flows = lowering->program->flows;
+    size_t count;
+
+    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
+    lowering->channels = 1;
+    for (size_t i = 0; i < (size_t)plan_global_stages(lowering->plan) * COUNT(kinds); i++)
+        if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
+            int channels = members_of(lowering, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
+
+            lowering->channels = channels > lowering->channels ? channels : lowering->channels;
+        }
+    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->channels;
+    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->streams);
+    for (int stream = 0; stream < lowering->streams; stream++)
+        for (int rank = 0; rank < lowering->program->ranks; rank++)
+            for (int i = 0; i < flows * lowering->channels; i++)
+                lowering->collective_lane[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
+                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->channels + i);
+}
+
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol)
 {
     if (protocol != PROTOCOL_NONE)
@@ -111,198 +52,140 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
-struct event *slot_synced(struct holder *holder)
+/* The lane of a member: its stream's; sums of tied gradients have lanes of their own each time. */
+static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {
-    return &holder->synced;
+    int streams = lowering->channels * lowering->streams;
+
+    if (members->kind != GROUP_EMBEDDING)
+        return collective_lane(lowering, members->kind, members->ranks[i], flow, channel);
+    return program_lane(lowering->program, members->ranks[i], LANE_COLLECTIVE,
+                        lowering->program->flows * (streams + members->exchanged) + flow);
 }
 
-struct event *slot_published(struct holder *holder)
+/* One flow of each group's collective, on every channel. */
+static void exchange_flow(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                          struct op like, int flow)
 {
-    return &holder->published;
-}
-
-static void exchange_messages(struct sync *sync, const struct collective *collective, struct op like, double bytes,
-                              holder_slot *slot)
-{
-    struct lowering *lowering = sync->lowering;
     const struct cluster *cluster = &lowering->scenario->cluster;
+    int channels = members->channels;
+
+    for (int i = 0; i < members->all * channels; i++)
+        members->lanes[i] = member_lane(lowering, members, i / channels, flow, i % channels);
+    /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
+    for (int i = 0; i < members->all; i++) {
+        members->ready[i] = event_flow(&members->after[i], flow);
+        like.lane = members->lanes[i * channels];
+        if (channels > 1)
+            members->ready[i] = program_add(lowering->program, like, &members->ready[i], 1);
+    }
+    for (int first = 0; first < members->all; first += members->size) {
+        struct group group = {
+            .n = members->size, .ranks = members->ranks + first, .gpus = members->gpus + flow * members->all + first,
+        };
+
+        collective_lower(exchange->collective, cluster, &group, exchange->bytes, channels,
+                         members->lanes + first * channels, members->ready + first, like, lowering->program,
+                         members->ends + flow * members->all + first);
+        if (exchange->collective->op == COLLECTIVE_ALL_REDUCE && members->kind != GROUP_EMBEDDING) {
+            struct collective_choice choice =
+                collective_choose(exchange->collective, cluster, &group, exchange->bytes, channels);
+
+            lowering_use(lowering, choice.used, choice.protocol);
+        }
+    }
+}
+
+static void exchange_messages(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                              struct op like)
+{
     int flows = lowering->program->flows;
 
-    for (int t = 0; t < flows; t++) {
-        for (int i = 0; i < sync->all * sync->channels; i++)
-            sync->lanes[i] =
-                collective_lane(lowering, sync->kind, sync->ranks[i / sync->channels], t, i % sync->channels);
-        /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
-        for (int i = 0; i < sync->all; i++) {
-            sync->ready[i] = event_flow(&sync->after[i], t);
-            like.lane = sync->lanes[i * sync->channels];
-            if (sync->channels > 1)
-                sync->ready[i] = program_add(lowering->program, like, &sync->ready[i], 1);
-        }
-        for (int first = 0; first < sync->all; first += sync->group) {
-            struct group group = {
-                .n = sync->group, .ranks = sync->ranks + first, .gpus = sync->gpus + t * sync->all + first,
-            };
-            int channels = sync->channels;
-
-            collective_lower(collective, cluster, &group, bytes, channels, sync->lanes + first * channels,
-                             sync->ready + first, like, lowering->program, sync->done + t * sync->all + first);
-            if (collective->op == COLLECTIVE_ALL_REDUCE) {
-                struct collective_choice choice = collective_choose(collective, cluster, &group, bytes, channels);
-
-                lowering_use(lowering, choice.used, choice.protocol);
-            }
-        }
-    }
-    for (int i = 0; i < sync->all; i++) {
+    for (int t = 0; t < flows; t++)
+        exchange_flow(lowering, members, exchange, like, t);
+    for (int i = 0; i < members->all; i++) {
         for (int t = 0; t < flows; t++)
-            lowering->flow_ids[t] = sync->done[t * sync->all + i];
-        *slot(sync_holder(sync, i)) = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
+            lowering->flow_ids[t] = members->ends[t * members->all + i];
+        members->done[i] = event_all(&lowering->arena, lowering->flow_ids, (size_t)flows);
     }
+    members->exchanged++;
 }
 
-static int node_of(const struct sync *sync, int i)
+/* All members of a group begin when the last is ready, and take the measured time. */
+static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
+                             struct op like)
 {
-    return cluster_node_of(&sync->lowering->scenario->cluster, sync->gpus[i]);
-}
-
-static int leaf_of(const struct sync *sync, int i)
-{
-    return cluster_leaf_of(&sync->lowering->scenario->cluster, node_of(sync, i));
-}
-
-/* Whether two groups meet: on the links of a node, or on the uplinks of a leaf. */
-static bool share_links(const struct sync *sync, int a, int b)
-{
-    const struct cluster *cluster = &sync->lowering->scenario->cluster;
-    bool uplinks = !cluster_within_leaf(cluster, sync->gpus + a, sync->group) &&
-                   !cluster_within_leaf(cluster, sync->gpus + b, sync->group);
-
-    for (int i = 0; i < sync->group; i++)
-        for (int k = 0; k < sync->group; k++)
-            if (node_of(sync, a + i) == node_of(sync, b + k) ||
-                (uplinks && leaf_of(sync, a + i) == leaf_of(sync, b + k)))
-                return true;
-    return false;
-}
-
-/* What the collective costs the group whose first holder is `first`, while those groups that share links with it do
- * the same. */
-static int measure_group(const struct sync *sync, int first, const struct collective *collective, double bytes,
-                         struct measured *measured)
-{
-    struct lowering *lowering = sync->lowering;
-    int *gpus = xcalloc((size_t)sync->all * (size_t)lowering->program->flows, sizeof *gpus), groups = 0, rc;
-
-    for (int i = 0; i < sync->all; i += sync->group) {
-        int other = i == 0 ? first : i == first ? 0 : i;     /* itself before the others */
-
-        if (i && (private_links(&lowering->scenario->cluster) || !share_links(sync, first, other)))
-            continue;
-        for (int t = 0; t < lowering->program->flows; t++)
-            memcpy(gpus + groups++ * sync->group, sync->gpus + t * sync->all + other,
-                   (size_t)sync->group * sizeof *gpus);
-    }
-    rc = measure_collective(lowering->measure, collective, gpus, groups, sync->group, bytes, sync->channels, measured,
-                            lowering->err);
-    free(gpus);
-    return rc;
-}
-
-/* All holders of a group begin when the last is ready, and take the measured time. */
-static int exchange_measured(struct sync *sync, const struct collective *collective, struct op like, double bytes,
-                             holder_slot *slot)
-{
-    struct lowering *lowering = sync->lowering;
-
-    for (int first = 0; first < sync->here; first += sync->group) {
-        int end = first + sync->group < sync->here ? first + sync->group : sync->here;
+    for (int first = 0; first < members->here; first += members->size) {
+        int end = first + members->size < members->here ? first + members->size : members->here;
         struct measured measured;
         struct waits all = {0};
+        uint32_t begin;
 
-        if (measure_group(sync, first, collective, bytes, &measured))
+        if (members_measure(lowering, members, first, exchange, &measured))
             return -1;
-        if (collective->op == COLLECTIVE_ALL_REDUCE)
-            lowering_use(lowering, measured.used, measured.protocol);
-        like.lane = collective_lane(lowering, sync->kind, sync->ranks[first], 0, 0);
-        like.amount = like.communication = like.sent = 0;
         for (int i = first; i < end; i++)
-            wait_for(&all, sync->after[i]);
-        uint32_t begin = program_add(lowering->program, like, all.items, all.count);
+            wait_for(&all, members->after[i]);
+        like.lane = member_lane(lowering, members, first, 0, 0);
+        like.amount = like.communication = like.sent = 0;
+        begin = program_add(lowering->program, like, all.items, all.count);
         free(all.items);
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
-        measure_carry(lowering->measure, measured.index, measured.first, sync->kind,
-                      measured.bytes_sent * stood_for(lowering, end - first, sync->group));
+        measure_carry(lowering->measure, measured.index, measured.first, members->kind,
+                      measured.bytes_sent * stood_for(lowering, end - first, members->size));
         for (int i = first; i < end; i++) {
-            like.lane = collective_lane(lowering, sync->kind, sync->ranks[i], 0, 0);
-            *slot(sync_holder(sync, i)) = event_of(program_add(lowering->program, like, &begin, 1));
+            like.lane = member_lane(lowering, members, i, 0, 0);
+            members->done[i] = event_of(program_add(lowering->program, like, &begin, 1));
         }
     }
     return 0;
 }
 
-int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes, holder_slot *slot)
+int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
-    struct op like = {.kind = OP_COMPUTE, .what = (uint8_t)what, .mb = -1, .stage = sync->stage};
+    struct op like = {.kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage};
 
-    if (sync->group == 1)
+    for (int i = 0; i < members->here; i++)
+        members->done[i] = event_of(NO_OP);
+    if (members->size == 1 || exchange.bytes == 0)
         return 0;
-    if (sync->lowering->out->measured)
-        return exchange_measured(sync, collective, like, bytes, slot);
-    exchange_messages(sync, collective, like, bytes, slot);
+    if (lowering->out->measured && members->kind != GROUP_EMBEDDING)     /* two GPUs are as quickly lowered */
+        return exchange_measured(lowering, members, &exchange, like);
+    exchange_messages(lowering, members, &exchange, like);
     return 0;
 }
 
-int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                     const struct collective *collective, double bytes, struct measured *measured,
-                     struct contention *beside)
+int exchange_beside(struct lowering *lowering, enum group_kind kind, int stage, int replica, struct emission exchange,
+                    struct measured *measured, struct contention *beside)
 {
-    struct sync sync;
-    int first = 0, rc;
+    struct members *members = members_of(lowering, kind, stage);
+    int first = members->first[replica];
 
-    sync_init(&sync, lowering, kind, stage);
-    for (int i = 0; i < sync.all; i++)
-        if (sync.ranks[i] / lowering->plan->stages == replica)
-            first = i - i % sync.group;
     *measured = (struct measured){0};
-    rc = sync.group == 1 ? 0 : measure_group(&sync, first, collective, bytes, measured);
+    if (members->size > 1 && members_measure(lowering, members, first, &exchange, measured))
+        return -1;
     contention_add(beside, measured->seconds,
-                   contention_share(&lowering->scenario->cluster, sync.gpus + first, sync.group));
-    sync_release(&sync);
-    return rc;
+                   contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
+    return 0;
 }
 
-struct holder *sync_holder(const struct sync *sync, int i)
+struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
+                            struct emission exchange, struct event after)
 {
-    return holder_of(sync->lowering, sync->ranks[i], sync->chunks[i]);
-}
+    int prank = program_rank(lowering, here.replica, here.rank);
+    struct measured measured;
 
-/* A lane for each stream, ring, flow and rank. */
-void make_collective_lanes(struct lowering *lowering)
-{
-    const struct process_groups *groups = &lowering->scenario->groups;
-    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
-    int flows = lowering->program->flows;
-    size_t count;
-
-    lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
-    lowering->channels = 1;
-    for (size_t i = 0; i < (size_t)plan_global_stages(lowering->plan) * COUNT(kinds); i++) {
-        enum group_kind kind = kinds[i % COUNT(kinds)];
-        struct sync sync;
-
-        if (!groups->of[kind].exchanges)
-            continue;
-        sync_init(&sync, lowering, kind, (int)(i / COUNT(kinds)));
-        lowering->channels = sync.channels > lowering->channels ? sync.channels : lowering->channels;
-        sync_release(&sync);
+    if (exchange.bytes == 0 || lowering->failed)
+        return event_of(NO_OP);
+    if (exchange_beside(lowering, kind, here.stage, here.replica, exchange, &measured, &lowering->beside[prank])) {
+        lowering->failed = true;
+        return event_of(NO_OP);
     }
-    count = (size_t)lowering->program->ranks * (size_t)flows * (size_t)lowering->channels;
-    lowering->collective_lane = ARENA_ARRAY(&lowering->arena, uint32_t, count * (size_t)lowering->streams);
-    for (int stream = 0; stream < lowering->streams; stream++)
-        for (int rank = 0; rank < lowering->program->ranks; rank++)
-            for (int i = 0; i < flows * lowering->channels; i++)
-                lowering->collective_lane[stream_lane(lowering, stream, rank, 0, i)] = program_lane(
-                    lowering->program, rank, LANE_COLLECTIVE, stream * flows * lowering->channels + i);
+    measure_carry(lowering->measure, measured.index, measured.first, kind,
+                  measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
+    return event_of(lower_after(lowering, (struct op){
+        .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
+        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
+        .stage = here.stage,
+    }, after));
 }

@@ -31,7 +31,7 @@ struct cell {
     uint32_t forwarded, recomputed, backwarded;
     uint32_t due;                    /* the piece of the next stage's backward after which a recomputation may begin */
     bool recomputes;                 /* the row recomputes it */
-    uint32_t *moved;                 /* a layer: the copy of its activations to the host; NULL: none has gone */
+    struct event *moved;             /* a layer: the copy of its activations to the host; NULL: none has gone */
     bool split;                      /* its backward for the weights comes later */
     bool copied;                     /* its gradient has been copied to the GPU (one_communicator) */
 };
@@ -56,10 +56,10 @@ struct holder {
 /* A rank's lanes to its host. */
 struct rank_host {
     uint32_t to, from, cpu;          /* lanes */
-    uint32_t out[2];                 /* the last two copies of activations to the host */
+    struct event out[2];             /* the last two copies of activations to the host */
     const struct slice *loaded;      /* the layer whose weights came last, by `fetched` */
-    uint32_t fetched;
-    uint32_t before;                 /* the operation before the last one on the compute lane */
+    struct event fetched;
+    struct event before;             /* the operation before the last one on the compute lane */
 };
 
 /* Where replicas begin a work together: the cell of their rows, and the operation that ends when all are there. */
@@ -81,6 +81,8 @@ struct lowering {
     int *syncs, *gathers;            /* a global stage: of all its gradients, and of its weights, so far */
     struct event *summed;            /* a global stage: what its holders had computed when the last sum could begin */
     int *ties;                       /* a replica: sums of tied gradients so far */
+    struct members **members;        /* a global stage and kind of group: members_of */
+    struct members **tied;           /* a replica: members_tied */
     struct event *untied;            /* a replica: the same of the last of them, on the first and the last stage */
     struct cell *cells;              /* lowering_cell */
     struct holder *holders;          /* a program rank and chunk */
@@ -137,42 +139,50 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
  * that waits for it too: the cell waits for that. */
 void lower_arrival(struct lowering *lowering, struct place here, struct work work);
 
-/* lower_exchange.c */
-/* The holders of one global stage: a rank in every replica, or those that share it, in both directions. They stand in
+/* lower_members.c */
+/* A collective of so many bytes; what it is for. */
+struct emission { const struct collective *collective; enum op_what what; double bytes; };
+/* A group and those that share links with it: their GPUs, group by group and flow by flow. */
+struct siblings { int groups, *gpus; };
+/* All that hold a global stage: a rank in every replica, or those that share it, in both directions. They stand in
  * groups of equal size, those of a group next to each other: a process group of replicas with all their holders. */
-struct sync {
-    struct lowering *lowering;
+struct members {
     enum group_kind kind;
-    int stage, all, here;    /* holders: in the cluster, and in the program (fewer where one replica stands for all) */
-    int group;               /* holders of each group */
-    int channels;
-    int *gpus;               /* [tensor index * all + holder] */
-    int *ranks, *chunks;     /* of each holder in the program: program rank, chunk */
-    uint32_t *lanes;         /* scratch, [holder * channels + channel] */
-    struct event *after;     /* a holder: takes part after that */
-    uint32_t *ready, *done;  /* scratch, a holder; [flow * all + holder] */
+    int stage, all, here;    /* members in the cluster, and in the program (fewer where one replica stands for all) */
+    int size, channels;      /* members of each group; rings of its collectives at once */
+    int *gpus;               /* [tensor index * all + member] */
+    int *ranks;              /* a member: its program rank, */
+    struct holder **holders; /* and its chunk there */
+    int *first;              /* a replica: the first member of its group */
+    struct event *after;     /* a member of the program: its next exchange begins after that; */
+    struct event *done;      /* its last exchange has ended; nothing where it had none */
+    int exchanged;           /* exchanges so far, message by message */
+    struct siblings *siblings;       /* a group */
+    uint32_t *lanes, *ready, *ends;  /* scratch: [member * channels + channel], a member, [flow * all + member] */
 };
-void sync_init(struct sync *sync, struct lowering *lowering, enum group_kind kind, int stage);
-void sync_release(struct sync *sync);
-struct holder *sync_holder(const struct sync *sync, int i);
-/* What of a holder becomes the end of an exchange. */
-typedef struct event *holder_slot(struct holder *holder);
-struct event *slot_synced(struct holder *holder);
-struct event *slot_published(struct holder *holder);
-/* A collective over the holders of each group, each after its `after`: of gradients (WHAT_SYNC) or of weights. Nothing
- * where a group is one. */
-int exchange(struct sync *sync, const struct collective *collective, enum op_what what, double bytes,
-             holder_slot *slot);
+/* Found out once for each kind of group and stage. */
+struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage);
+/* The two that hold the copies of tied weights in a replica. */
+struct members *members_tied(struct lowering *lowering, int replica);
+/* What an exchange takes the group whose first member that is, while those that share links with it do the same. */
+int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
+                    struct measured *measured);
+
+/* lower_exchange.c */
+/* All groups of the members at once, each member after its `after`, until its `done`. Nothing where a group is one, or
+ * there are no bytes. */
+int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange);
+/* A replica for itself, as others do alike: measured, on its stream, beside its kernels. */
+struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
+                            struct emission exchange, struct event after);
+/* What it takes the group of a replica; it is added to what runs beside kernels. Nothing where the group is one. */
+int exchange_beside(struct lowering *lowering, enum group_kind kind, int stage, int replica, struct emission exchange,
+                    struct measured *measured, struct contention *beside);
 /* Remembers, for the result, that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel);
-/* What a collective over the group of a replica costs, measured together with the groups it shares links with; nothing
- * where the group is one. It is added to what runs beside kernels. */
-int group_collective(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                     const struct collective *collective, double bytes, struct measured *measured,
-                     struct contention *beside);
 
 /* lower_buckets.c */
 void buckets_build(struct lowering *lowering);
@@ -180,37 +190,39 @@ void buckets_build(struct lowering *lowering);
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id);
 
 /* lower_sync.c */
-/* The update of a rank and, if it is the first to need them, the all-reduces of its gradients; false while some of
- * these gradients have not been lowered. */
+/* The sums of gradients that the so-many-th update of a rank waits for, if it is the first to need them; false while
+ * some of these gradients have not been lowered. */
+bool sync_gradients(struct lowering *lowering, int replica, int rank, int updates);
+/* Whether a pipeline rank holds one of the two copies of tied weights. */
+bool tied_rank(const struct lowering *lowering, int rank);
+
+/* lower_update.c */
+/* The update of a rank, with the sums it needs; false while these cannot be lowered. */
 bool lower_update(struct lowering *lowering, int replica, int rank);
 /* Where the compute alone is lowered: ranks that share a stage wait at an update until all of them have done their
  * backwards, as there is a sum to be made. */
 bool lower_meeting(struct lowering *lowering, int rank);
-/* ZeRO 1 and 2, parameter server: after the update of all replicas, the weights for those that did not update them. */
+/* Where weights come after the update of all replicas: these exchanges. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
-/* lower_zero.c: a cell whose weights ZeRO 3 gathers layer by layer, scattering its gradients as they are ready. */
+/* lower_zero.c: a cell whose weights come layer by layer, and whose gradients go as they are ready. */
 bool zero_applies(const struct lowering *lowering);
 bool zero_in_turn(const struct lowering *lowering);       /* no collective beside computation */
-/* The gather of a layer's weights after that operation; NO_OP: there are none to gather. */
-uint32_t zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after);
-/* A layer's gradients are scattered after that operation; with the iteration's last ones each share of their sum is
- * summed on over those that hold it. Returns the last sum, or `after` where there are none. */
-uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
-                      uint32_t after);
+/* The gather of a layer's weights; nothing where there are none to gather. */
+struct event zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
+/* A layer's gradients are scattered; with the iteration's last ones each share of their sum is summed on over those
+ * that hold it. Returns the last sum, or `after` where there are none. */
+struct event zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                          struct event after);
 uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
 
 /* lower_layers.c: a cell of a stage with a plan, layer by layer. */
 void make_host_lanes(struct lowering *lowering);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
 /* A copy to or from the host; `op` says whose it is and what memory it takes or frees. */
-uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
-                   struct event after);
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                       struct event after);
 
-/* lower_host.c: the host's update of a chunk, after which its weights are there; NO_OP: it has none. And the copy of a
- * rank's updated weights to the host, where they wait there. */
-uint32_t host_update(struct lowering *lowering, int prank, int chunk);
-void host_store_weights(struct lowering *lowering, int prank, uint32_t after);
 /* lower_replicate.c: DataParallel. Lowers what is exchanged before the next cell of the rows; false while some replica
  * has not come to it. */
 bool replicates(const struct lowering *lowering);

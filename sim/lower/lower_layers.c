@@ -17,13 +17,12 @@ void make_host_lanes(struct lowering *lowering)
         lowering->hosts[r] = (struct rank_host){
             .to = program_lane(lowering->program, r, LANE_TO_HOST, 0),
             .from = program_lane(lowering->program, r, LANE_FROM_HOST, 0),
-            .cpu = program_lane(lowering->program, r, LANE_HOST, 0), .out = {NO_OP, NO_OP}, .fetched = NO_OP,
-            .before = NO_OP,
+            .cpu = program_lane(lowering->program, r, LANE_HOST, 0),
         };
 }
 
-uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
-                   struct event after)
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+                       struct event after)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
 
@@ -32,7 +31,7 @@ uint32_t host_copy(struct lowering *lowering, bool to_host, double bytes, int pr
     op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
     op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
     op.sent = bytes;
-    return lower_after(lowering, op, after);
+    return event_of(lower_after(lowering, op, after));
 }
 
 /* What lowering a cell layer by layer goes through. */
@@ -47,13 +46,13 @@ struct walk {
     uint32_t id;             /* the last operation */
     bool gathers;            /* ZeRO 3 */
     const struct slice *whole;   /* the layer whose weights were gathered last for a step, by `gathered`; */
-    uint32_t gathered, next;     /* and the gather for the next one */
+    struct event gathered, next; /* and the gather for the next one */
 };
 
 /* Some of what the next operation waits for. */
-static void also_wait(struct walk *walk, uint32_t id)
+static void also_wait(struct walk *walk, struct event event)
 {
-    wait_for(&walk->lowering->waits, event_of(id));
+    wait_for(&walk->lowering->waits, event);
 }
 
 static struct op copied(const struct walk *walk, double takes, double frees)
@@ -62,7 +61,7 @@ static struct op copied(const struct walk *walk, double takes, double frees)
 }
 
 /* A layer's weights, or under ZeRO 3 the rank's share of them, from the host where they wait there; else `after`. */
-static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t after)
+static struct event fetch(struct walk *walk, const struct slice *layer, struct event after)
 {
     const struct scenario *scenario = walk->lowering->scenario;
     double held = recipe_share(&scenario->recipe, HELD_WEIGHTS, slice_weights(layer));
@@ -70,15 +69,14 @@ static uint32_t fetch(struct walk *walk, const struct slice *layer, uint32_t aft
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) || bytes == 0)
         return after;
-    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0),
-                     event_of(after));
+    return host_copy(walk->lowering, false, bytes, walk->prank, copied(walk, 0, 0), after);
 }
 
-static uint32_t gather(struct walk *walk, const struct slice *layer, uint32_t after)
+static struct event gather(struct walk *walk, const struct slice *layer, struct event after)
 {
-    uint32_t fetched = fetch(walk, layer, after), id = zero_gather(walk->lowering, walk->here, layer, fetched);
+    struct event fetched = fetch(walk, layer, after), whole = zero_gather(walk->lowering, walk->here, layer, fetched);
 
-    return id != NO_OP ? id : fetched;
+    return whole.count ? whole : fetched;
 }
 
 /* While a layer is computed the weights of the next one are gathered, once those of the layer before are not needed any
@@ -86,7 +84,7 @@ static uint32_t gather(struct walk *walk, const struct slice *layer, uint32_t af
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct contention *beside = &walk->lowering->beside[walk->prank];
-    uint32_t before = walk->lowering->latest[walk->prank];
+    struct event none = {0}, before = event_of(walk->lowering->latest[walk->prank]);
 
     if (walk->whole != layer) {
         if (!walk->whole) {
@@ -94,7 +92,7 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
             *beside = (struct contention){0};    /* its kernels wait for all of that */
         }
         walk->gathered = walk->next;
-        walk->next = next ? gather(walk, next, walk->whole ? before : NO_OP) : NO_OP;
+        walk->next = next ? gather(walk, next, walk->whole ? before : none) : none;
         walk->whole = layer;
     }
     also_wait(walk, walk->gathered);
@@ -133,7 +131,7 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
-    walk->host->before = lowering->latest[walk->prank];
+    walk->host->before = event_of(lowering->latest[walk->prank]);
     walk->id = lower_compute(lowering, walk->here, work, kernels, op);
     walk->op = (struct op){.continues = true};
 }
@@ -152,7 +150,7 @@ static void forward_layers(struct walk *walk)
     struct cell *cell = walk->here.cell;
 
     if (plan->chain.offloaded > 0 && !cell->moved)
-        cell->moved = ARENA_ARRAY(&walk->lowering->arena, uint32_t, plan->count);
+        cell->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
 
@@ -171,20 +169,21 @@ static void forward_layers(struct walk *walk)
 }
 
 /* The activations that come back next, of the layers below `layer`: they may once `after` has ended and all but one of
- * the copies to the host have left. Returns the copy; NO_OP: there are none. */
-static uint32_t load_next(struct walk *walk, size_t layer, uint32_t after)
+ * the copies to the host have left. Returns the copy; nothing where there are none. */
+static struct event load_next(struct walk *walk, size_t layer, struct event after)
 {
     const struct stage_plan *plan = walk->stage->plan;
 
     while (layer-- > 0)
         if (plan->moved[layer] > 0) {
-            uint32_t ids[] = {walk->here.cell->moved[layer], after, walk->host->out[0]};
+            struct arena *arena = &walk->lowering->arena;
+            struct event computed = event_both(arena, walk->here.cell->moved[layer], after);
 
             return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
                              copied(walk, plan->moved[layer], 0),
-                             event_all(&walk->lowering->arena, ids, COUNT(ids)));
+                             event_both(arena, computed, walk->host->out[0]));
         }
-    return NO_OP;
+    return event_of(NO_OP);
 }
 
 /* A layer's gradients are there. */
@@ -192,16 +191,16 @@ static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
     const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
     struct holder *holder = walk->here.holder;
-    uint32_t id = walk->id;
+    struct event done = event_of(walk->id);
 
     if (walk->gathers)
-        id = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, id);
+        done = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, done);
     if (zero_in_turn(walk->lowering))
-        also_wait(walk, id);
+        also_wait(walk, done);
     if (!completes)
         return;
     if (holder->layers)
-        holder->layers[slice] = event_of(id);
+        holder->layers[slice] = done;
     for (size_t b = 0; b < buckets->count; b++)
         if (buckets->items[b].slice == slice)
             bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
@@ -221,9 +220,11 @@ static const struct slice *other_layer(const struct walk *walk, size_t step)
 static void backward_layers(struct walk *walk, bool completes)
 {
     const struct stage_plan *plan = walk->stage->plan;
-    uint32_t loaded = plan->chain.offloaded > 0 ? load_next(walk, plan->count, walk->host->before) : NO_OP;
+    struct event loaded = {0};
     size_t below = plan->count;          /* layers from here on have come back */
 
+    if (plan->chain.offloaded > 0)
+        loaded = load_next(walk, plan->count, walk->host->before);
     for (size_t i = 0; i < plan->chain.nsteps; i++) {
         const struct plan_step *step = &plan->steps[i];
         const struct slice *layer = stage_layer(walk->stage, step->layer);
@@ -232,7 +233,7 @@ static void backward_layers(struct walk *walk, bool completes)
         weights_for(walk, layer, walk->gathers ? other_layer(walk, i) : NULL);
         if (step->layer < below && plan->moved[step->layer] > 0) {
             also_wait(walk, loaded);
-            loaded = load_next(walk, step->layer, walk->lowering->latest[walk->prank]);
+            loaded = load_next(walk, step->layer, event_of(walk->lowering->latest[walk->prank]));
         }
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;

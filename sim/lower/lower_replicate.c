@@ -69,31 +69,33 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
 }
 
 /* All buffers, one collective after another; where each GPU comes to them after its latest work. */
-static void exchange_buffers(struct lowering *lowering, const struct buffers *buffers, enum collective_op op,
-                             enum op_what what, holder_slot *slot)
+static const struct members *exchange_buffers(struct lowering *lowering, const struct buffers *buffers,
+                                              const struct collective *collective, enum op_what what)
 {
-    struct sync sync;
+    struct members *members = members_of(lowering, GROUP_DATA, 0);
 
-    sync_init(&sync, lowering, GROUP_DATA, 0);
-    for (int d = 0; d < sync.all; d++)
-        sync.after[d] = event_of(lower_after(lowering, (struct op){
+    for (int d = 0; d < members->all; d++) {
+        members->done[d] = event_of(NO_OP);
+        members->after[d] = event_of(lower_after(lowering, (struct op){
             .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
         }, event_of(lowering->latest[d])));
+    }
     for (size_t b = 0; !lowering->failed && b < buffers->count; b++)
-        lowering->failed = exchange(&sync, collective_find(op, "ring"), what, buffers->items[b], slot) != 0;
-    sync_release(&sync);
+        lowering->failed = exchange_all(lowering, members,
+                                        (struct emission){collective, what, buffers->items[b]}) != 0;
+    return members;
 }
 
 /* A point-to-point copy on the sender's stream. */
-static uint32_t copy_over(struct lowering *lowering, int from, int to, enum op_what what, double bytes, int mb,
-                          struct event after)
+static struct event copy_over(struct lowering *lowering, int from, int to, enum op_what what, double bytes, int mb,
+                              struct event after)
 {
-    return lower_after(lowering, (struct op){
+    return event_of(lower_after(lowering, (struct op){
         .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0),
         .amount = bytes, .mb = mb,
         .src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
         .dst = (uint32_t)scenario_gpu(lowering->scenario, 0, to, 0),
-    }, after);
+    }, after));
 }
 
 static void wait_before_next(struct lowering *lowering, int replica, struct event event)
@@ -107,16 +109,16 @@ static void hand_out(struct lowering *lowering, int mb)
     const struct stage *stage = &lowering->stages[0];
     double each = scenario_parameter_bytes(lowering->scenario).weights;
     struct buffers buffers = buffers_of(stage, each, true);
-    uint32_t first = lowering->latest[0];
+    struct event first = event_of(lowering->latest[0]);
+    const struct members *members;
 
     for (int d = 1; stage->outside.input > 0 && d < lowering->out->replicas; d++)
-        wait_before_next(lowering, d, event_of(copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb,
-                                                         event_of(first))));
-    first = pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced);
-    exchange_buffers(lowering, &buffers, COLLECTIVE_BROADCAST, WHAT_WEIGHTS, slot_published);
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, first));
+    first = event_of(pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced));
+    members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
     for (int d = 0; d < lowering->out->replicas; d++) {
-        wait_before_next(lowering, d, holder_of(lowering, d, 0)->published);
-        wait_before_next(lowering, d, event_of(first));
+        wait_before_next(lowering, d, members->done[d]);
+        wait_before_next(lowering, d, first);
     }
     free(buffers.items);
 }
@@ -127,27 +129,27 @@ static void compute_loss(struct lowering *lowering, int mb)
     const struct outside *outside = &lowering->stages[0].outside;
     int n = lowering->out->replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
-    uint32_t last[2] = {NO_OP, NO_OP}, loss;
+    struct event last = {0}, forwarded = {0}, loss;
     struct op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
 
     for (int d = 1; d < n; d++) {
-        last[1] = lowering_cell(lowering, d, 0, 0, mb)->forwarded;
-        last[0] = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
-                            event_all(&lowering->arena, last, COUNT(last)));
+        forwarded = event_of(lowering_cell(lowering, d, 0, 0, mb)->forwarded);
+        last = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
+                         event_both(&lowering->arena, last, forwarded));
     }
     op.what = WHAT_FORWARD;
     op.amount = outside->all_forward;
     op.takes = gathered;
-    program_add(lowering->program, op, last, 2);
+    lower_after(lowering, op, event_both(&lowering->arena, last, forwarded));
     op.what = WHAT_BACKWARD;
     op.amount = outside->all_backward;
     op.takes = gradients;
     op.frees = gathered + gradients;
-    loss = lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
+    lowering->latest[0] = program_add(lowering->program, op, NULL, 0);
+    loss = event_of(lowering->latest[0]);
     for (int d = 1; d < n; d++) {
-        wait_before_next(lowering, d, event_of(copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb,
-                                                         event_of(loss))));
-        wait_before_next(lowering, d, event_of(loss));
+        wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_GRADIENT, outside->output, mb, loss));
+        wait_before_next(lowering, d, loss);
     }
 }
 
@@ -157,12 +159,14 @@ static void sum_gradients(struct lowering *lowering)
     double each = scenario_parameter_bytes(lowering->scenario).gradients;
     struct buffers buffers = buffers_of(&lowering->stages[0], each, false);
     struct waits computed = {0};
+    const struct members *members;
 
     for (int d = 0; d < lowering->out->replicas; d++)
         wait_for(&computed, event_of(pack(lowering, d, buffers.packed, event_of(NO_OP))));
-    lowering->summed[0] = event_all(&lowering->arena, computed.items, computed.count);
-    free(computed.items);
-    exchange_buffers(lowering, &buffers, COLLECTIVE_REDUCE, WHAT_SYNC, slot_synced);
+    lowering->summed[0] = event_taken(&lowering->arena, &computed);
+    members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
+    for (int d = 0; d < members->here; d++)
+        members->holders[d]->synced = members->done[d];
     free(buffers.items);
 }
 

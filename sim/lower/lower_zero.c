@@ -17,31 +17,6 @@ bool zero_in_turn(const struct lowering *lowering)
     return zero_applies(lowering) && lowering->scenario->recipe.in_turn;
 }
 
-/* A measured collective in the replica's group, on its stream. */
-static uint32_t stream(struct lowering *lowering, struct place here, enum group_kind kind,
-                       const struct collective *collective, double bytes, uint32_t after)
-{
-    int prank = program_rank(lowering, here.replica, here.rank);
-    struct measured measured;
-
-    if (bytes == 0 || lowering->failed ||
-        group_collective(lowering, kind, here.stage, here.replica, collective, bytes, &measured,
-                         &lowering->beside[prank])) {
-        lowering->failed |= bytes > 0;
-        return NO_OP;
-    }
-    if (collective->op == COLLECTIVE_ALL_REDUCE)
-        lowering_use(lowering, measured.used, measured.protocol);
-    measure_carry(lowering->measure, measured.index, measured.first, kind,
-                  measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
-    return program_add(lowering->program, (struct op){
-        .kind = OP_COMPUTE, .what = collective->op == COLLECTIVE_ALL_GATHER ? WHAT_WEIGHTS : WHAT_SYNC,
-        .lane = collective_lane(lowering, kind, prank, 0, 0),
-        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
-        .stage = here.stage,
-    }, &after, after == NO_OP ? 0 : 1);
-}
-
 /* The k-th layer that the work computes: slices are in the order of the backward. */
 static const struct slice *layer_of(const struct stage *stage, enum work_kind kind, size_t k)
 {
@@ -89,39 +64,42 @@ static uint32_t layer_work(struct lowering *lowering, struct place here, struct 
     return id;
 }
 
-uint32_t zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, uint32_t after)
+struct event zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, struct event after)
 {
-    double each = scenario_parameter_bytes(lowering->scenario).weights;
-    uint32_t last = NO_OP;
+    const struct scenario *scenario = lowering->scenario;
+    double each = scenario_parameter_bytes(scenario).weights;
+    struct event last = {0};
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
-        uint32_t id = stream(lowering, here, lowering->scenario->groups.sums[class],
-                             lowering->scenario->recipe.weights.collective, slice_weights(layer).of[class] * each,
-                             after);
+        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
+            scenario->recipe.weights.collective, WHAT_WEIGHTS, slice_weights(layer).of[class] * each,
+        }, after);
 
-        last = id != NO_OP ? id : last;
+        last = done.count ? done : last;
     }
     return last;
 }
 
-uint32_t zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
-                      uint32_t after)
+struct event zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                          struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
+    const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
-    uint32_t end = after;
+    struct event end = after;
 
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
         double bytes = layer->trained.of[class] * each;
-        uint32_t id = stream(lowering, here, scenario->groups.sums[class], scenario->recipe.gradients.collective,
-                             bytes, after);
+        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
+            recipe->gradients.collective, WHAT_SYNC, bytes,
+        }, after);
 
-        if (scenario->recipe.gradients.across && last && id != NO_OP)
-            id = stream(lowering, here, GROUP_SAME_SHARE, scenario->recipe.gradients.across,
-                        bytes / scenario->recipe.divided[HELD_STATES][class], id);
-        if (id != NO_OP)
-            here.holder->synced = event_of(id);
-        end = id != NO_OP ? id : end;
+        if (recipe->gradients.across && last && done.count)
+            done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
+                recipe->gradients.across, WHAT_SYNC, bytes / recipe->divided[HELD_STATES][class],
+            }, done);
+        if (done.count)
+            here.holder->synced = end = done;
     }
     return end;
 }
@@ -132,7 +110,8 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
     bool gathers = work.kind != BACKWARD_WEIGHT, scatters = work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT;
     int prank = program_rank(lowering, here.replica, here.rank);
     bool in_turn = zero_in_turn(lowering);
-    uint32_t id = lowering->latest[prank], next = NO_OP;
+    uint32_t id = lowering->latest[prank];
+    struct event next = {0};
     struct waits *waits = &lowering->waits;
     double frees = op.frees;
     size_t begin = next_layer(stage, work.kind, 0);
@@ -141,19 +120,20 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         return lower_compute(lowering, here, work, (struct stage_work){0}, op);
     op.frees = 0;
     if (gathers) {
-        next = zero_gather(lowering, here, layer_of(stage, work.kind, begin), id);
+        next = zero_gather(lowering, here, layer_of(stage, work.kind, begin), event_of(id));
         lowering->beside[prank] = (struct contention){0};    /* its kernels wait for all of that */
     }
     for (size_t k = begin, after; k < stage->nslices; k = after) {
         const struct slice *layer = layer_of(stage, work.kind, k);
-        uint32_t gathered = next, scattered = NO_OP;
+        struct event gathered = next, scattered = {0};
 
         after = next_layer(stage, work.kind, k + 1);
         if (gathers && after < stage->nslices)
-            next = zero_gather(lowering, here, layer_of(stage, work.kind, after), k > begin ? id : NO_OP);
-        wait_for(waits, event_of(gathered));
+            next = zero_gather(lowering, here, layer_of(stage, work.kind, after),
+                               event_of(k > begin ? id : NO_OP));
+        wait_for(waits, gathered);
         if (in_turn) {
-            wait_for(waits, event_of(next));
+            wait_for(waits, next);
             lowering->beside[prank] = (struct contention){0};
         }
         op.frees = after == stage->nslices ? frees : 0;
@@ -161,9 +141,9 @@ uint32_t zero_work(struct lowering *lowering, struct place here, struct work wor
         if (gathers)
             lowering->beside[prank] = (struct contention){0};    /* the next layer waits for its parameters */
         if (scatters)
-            scattered = zero_scatter(lowering, here, layer, completes, id);
+            scattered = zero_scatter(lowering, here, layer, completes, event_of(id));
         if (in_turn)
-            wait_for(waits, event_of(scattered));
+            wait_for(waits, scattered);
     }
     waits->count = 0;        /* the last scatter holds up none of this work */
     return id;

@@ -2,24 +2,26 @@
  * compression and the count of messages read it. A further form is a row here, its name in scenario_table.c and
  * scenario.h, and what it does not go with in data_parallel.c.
  *
- *   form              gradients are summed                               weights come              one replica holds
- *   ddp               by bucket, as the last backward makes them ready   -                         all
- *   synchronous       by stage or by tensor, before the update           -                         all
- *   parameter-server  by stage, to replica 0                             after its update, from    all but states, which
- *                                                                        replica 0                 replica 0 has
- *   dataparallel      in buffers after every backward, to replica 0      before every forward,     all while it computes,
- *                                                                        from replica 0            replica 0 for good
+ *   form              gradients are summed                    weights come            a replica holds
+ *   ddp               by bucket, as the last backward makes   -                       all
+ *                     them ready
+ *   synchronous       by stage or by tensor, before the       -                       all
+ *                     update
+ *   parameter-server  by stage, to replica 0                  after its update, from  all but states, which
+ *                                                             replica 0               replica 0 has
+ *   dataparallel      in buffers after every backward, to     before every forward,   all while it computes, replica 0
+ *                     replica 0                               from replica 0          for good
  *
  * ZeRO (Rajbhandari et al. 2020) changes the first two, a reduce-scatter and an all-gather in an all-reduce's place:
- *   zero 1            as the form says                                   after the update          a share of states
- *   zero 2            as the form says, after every backward             after the update          and of gradients
- *   zero 3            by layer, in every backward                        before each layer         and of weights
+ *   zero 1            as the form says                        after the update        a share of states,
+ *   zero 2            as the form says, after every backward  after the update        of these and gradients,
+ *   zero 3            by layer, in every backward             before each layer       of these and weights
  * Where it divides among some of the replicas, every share's sum is summed on over those that hold it (`across`), once
  * an update (Zhang et al., MiCS, VLDB 2022: 2-hop gradient synchronization).
  *
  * Local steps (Lin et al. 2020, "Don't use large mini-batches, use local SGD") change the first two as well:
- *   local steps       never                                              after the update, the     all
- *                                                                        mean of all replicas */
+ *   local steps       never                                   after the update, the   all
+ *                                                             mean of all replicas */
 #ifndef DTSIM_RECIPE_H
 #define DTSIM_RECIPE_H
 

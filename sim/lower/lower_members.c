@@ -1,0 +1,167 @@
+/* Who takes part in an exchange: all that hold a stage, in their groups, and which groups share links with which. */
+#include "lower/lower_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
+struct seat { int group, place, chunk, replica, rank; };
+
+static int by_place(const void *a, const void *b)
+{
+    const struct seat *x = a, *y = b;
+
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
+ * but replicas alone in their own order, so that the first of them may stand for all. */
+static struct seat *find_seats(const struct lowering *lowering, enum group_kind kind, int stage, int all)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
+    struct seat *seats = xcalloc((size_t)all, sizeof *seats);
+
+    for (int i = 0; i < all; i++) {
+        struct seat *seat = &seats[i];
+
+        seat->replica = i / holders;
+        seat->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &seat->chunk);
+        seat->group = group_of(&scenario->groups.of[kind], seat->replica);
+        seat->place = holders > 1 ? scenario_gpu(scenario, 0, seat->replica, seat->rank) : i;
+    }
+    qsort(seats, (size_t)all, sizeof *seats, by_place);
+    return seats;
+}
+
+/* Rings at once of the collectives of a group. */
+static int group_channels(const struct lowering *lowering, const int *gpus, int n)
+{
+    int channels = lowering->scenario->strategy.channels;
+
+    return channels ? channels :
+           collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
+}
+
+/* `all` members in groups of `size`, at these seats. */
+static struct members *members_make(struct lowering *lowering, struct members like, const struct seat *seats)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct arena *arena = &lowering->arena;
+    struct members *members = ARENA_ARRAY(arena, struct members, 1);
+    int all = like.all;
+
+    *members = like;
+    members->gpus = ARENA_ARRAY(arena, int, all * scenario->strategy.tensor);
+    members->ranks = ARENA_ARRAY(arena, int, all);
+    members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
+    members->holders = ARENA_ARRAY(arena, struct holder *, all);
+    for (int i = 0; i < all; i++) {
+        members->ranks[i] = program_rank(lowering, seats[i].replica, seats[i].rank);
+        members->first[seats[i].replica] = i - i % like.size;
+        if (i < like.here)
+            members->holders[i] = holder_of(lowering, members->ranks[i], seats[i].chunk);
+        for (int t = 0; t < scenario->strategy.tensor; t++)
+            members->gpus[t * all + i] = scenario_gpu(scenario, t, seats[i].replica, seats[i].rank);
+    }
+    if (!members->channels)
+        members->channels = group_channels(lowering, members->gpus, members->size);
+    members->lanes = ARENA_ARRAY(arena, uint32_t, all * members->channels);
+    members->after = ARENA_ARRAY(arena, struct event, all);
+    members->done = ARENA_ARRAY(arena, struct event, all);
+    members->ready = ARENA_ARRAY(arena, uint32_t, all);
+    members->ends = ARENA_ARRAY(arena, uint32_t, all * lowering->program->flows);
+    members->siblings = ARENA_ARRAY(arena, struct siblings, all / like.size);
+    return members;
+}
+
+struct members *members_of(struct lowering *lowering, enum group_kind kind, int stage)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct members **known = &lowering->members[stage * GROUP_KIND_COUNT + (int)kind];
+
+    if (!*known) {
+        int all = scenario_replicas(scenario) * plan_holders(lowering->plan, stage);
+        struct seat *seats = find_seats(lowering, kind, stage, all);
+
+        *known = members_make(lowering, (struct members){
+            .kind = kind, .stage = stage, .all = all,
+            .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
+            .size = all / group_count(scenario, &scenario->groups.of[kind]),
+        }, seats);
+        free(seats);
+    }
+    return *known;
+}
+
+struct members *members_tied(struct lowering *lowering, int replica)
+{
+    const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
+    int stages[] = {0, plan_global_stages(lowering->plan) - 1};
+    struct seat seats[2];
+
+    if (lowering->tied[replica])
+        return lowering->tied[replica];
+    for (int i = 0; i < 2; i++) {
+        seats[i] = (struct seat){.replica = replica, .rank = group_index(group, 0, i)};
+        plan_rank(lowering->plan, 0, stages[i], 0, &seats[i].chunk);
+    }
+    return lowering->tied[replica] = members_make(lowering, (struct members){
+        .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
+    }, seats);
+}
+
+/* Whether two groups meet: on the links of a node, or on the uplinks of a leaf. */
+static bool share_links(const struct cluster *cluster, const int *a, const int *b, int n)
+{
+    bool uplinks = !cluster_within_leaf(cluster, a, n) && !cluster_within_leaf(cluster, b, n);
+
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++) {
+            int one = cluster_node_of(cluster, a[i]), other = cluster_node_of(cluster, b[k]);
+
+            if (one == other || (uplinks && cluster_leaf_of(cluster, one) == cluster_leaf_of(cluster, other)))
+                return true;
+        }
+    return false;
+}
+
+/* The GPUs of the group that begins there and of those that share links with it, all flows of each. */
+static const struct siblings *find_siblings(struct lowering *lowering, struct members *members, int first)
+{
+    const struct cluster *cluster = &lowering->scenario->cluster;
+    struct siblings *siblings = &members->siblings[first / members->size];
+    int size = members->size, flows = lowering->program->flows, *gpus;
+
+    if (siblings->gpus)
+        return siblings;
+    gpus = xcalloc((size_t)members->all * (size_t)flows, sizeof *gpus);
+    for (int i = 0; i < members->all; i += size) {
+        int other = i == 0 ? first : i == first ? 0 : i;     /* itself before the others */
+
+        if (i && (private_links(cluster) || !share_links(cluster, members->gpus + first, members->gpus + other, size)))
+            continue;
+        for (int t = 0; t < flows; t++)
+            memcpy(gpus + siblings->groups++ * size, members->gpus + t * members->all + other,
+                   (size_t)size * sizeof *gpus);
+    }
+    siblings->gpus = ARENA_ARRAY(&lowering->arena, int, siblings->groups * size);
+    memcpy(siblings->gpus, gpus, (size_t)(siblings->groups * size) * sizeof *gpus);
+    free(gpus);
+    return siblings;
+}
+
+int members_measure(struct lowering *lowering, struct members *members, int first, const struct emission *exchange,
+                    struct measured *measured)
+{
+    const struct siblings *siblings = find_siblings(lowering, members, first);
+
+    if (measure_collective(lowering->measure, exchange->collective, siblings->gpus, siblings->groups, members->size,
+                           exchange->bytes, members->channels, measured, lowering->err))
+        return -1;
+    if (exchange->collective->op == COLLECTIVE_ALL_REDUCE)
+        lowering_use(lowering, measured->used, measured->protocol);
+    return 0;
+}

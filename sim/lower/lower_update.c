@@ -1,0 +1,239 @@
+/* The update of a rank, by its GPU or by its host, and the weights that come after it.
+ *
+ * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5): gradients go there as they
+ * are ready (after their sum over the replicas, a bucket at a time, else a layer), its CPUs update them one after
+ * another, and weights come back: three streams. From ZeRO 1 on each replica does so with its share. With offload:
+ * weights they leave for the host once they are updated. */
+#include "lower/lower_internal.h"
+
+#include <stdlib.h>
+
+/* Gradients that go to the host together, and after what. */
+struct portion { double parameters; struct event ready; };
+
+static double cpu_rate(const struct scenario *scenario)
+{
+    int gpus = scenario->cluster.gpus_per_node < scenario_gpus(scenario) ? scenario->cluster.gpus_per_node :
+                                                                            scenario_gpus(scenario);
+
+    return scenario->cluster.host.update / gpus;
+}
+
+/* The copy to the host, the update and the copy back of one unit; returns the last of them. */
+static struct event update_unit(struct lowering *lowering, int prank, int stage, struct portion portion,
+                                struct event tied)
+{
+    const struct scenario *scenario = lowering->scenario;
+    struct parameter_bytes each = scenario_parameter_bytes(scenario);
+    bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
+    struct op like = {.mb = -1, .stage = stage};
+    struct event done = host_copy(lowering, true, portion.parameters * each.gradients, prank, like,
+                                  event_both(&lowering->arena, portion.ready, tied));
+
+    like.kind = OP_COMPUTE;
+    like.what = WHAT_HOST_UPDATE;
+    like.lane = lowering->hosts[prank].cpu;
+    like.amount = portion.parameters / cpu_rate(scenario);
+    done = event_of(lower_after(lowering, like, done));
+    if (back)
+        done = host_copy(lowering, false, portion.parameters * each.weights, prank,
+                         (struct op){.mb = -1, .stage = stage}, done);
+    return done;
+}
+
+/* The host's update of a chunk, after which its weights are there; nothing where it has none. */
+static struct event host_update(struct lowering *lowering, int prank, int chunk)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct holder *holder = holder_of(lowering, prank, chunk);
+    int index = plan_global_stage(lowering->plan, prank % lowering->plan->stages, chunk);
+    const struct stage *stage = &lowering->stages[index];
+    const struct buckets *buckets = &lowering->buckets[index];
+    int share = scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
+    size_t before = holder->sums.count - buckets->count;
+    struct event done = {0};
+
+    for (size_t b = 0; b < buckets->count; b++) {
+        struct portion portion = {buckets->items[b].values / share, holder->sums.items[before + b]};
+
+        done = update_unit(lowering, prank, index, portion, holder->tied);
+    }
+    for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
+        if (stage->slices[i].parameters > 0)
+            done = update_unit(lowering, prank, index,
+                               (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, holder->tied);
+    return done;
+}
+
+/* A rank's updated weights go to the host, where they wait there. */
+static void host_store_weights(struct lowering *lowering, int prank, struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    int rank = prank % lowering->plan->stages, first = plan_global_stage(lowering->plan, rank, 0);
+    double bytes = 0;
+
+    if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
+        (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
+        return;
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, chunk)];
+
+        bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
+                 scenario_parameter_bytes(scenario).weights;
+    }
+    if (bytes == 0)
+        return;
+    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, after);
+    /* the update is over when the host has all weights */
+    lower_after(lowering, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
+        .stage = first,
+    }, after);
+}
+
+/* Adds what an update waits for: the sums of its gradients. What was computed before these is implied by them; with it
+ * metrics can tell a wait for others' kernels from a wait for the network. */
+static void wait_for_sums(const struct lowering *lowering, int replica, int rank, struct waits *waits)
+{
+    int prank = program_rank(lowering, replica, rank);
+
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
+        const struct holder *holder = holder_of(lowering, prank, chunk);
+
+        wait_for(waits, holder->synced);
+        wait_for(waits, holder->tied);
+        wait_for(waits, lowering->summed[plan_global_stage(lowering->plan, rank, chunk)]);
+    }
+    if (tied_rank(lowering, rank))
+        wait_for(waits, lowering->untied[replica]);
+}
+
+/* The operation of an update; one that `continues` another is its end. */
+static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
+{
+    uint32_t id = program_add(lowering->program, (struct op){
+        .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
+        .continues = continues, .mb = -1,
+        .stage = plan_global_stage(lowering->plan, prank % lowering->plan->stages, 0),
+    }, waits->items, waits->count);
+
+    waits->count = 0;
+    return id;
+}
+
+bool lower_update(struct lowering *lowering, int replica, int rank)
+{
+    int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
+    const struct scenario *scenario = lowering->scenario;
+    bool handed_out = scenario->recipe.weights.when == WEIGHTS_UPDATED;
+    bool always = scenario_strategy(scenario)->asynchronous || handed_out;
+    bool updates_here = replica == 0 || !scenario->recipe.rooted;
+    bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
+    struct waits waits = {0};
+    uint32_t id = NO_OP;
+    double seconds = 0;
+
+    if (!sync_gradients(lowering, replica, rank, *updates + 1))
+        return false;
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && updates_here; chunk++) {
+        if (hosted)
+            wait_for(&waits, host_update(lowering, prank, chunk));
+        else
+            seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
+    }
+    wait_for_sums(lowering, replica, rank, &waits);
+    lowering->beside[prank] = (struct contention){0};    /* the sums have ended */
+    if (waits.count > 0 || seconds > 0 || always)
+        id = add_update(lowering, prank, seconds, false, &waits);
+    free(waits.items);
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
+        holder_of(lowering, prank, chunk)->updated = id;
+    if (!handed_out)
+        host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->latest[prank]));
+    ++*updates;
+    return true;
+}
+
+bool lower_meeting(struct lowering *lowering, int rank)
+{
+    const struct plan *plan = lowering->plan;
+    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
+    struct waits computed = {0};
+
+    if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
+        for (int i = 0; i < sharers; i++)
+            if (holder_of(lowering, first + i, 0)->completed < count)
+                return false;
+        for (int i = 0; i < sharers; i++)
+            wait_for(&computed, event_of(holder_of(lowering, first + i, 0)->complete));
+        lowering->summed[stage] = event_taken(&lowering->arena, &computed);
+        lowering->syncs[stage] = count;
+    }
+    lowering->updates[rank] = count;
+    return true;
+}
+
+/* Hands out a stage's updated weights, once all its holders have lowered their updates. */
+static bool gather_stage(struct lowering *lowering, int stage, int count)
+{
+    const struct scenario *scenario = lowering->scenario;
+    double each = scenario_parameter_bytes(scenario).weights;
+
+    if (lowering->gathers[stage] >= count)
+        return true;
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        struct members *members = members_of(lowering, scenario->groups.sums[class], stage);
+        double bytes = lowering->stages[stage].trained.of[class] * each;
+
+        for (int i = 0; i < members->here; i++) {
+            if (lowering->updates[members->ranks[i]] < count)
+                return false;
+            members->after[i] = event_of(members->holders[i]->updated);
+        }
+        if (exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS,
+                                                              bytes})) {
+            lowering->failed = true;
+            return false;
+        }
+        for (int i = 0; i < members->here; i++)
+            if (members->done[i].count)
+                members->holders[i]->published = members->done[i];
+    }
+    lowering->gathers[stage] = count;
+    return true;
+}
+
+/* Whether others hold the stage too, and there is something to hold. */
+static bool shared(const struct lowering *lowering, int stage)
+{
+    return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
+           lowering->stages[stage].parameters > 0;
+}
+
+bool lower_gather(struct lowering *lowering, int replica, int rank)
+{
+    int prank = program_rank(lowering, replica, rank);
+    uint32_t id = holder_of(lowering, prank, 0)->updated;
+    struct waits waits = {0};
+    bool gathered = true;
+    double seconds = 0;
+
+    for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && gathered; chunk++) {
+        int stage = plan_global_stage(lowering->plan, rank, chunk);
+
+        if (!shared(lowering, stage))
+            continue;
+        gathered = gather_stage(lowering, stage, lowering->updates[prank]);
+        wait_for(&waits, holder_of(lowering, prank, chunk)->published);
+        if (lowering->scenario->strategy.local_steps > 1)
+            seconds += lowering->stages[stage].averaging;
+    }
+    /* the update is over when the rank has all weights again */
+    if (gathered && waits.count > 0)
+        id = add_update(lowering, prank, seconds, true, &waits);
+    if (gathered)
+        host_store_weights(lowering, prank, event_of(id));
+    free(waits.items);
+    return gathered;
+}
