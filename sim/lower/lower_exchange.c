@@ -189,3 +189,43 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
         .stage = here.stage,
     }, after));
 }
+
+struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    double each = scenario_parameter_bytes(scenario).weights;
+    struct event last = {0};
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
+            scenario->recipe.weights.collective, WHAT_WEIGHTS, slice_weights(layer).of[class] * each,
+        }, after);
+
+        last = done.count ? done : last;
+    }
+    return last;
+}
+
+struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                           struct event after)
+{
+    const struct scenario *scenario = lowering->scenario;
+    const struct recipe *recipe = &scenario->recipe;
+    double each = scenario_parameter_bytes(scenario).sent;
+    struct event end = after;
+
+    for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++) {
+        double bytes = layer->trained.of[class] * each;
+        struct event done = exchange_alone(lowering, here, scenario->groups.sums[class], (struct emission){
+            recipe->gradients.collective, WHAT_SYNC, bytes,
+        }, after);
+
+        if (recipe->gradients.across && last && done.count)
+            done = exchange_alone(lowering, here, GROUP_SAME_SHARE, (struct emission){
+                recipe->gradients.across, WHAT_SYNC, bytes / recipe->divided[HELD_STATES][class],
+            }, done);
+        if (done.count)
+            here.holder->synced = end = done;
+    }
+    return end;
+}

@@ -175,6 +175,12 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
 /* A replica for itself, as others do alike: measured, on its stream, beside its kernels. */
 struct event exchange_alone(struct lowering *lowering, struct place here, enum group_kind kind,
                             struct emission exchange, struct event after);
+/* The gather of a layer's weights; nothing where there are none to gather. */
+struct event gather_layer(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
+/* A layer's gradients are scattered; with the iteration's last ones each share of their sum is summed on over those
+ * that hold it. Returns the last sum, or `after` where there are none. */
+struct event scatter_layer(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
+                           struct event after);
 /* What it takes the group of a replica; it is added to what runs beside kernels. Nothing where the group is one. */
 int exchange_beside(struct lowering *lowering, enum group_kind kind, int stage, int replica, struct emission exchange,
                     struct measured *measured, struct contention *beside);
@@ -205,18 +211,9 @@ bool lower_meeting(struct lowering *lowering, int rank);
 /* Where weights come after the update of all replicas: these exchanges. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
-/* lower_zero.c: a cell whose weights come layer by layer, and whose gradients go as they are ready. */
+/* lower_layers.c: a cell computed layer by layer: of a stage with a plan, or under ZeRO 3. */
 bool zero_applies(const struct lowering *lowering);
 bool zero_in_turn(const struct lowering *lowering);       /* no collective beside computation */
-/* The gather of a layer's weights; nothing where there are none to gather. */
-struct event zero_gather(struct lowering *lowering, struct place here, const struct slice *layer, struct event after);
-/* A layer's gradients are scattered; with the iteration's last ones each share of their sum is summed on over those
- * that hold it. Returns the last sum, or `after` where there are none. */
-struct event zero_scatter(struct lowering *lowering, struct place here, const struct slice *layer, bool last,
-                          struct event after);
-uint32_t zero_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
-
-/* lower_layers.c: a cell of a stage with a plan, layer by layer. */
 void make_host_lanes(struct lowering *lowering);
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
 /* A copy to or from the host; `op` says whose it is and what memory it takes or frees. */

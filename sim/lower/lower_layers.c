@@ -1,12 +1,31 @@
-/* A stage computed layer by layer (stage_plan.h), with copies to the host and back beside the kernels: activations that
- * leave after their layer's forward and come back before its backward, weights that come before each layer (L2L:
- * Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. Under ZeRO 3 weights are
- * gathered from the replicas for each layer, from a share that comes from the host where it waits there (ZeRO-Infinity,
- * section 5.1), once where a layer is computed again right before its backward. A copy keeps its lane for its latency
- * and its bytes at the bandwidth that every GPU of a node gets while all of them copy, so copies of different GPUs do
- * not contend. */
+/* A stage computed layer by layer, by a plan (stage_plan.h) or as ZeRO 3 has it, with exchanges and copies to the host
+ * and back beside the kernels.
+ *
+ * ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's
+ * parameters. All of a layer's are gathered before it is computed, while the layer before it is; its gradients are
+ * scattered as soon as they are ready. All replicas do the same at the same time, so their collectives are measured
+ * durations. One stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's
+ * BACKWARD_PRE). Or, `data_parallel: synchronous`, nothing is computed while they run (XLA of 2024 put the collectives
+ * of a loop over recomputed layers on the stream that computes: openxla/xla issue 14397).
+ *
+ * The host: activations leave after their layer's forward and come back before its backward, weights come before each
+ * layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. Under ZeRO 3 a
+ * layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once where the layer
+ * is computed again right before its backward. A copy keeps its lane for its latency and its bytes at the bandwidth
+ * that every GPU of a node gets while all of them copy, so copies of different GPUs do not contend. */
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
+
+bool zero_applies(const struct lowering *lowering)
+{
+    return lowering->whole && lowering->scenario->recipe.weights.when == WEIGHTS_LAYER &&
+           scenario_replicas(lowering->scenario) > 1;
+}
+
+bool zero_in_turn(const struct lowering *lowering)
+{
+    return zero_applies(lowering) && lowering->scenario->recipe.in_turn;
+}
 
 void make_host_lanes(struct lowering *lowering)
 {
@@ -74,13 +93,13 @@ static struct event fetch(struct walk *walk, const struct slice *layer, struct e
 
 static struct event gather(struct walk *walk, const struct slice *layer, struct event after)
 {
-    struct event fetched = fetch(walk, layer, after), whole = zero_gather(walk->lowering, walk->here, layer, fetched);
+    struct event fetched = fetch(walk, layer, after), whole = gather_layer(walk->lowering, walk->here, layer, fetched);
 
     return whole.count ? whole : fetched;
 }
 
 /* While a layer is computed the weights of the next one are gathered, once those of the layer before are not needed any
- * more. The first layer's wait for all that was computed before, as in lower_zero.c. */
+ * more. The first layer's wait for all that was computed before. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct contention *beside = &walk->lowering->beside[walk->prank];
@@ -186,17 +205,25 @@ static struct event load_next(struct walk *walk, size_t layer, struct event afte
     return event_of(NO_OP);
 }
 
-/* A layer's gradients are there. */
+/* A layer's gradients are there, and go; returns after what all that is done with them. */
+static struct event scatter(struct walk *walk, const struct slice *layer, bool last)
+{
+    struct event done = event_of(walk->id);
+
+    if (walk->gathers)
+        done = scatter_layer(walk->lowering, walk->here, layer, last, done);
+    if (zero_in_turn(walk->lowering))
+        also_wait(walk, done);
+    return done;
+}
+
+/* The same of a step of a plan. */
 static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
     const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
     struct holder *holder = walk->here.holder;
-    struct event done = event_of(walk->id);
+    struct event done = scatter(walk, &walk->stage->slices[slice], completes);
 
-    if (walk->gathers)
-        done = zero_scatter(walk->lowering, walk->here, &walk->stage->slices[slice], completes, done);
-    if (zero_in_turn(walk->lowering))
-        also_wait(walk, done);
     if (!completes)
         return;
     if (holder->layers)
@@ -245,18 +272,92 @@ static void backward_layers(struct walk *walk, bool completes)
     }
 }
 
+/* The k-th layer that the work computes: slices are in the order of the backward. */
+static const struct slice *layer_of(const struct stage *stage, enum work_kind kind, size_t k)
+{
+    bool forwards = kind == FORWARD || kind == RECOMPUTE;
+
+    return &stage->slices[forwards ? stage->nslices - 1 - k : k];
+}
+
+/* The work's next layer from the k-th on; a recomputation leaves out those that keep what they need. */
+static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t k)
+{
+    while (kind == RECOMPUTE && k < stage->nslices && !layer_of(stage, kind, k)->again)
+        k++;
+    return k;
+}
+
+/* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
+ * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
+ * for each. */
+static bool fused(const struct lowering *lowering, struct place here)
+{
+    return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+           scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+}
+
+/* One layer's kernels; where it is computed again with its backward, these first. */
+static void gathered_layer(struct walk *walk, const struct slice *layer, double frees)
+{
+    struct lowering *lowering = walk->lowering;
+    struct work work = walk->work, again = {.kind = RECOMPUTE, .chunk = work.chunk, .mb = work.mb};
+
+    if (fused(lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
+        if (!walk->op.continues)     /* the span begins as a backward */
+            lower_compute(lowering, walk->here, work, (struct stage_work){0}, walk->op);
+        walk->op = (struct op){.continues = true};
+        lower_compute(lowering, walk->here, again, layer->work[RECOMPUTE], walk->op);
+    }
+    walk->op.frees = frees;
+    walk->id = lower_compute(lowering, walk->here, work, layer->work[work.kind], walk->op);
+    walk->op = (struct op){.continues = true};
+}
+
+/* ZeRO 3 without a plan: the layers one after another. */
+static void gathered_layers(struct walk *walk, bool completes)
+{
+    const struct stage *stage = walk->stage;
+    enum work_kind kind = walk->work.kind;
+    bool gathers = kind != BACKWARD_WEIGHT;
+    double frees = walk->op.frees;
+    size_t begin = next_layer(stage, kind, 0);
+
+    if (kind == RECOMPUTE && (fused(walk->lowering, walk->here) || begin == stage->nslices)) {
+        walk->id = lower_compute(walk->lowering, walk->here, walk->work, (struct stage_work){0}, walk->op);
+        return;
+    }
+    walk->op.frees = 0;
+    for (size_t k = begin, after; k < stage->nslices; k = after) {
+        const struct slice *layer = layer_of(stage, kind, k);
+
+        after = next_layer(stage, kind, k + 1);
+        if (gathers)
+            gather_weights(walk, layer, after < stage->nslices ? layer_of(stage, kind, after) : NULL);
+        gathered_layer(walk, layer, after == stage->nslices ? frees : 0);
+        if (gathers)
+            leave_layer(walk);
+        if (kind == BACKWARD || kind == BACKWARD_WEIGHT)
+            scatter(walk, layer, completes);
+        if (zero_in_turn(walk->lowering))
+            leave_layer(walk);
+    }
+}
+
 uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct walk walk = {
         .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
-        .host = &lowering->hosts[prank], .prank = prank, .op = op, .id = NO_OP,
+        .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
         .gathers = zero_applies(lowering),
     };
 
     if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)
         here.holder->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
-    if (work.kind == FORWARD)
+    if (!walk.stage->plan)
+        gathered_layers(&walk, completes);
+    else if (work.kind == FORWARD)
         forward_layers(&walk);
     else
         backward_layers(&walk, completes);

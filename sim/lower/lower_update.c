@@ -1,7 +1,7 @@
 /* The update of a rank, by its GPU or by its host, and the weights that come after it.
  *
- * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5): gradients go there as they
- * are ready (after their sum over the replicas, a bucket at a time, else a layer), its CPUs update them one after
+ * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5): gradients go there as
+ * they are ready (after their sum over the replicas, a bucket at a time, else a layer), its CPUs update them one after
  * another, and weights come back: three streams. From ZeRO 1 on each replica does so with its share. With offload:
  * weights they leave for the host once they are updated. */
 #include "lower/lower_internal.h"

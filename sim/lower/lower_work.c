@@ -245,14 +245,12 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         op.takes = working;
     else if (work.kind != BACKWARD_INPUT)
         op.frees = kept + working;
-    if (costs->plan)
+    if (costs->plan || zero_applies(lowering))
         return layers_work(lowering, here, work, completes, op);
     if (replicates(lowering)) {
         replicated_memory(lowering, here, work, &op);
         return lower_compute(lowering, here, work, replicated_work(lowering, work), op);
     }
-    if (zero_applies(lowering))
-        return zero_work(lowering, here, work, completes, op);
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op);
     if (in_time)
