@@ -71,7 +71,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return block / 2 + 1 + outside < block ? block / 2 + 1 + outside : block;
 }
 
-const struct strategy strategy_chimera = {
+const struct schedule schedule_chimera = {
     .name = "chimera",
     .title = "Chimera",
     .paper = "Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional "

@@ -47,7 +47,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return plan->stages + 1;
 }
 
-const struct strategy strategy_dualpipe = {
+const struct schedule schedule_dualpipe = {
     .name = "dualpipe",
     .title = "DualPipe",
     .paper = "Liu et al. 2024, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1 and figure 5 "

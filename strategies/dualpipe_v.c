@@ -37,7 +37,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return 2 * plan->stages + 1;
 }
 
-const struct strategy strategy_dualpipe_v = {
+const struct schedule schedule_dualpipe_v = {
     .name = "dualpipe-v",
     .title = "DualPipeV",
     .paper = "Liu et al. 2024, DeepSeek-V3 (arXiv 2412.19437), section 3.2.1, cut in half to a V "

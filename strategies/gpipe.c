@@ -78,7 +78,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return plan->micro_batches / option->passes;
 }
 
-const struct strategy strategy_gpipe = {
+const struct schedule schedule_gpipe = {
     .name = "gpipe",
     .title = "GPipe",
     .paper = "Huang et al. 2019, GPipe (arXiv 1811.06965), figure 2c and section 2.3",

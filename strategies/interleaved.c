@@ -45,11 +45,11 @@ static void row(struct row *row, const struct plan *plan, int rank)
     }
 }
 
-extern const struct strategy strategy_interleaved;
+extern const struct schedule schedule_interleaved;
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
-    return interleaving_check(&strategy_interleaved, plan, group(plan), loc, err);
+    return interleaving_check(&schedule_interleaved, plan, group(plan), loc, err);
 }
 
 /* Narayanan et al. 2021, section 2.2.2: the bubble of 1F1B, (P-1)(F+B), in chunks, which take a V-th of the time. */
@@ -69,7 +69,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return limit < interleaving_turns(plan) ? limit : interleaving_turns(plan);
 }
 
-const struct strategy strategy_interleaved = {
+const struct schedule schedule_interleaved = {
     .name = "interleaved",
     .title = "Interleaved 1F1B",
     .paper = "Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM "

@@ -52,11 +52,11 @@ static void row(struct row *row, const struct plan *plan, int rank)
     }
 }
 
-extern const struct strategy strategy_interleaved_zb;
+extern const struct schedule schedule_interleaved_zb;
 
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
-    return interleaving_check(&strategy_interleaved_zb, plan, group(plan), loc, err);
+    return interleaving_check(&schedule_interleaved_zb, plan, group(plan), loc, err);
 }
 
 /* ZB-H1's bubble, (P-1)(F+I-W), in chunks; where a W fits into the wait for a forward. */
@@ -77,7 +77,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return limit < interleaving_turns(plan) ? limit : interleaving_turns(plan);
 }
 
-const struct strategy strategy_interleaved_zb = {
+const struct schedule schedule_interleaved_zb = {
     .name = "interleaved-zb",
     .title = "Interleaved zero bubble",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), over several chunks: PyTorch's "

@@ -29,10 +29,10 @@ int interleaving_warm_up(const struct plan *plan, int group, int rank, int turns
     return warm < interleaving_turns(plan) ? warm : interleaving_turns(plan);
 }
 
-int interleaving_check(const struct strategy *strategy, const struct plan *plan, int group, struct loc loc,
+int interleaving_check(const struct schedule *schedule, const struct plan *plan, int group, struct loc loc,
                        struct error *err)
 {
-    struct row *rows = rows_of(strategy, plan);
+    struct row *rows = rows_of(schedule, plan);
     bool deadlock = rows_deadlock(rows, plan);
 
     rows_release(rows, plan->stages);
@@ -41,7 +41,7 @@ int interleaving_check(const struct strategy *strategy, const struct plan *plan,
     return error_add(err, EXIT_INFEASIBLE, loc,
                      "strategy: %s deadlocks with pipeline %d, chunks %d and %d micro-batches a replica in groups of "
                      "%d; try micro-batches, or a micro_batch_group, that are a multiple of %d",
-                     strategy->name, plan->stages, plan->chunks, plan->micro_batches, group, plan->stages);
+                     schedule->name, plan->stages, plan->chunks, plan->micro_batches, group, plan->stages);
 }
 
 bool interleaving_is_even(const struct plan *plan, int group)

@@ -20,7 +20,7 @@ struct work interleaving_backward(const struct plan *plan, int group, int k);
 int interleaving_warm_up(const struct plan *plan, int group, int rank, int turns_apart);
 
 /* Some groups let the rows wait for each other forever: these are refused. */
-int interleaving_check(const struct strategy *strategy, const struct plan *plan, int group, struct loc loc,
+int interleaving_check(const struct schedule *schedule, const struct plan *plan, int group, struct loc loc,
                        struct error *err);
 
 /* Where no rank waits between its forwards of one chunk and the next: on one rank, with one chunk, one group, or groups

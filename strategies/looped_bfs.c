@@ -35,7 +35,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return plan->chunks * plan->micro_batches;
 }
 
-const struct strategy strategy_looped_bfs = {
+const struct schedule schedule_looped_bfs = {
     .name = "looped-bfs",
     .title = "Looped BFS (breadth-first pipeline parallelism)",
     .paper = "Lamy-Poirier 2023, Breadth-First Pipeline Parallelism (arXiv 2211.05953), section 4.1; PyTorch's "

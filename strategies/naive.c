@@ -31,7 +31,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return 1;
 }
 
-const struct strategy strategy_naive = {
+const struct schedule schedule_naive = {
     .name = "naive",
     .title = "Naive model parallelism",
     .paper = "the baseline of Huang et al. 2019, GPipe (arXiv 1811.06965), figure 2b",

@@ -49,7 +49,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return limit < plan->micro_batches ? limit : plan->micro_batches;
 }
 
-const struct strategy strategy_one_f_one_b = {
+const struct schedule schedule_one_f_one_b = {
     .name = "1f1b",
     .title = "1F1B with flush (PipeDream-Flush)",
     .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 2; "

@@ -97,7 +97,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return warm < total ? warm + 1 : total;
 }
 
-const struct strategy strategy_pipedream = {
+const struct schedule schedule_pipedream = {
     .name = "pipedream",
     .title = "PipeDream (asynchronous 1F1B with weight stashing)",
     .paper = "Narayanan et al. 2019, PipeDream (SOSP), section 3; warm-up and stashing as in its runtime "

@@ -49,7 +49,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return most < total ? most : total;
 }
 
-const struct strategy strategy_pipedream_2bw = {
+const struct schedule schedule_pipedream_2bw = {
     .name = "pipedream-2bw",
     .title = "PipeDream-2BW (double-buffered weights)",
     .paper = "Narayanan et al. 2021, Memory-Efficient Pipeline-Parallel DNN Training (arXiv 2006.09503), section 3; "

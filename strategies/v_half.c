@@ -22,7 +22,7 @@ static void rows(struct row *rows, const struct plan *plan)
     v_pattern_rows(rows, plan, pattern);
 }
 
-const struct strategy strategy_v_half = {
+const struct schedule schedule_v_half = {
     .name = "v-half",
     .title = "V-Half",
     .paper = "Qi et al. 2024, Pipeline Parallelism with Controllable Memory (arXiv 2405.15362), sections 3 and 4",

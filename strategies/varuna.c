@@ -119,7 +119,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return limit < plan->micro_batches ? limit : plan->micro_batches;
 }
 
-const struct strategy strategy_varuna = {
+const struct schedule schedule_varuna = {
     .name = "varuna",
     .title = "Varuna",
     .paper = "Athlur et al. 2022, Varuna: Scalable, Low-cost Training of Massive Deep Learning Models (arXiv "

@@ -35,7 +35,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return plan->stages < plan->micro_batches ? plan->stages : plan->micro_batches;
 }
 
-const struct strategy strategy_zb_h1 = {
+const struct schedule schedule_zb_h1 = {
     .name = "zb-h1",
     .title = "Zero bubble, ZB-H1",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.1 and figure 3 (top); the "

@@ -29,7 +29,7 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
     return m * (f + b) + (p - 1) * f;
 }
 
-const struct strategy strategy_zb_h2 = {
+const struct schedule schedule_zb_h2 = {
     .name = "zb-h2",
     .title = "Zero bubble, ZB-H2",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 2.2 and figure 3 (bottom); "

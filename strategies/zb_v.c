@@ -128,7 +128,7 @@ static int ideal_in_flight(const struct plan *plan, int rank)
     return least(2 * plan->stages, 2 * m);
 }
 
-const struct strategy strategy_zb_v = {
+const struct schedule schedule_zb_v = {
     .name = "zb-v",
     .title = "ZB-V",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 6",

@@ -8,8 +8,8 @@
 
 static void list_strategies(FILE *out)
 {
-    for (size_t i = 0; strategy_at(i); i++)
-        fprintf(out, "%-18s %s\n", strategy_at(i)->name, strategy_at(i)->brief);
+    for (size_t i = 0; schedule_at(i); i++)
+        fprintf(out, "%-18s %s\n", schedule_at(i)->name, schedule_at(i)->brief);
 }
 
 static void list_collectives(FILE *out)
@@ -119,13 +119,13 @@ const struct command cmd_list = {
     .main = list_main,
 };
 
-static void help_strategy(const struct strategy *strategy)
+static void help_schedule(const struct schedule *schedule)
 {
-    printf("%s (schedule: %s)\n%s\n\n%s\n%s\nsource: %s\n", strategy->title, strategy->name, strategy->brief,
-           strategy->figure, strategy->formula, strategy->paper);
-    if (strategy->options) {
+    printf("%s (schedule: %s)\n%s\n\n%s\n%s\nsource: %s\n", schedule->title, schedule->name, schedule->brief,
+           schedule->figure, schedule->formula, schedule->paper);
+    if (schedule->options) {
         puts("\noptions, under strategy:");
-        field_help(strategy->options, 1, stdout);
+        field_help(schedule->options, 1, stdout);
     }
 }
 
@@ -164,9 +164,9 @@ static const char *topic_candidate(size_t i, const void *context)
     for (size_t k = 0; command_at(k); k++)
         if (n++ == i)
             return command_at(k)->name;
-    for (size_t k = 0; strategy_at(k); k++)
+    for (size_t k = 0; schedule_at(k); k++)
         if (n++ == i)
-            return strategy_at(k)->name;
+            return schedule_at(k)->name;
     for (size_t k = 0; collective_at(k); k++)
         if (n++ == i)
             return collective_at(k)->name;
@@ -181,9 +181,9 @@ static bool help_names(const char *topic)
 {
     int shown = 0;
 
-    for (size_t i = 0; strategy_at(i); i++)
-        if (!strcmp(topic, strategy_at(i)->name) && ++shown)
-            help_strategy(strategy_at(i));
+    for (size_t i = 0; schedule_at(i); i++)
+        if (!strcmp(topic, schedule_at(i)->name) && ++shown)
+            help_schedule(schedule_at(i));
     for (size_t i = 0; collective_at(i); i++)
         if (!strcmp(topic, collective_at(i)->name)) {
             printf("%s", shown++ ? "\n" : "");

@@ -89,7 +89,7 @@ static void print_run(const struct run *run, FILE *out)
     char text[2][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
-            scenario_strategy(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
+            scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
     if (scenario->simulation.jitter > 0)
@@ -100,10 +100,10 @@ static void print_run(const struct run *run, FILE *out)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
                 unit_format_short(UNIT_TIME, m->makespan, text[1], sizeof text[1]));
-    else if (scenario->strategy.local_steps > 1)
+    else if (scenario->parallelism.local_steps > 1)
         fprintf(out, "  mean of %d local steps and one average of the weights\n",
-                scenario->strategy.local_steps);
-    else if (scenario_strategy(scenario)->asynchronous)
+                scenario->parallelism.local_steps);
+    else if (scenario_schedule(scenario)->asynchronous)
         fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
     rate(out, "samples/s", m->samples_per_s);
     rate(out, "tokens/s", m->tokens_per_s);

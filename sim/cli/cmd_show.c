@@ -33,7 +33,7 @@ static void show_stages(const struct workload *workload, FILE *out)
     char text[6][48], degrees[128];
 
     fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
-            scenario_strategy(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
+            scenario_schedule(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches);
     if (scenario->model.transformer && scenario->model.transformer->experts)
         fprintf(out, "%s parameters, of which a token meets %s\n\n",
@@ -118,7 +118,7 @@ static int show_memory(const struct workload *workload, bool json, struct error 
 {
     const struct scenario *scenario = workload->scenario;
     struct simulate_options how = simulate_options_of(scenario);
-    bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
+    bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     struct run run = {0};
     int rc;
 
@@ -221,7 +221,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     else if (!rc)
         show_stages(&workload, stdout);
     if (!rc && (arguments.values[OPT_FIGURE] || arguments.values[OPT_ORDERS] || arguments.values[OPT_GRID]) &&
-        plan_opportunistic(scenario_strategy(&scenario), &scenario.plan))
+        plan_opportunistic(scenario_schedule(&scenario), &scenario.plan))
         fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
               stderr);
     code = report(&err);

@@ -79,7 +79,7 @@ static void lower_rows(struct lowering *lowering)
             moved |= lower_rank(lowering, rank, &waiting);
     }
     if (waiting && !lowering->failed)
-        BUG("the rows of %s wait for each other", scenario_strategy(lowering->scenario)->name);
+        BUG("the rows of %s wait for each other", scenario_schedule(lowering->scenario)->name);
 }
 
 static void make_lanes(struct lowering *lowering)
@@ -91,7 +91,7 @@ static void make_lanes(struct lowering *lowering)
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
-    if (lowering->scenario->strategy.one_communicator && lowering->plan->stages > 1)
+    if (lowering->scenario->parallelism.one_communicator && lowering->plan->stages > 1)
         lowering->copy_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
     for (int rank = 0; rank < ranks; rank++) {
         lowering->compute_lane[rank] = program_lane(lowering->program, rank, LANE_COMPUTE, 0);
@@ -119,13 +119,13 @@ static double tensors_of(const struct stage *stage)
  * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct recipe *recipe = &scenario->recipe;
     int data = scenario_replicas(scenario), *gpus = xcalloc((size_t)data, sizeof *gpus), channels = spec->channels;
     double messages = 0, each = scenario_parameter_bytes(scenario).sent, updates = 1;
 
-    if (scenario_strategy(scenario)->asynchronous)
-        updates = scenario_strategy(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
+    if (scenario_schedule(scenario)->asynchronous)
+        updates = scenario_schedule(scenario)->batches ? scenario->plan.batches : scenario->plan.micro_batches;
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
     if (!channels)
         channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
@@ -154,7 +154,7 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 {
     const struct plan *plan = &scenario->plan;
     double each = 4, works = (double)replicas * plan_global_stages(plan) * plan->micro_batches * plan->batches *
-                             scenario->strategy.local_steps;
+                             scenario->parallelism.local_steps;
 
     for (int s = 0; s < plan_global_stages(plan); s++)
         if (stages[s].plan)
@@ -286,12 +286,12 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     struct lowering lowering = {
         .scenario = scenario, .workload = workload, .plan = &workload->plan, .stages = stages, .measure = measure,
         .out = lowered, .program = &lowered->program, .err = err, .whole = what == LOWER_ITERATION,
-        .steps = what == LOWER_ITERATION ? scenario->strategy.local_steps : 1,
+        .steps = what == LOWER_ITERATION ? scenario->parallelism.local_steps : 1,
     };
     double messages;
 
     if (lowering.whole)      /* figures and orders show what was computed beforehand */
-        lowering.opportunistic = plan_opportunistic(scenario_strategy(scenario), &scenario->plan);
+        lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
     choose_mode(scenario, stages, messages, what, lowered);
@@ -303,7 +303,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         repeat_row(&lowering, &lowering.rows[rank]);
-        if (!scenario_strategy(scenario)->asynchronous)
+        if (!scenario_schedule(scenario)->asynchronous)
             update(&lowering.rows[rank]);
         if (scenario->recipe.weights.when == WEIGHTS_UPDATED)
             *GROW(&lowering.rows[rank]) = (struct work){.kind = GATHER};

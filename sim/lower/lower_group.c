@@ -43,7 +43,7 @@ static int group_and_siblings(const struct member *member, const struct process_
 {
     const struct scenario *scenario = member->lowering->scenario;
     bool replicas = group->axis == AXIS_REPLICA;
-    int tensors = replicas ? scenario->strategy.tensor : 1, step = replicas ? group->size : 1, groups = 1;
+    int tensors = replicas ? scenario->parallelism.tensor : 1, step = replicas ? group->size : 1, groups = 1;
     int *gpus = member->gpus;
 
     group_gpus(scenario, group, t, member->replica, member->rank, gpus);
@@ -51,7 +51,7 @@ static int group_and_siblings(const struct member *member, const struct process_
         return 1;
     mark_nodes(member, gpus, group->size, true);
     for (int r = 0; r < scenario_replicas(scenario); r += step)
-        for (int q = 0; q < scenario->strategy.pipeline; q++)
+        for (int q = 0; q < scenario->parallelism.pipeline; q++)
             for (int u = 0; u < tensors; u++) {
                 int *other = gpus + groups * group->size;
 
@@ -92,7 +92,7 @@ static int ring_group(const struct member *member, enum group_kind kind, enum co
                       struct exchange_cost *cost)
 {
     return group_cost(member, kind, collective_find(op, "ring"), bytes,
-                      member->lowering->scenario->strategy.channels, cost);
+                      member->lowering->scenario->parallelism.channels, cost);
 }
 
 /* A reduce-scatter and an all-gather in an all-reduce's place. */
@@ -129,7 +129,7 @@ static double scatter_beside(double scatter, const struct pieces *product, doubl
 static void pieces_costs(const struct member *member, const struct stage *stage, struct holder *holder)
 {
     struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
-    int n = member->lowering->scenario->strategy.tensor;
+    int n = member->lowering->scenario->parallelism.tensor;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
         holder->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
@@ -144,8 +144,8 @@ static void pieces_costs(const struct member *member, const struct stage *stage,
  * backward gather waits for nothing, as in every EXCHANGE_TENSOR, or travels beside pieces of these products. */
 static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    bool halves = member->lowering->scenario->strategy.sequence_parallel;
-    int tensor = member->lowering->scenario->strategy.tensor;
+    bool halves = member->lowering->scenario->parallelism.sequence_parallel;
+    int tensor = member->lowering->scenario->parallelism.tensor;
     struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
     double gather = halves ? holder->gather.seconds : 0;
 
@@ -164,7 +164,7 @@ static void beside_costs(const struct member *member, const struct stage *stage,
 static int tensor_cost(const struct member *member, const struct stage *stage, struct holder *holder)
 {
     const struct scenario *scenario = member->lowering->scenario;
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_TENSOR];
 
     if (spec->tensor == 1)
@@ -194,7 +194,7 @@ static int dispatch_cost(const struct member *member, const struct stage *stage,
  * after that their gradients are scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section 3.3.2). */
 static int gathered_attention(const struct member *member, double bytes, struct holder *holder)
 {
-    double all = member->lowering->scenario->strategy.context * bytes;
+    double all = member->lowering->scenario->parallelism.context * bytes;
     struct exchange_cost *forward = &holder->exchanges[EXCHANGE_ATTENTION];
     struct exchange_cost *backward = &holder->exchanges[EXCHANGE_ATTENTION_BACKWARD];
 
@@ -211,7 +211,7 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
 {
     const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
     const struct cluster *cluster = &member->lowering->scenario->cluster;
-    int n = member->lowering->scenario->strategy.context;
+    int n = member->lowering->scenario->parallelism.context;
     struct group group = {.n = n, .gpus = member->gpus};
 
     if (group_cost(member, GROUP_CONTEXT, gather, n * bytes, 1, ring))
@@ -229,7 +229,7 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
  * takes to pass on beyond what it takes to compute is exposed. */
 static int ring_attention(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    int n = member->lowering->scenario->strategy.context;
+    int n = member->lowering->scenario->parallelism.context;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
     struct exchange_cost one, both, *costs = holder->exchanges;
     double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
@@ -247,7 +247,7 @@ static int ring_attention(const struct member *member, const struct stage *stage
 
 static int attention_cost(const struct member *member, const struct stage *stage, struct holder *holder)
 {
-    const struct strategy_spec *spec = &member->lowering->scenario->strategy;
+    const struct parallelism *spec = &member->lowering->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
 
     if (spec->context == 1 || bytes == 0)
@@ -282,7 +282,7 @@ static int sharing_replicas(const struct lowering *lowering, enum exchange excha
 static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
 {
     struct lowering *lowering = member->lowering;
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    const struct parallelism *spec = &lowering->scenario->parallelism;
     struct holder *holder = holder_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
     int dispatch = sharing_replicas(lowering, EXCHANGE_DISPATCH);
 
@@ -373,7 +373,7 @@ void exchanges_carry(struct lowering *lowering)
     static const enum group_kind kinds[] = {
         [PEERS_TENSOR] = GROUP_TENSOR, [PEERS_CONTEXT] = GROUP_CONTEXT, [PEERS_EXPERT] = GROUP_EXPERT,
     };
-    int tensor = lowering->scenario->strategy.tensor;
+    int tensor = lowering->scenario->parallelism.tensor;
 
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
         const struct holder *holder = &lowering->holders[h];

@@ -294,7 +294,7 @@ static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t 
 static bool fused(const struct lowering *lowering, struct place here)
 {
     return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
-           scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
+           scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
 /* One layer's kernels; where it is computed again with its backward, these first. */

@@ -39,7 +39,7 @@ static struct seat *find_seats(const struct lowering *lowering, enum group_kind 
 /* Rings at once of the collectives of a group. */
 static int group_channels(const struct lowering *lowering, const int *gpus, int n)
 {
-    int channels = lowering->scenario->strategy.channels;
+    int channels = lowering->scenario->parallelism.channels;
 
     return channels ? channels :
            collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
@@ -54,7 +54,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
     int all = like.all;
 
     *members = like;
-    members->gpus = ARENA_ARRAY(arena, int, all * scenario->strategy.tensor);
+    members->gpus = ARENA_ARRAY(arena, int, all * scenario->parallelism.tensor);
     members->ranks = ARENA_ARRAY(arena, int, all);
     members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
     members->holders = ARENA_ARRAY(arena, struct holder *, all);
@@ -63,7 +63,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
         members->first[seats[i].replica] = i - i % like.size;
         if (i < like.here)
             members->holders[i] = holder_of(lowering, members->ranks[i], seats[i].chunk);
-        for (int t = 0; t < scenario->strategy.tensor; t++)
+        for (int t = 0; t < scenario->parallelism.tensor; t++)
             members->gpus[t * all + i] = scenario_gpu(scenario, t, seats[i].replica, seats[i].rank);
     }
     if (!members->channels)

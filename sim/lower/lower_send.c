@@ -25,7 +25,7 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
 /* Where stages wait for their boundaries the host does so too. Times that are given are all that passes. */
 static double host_send(const struct scenario *scenario)
 {
-    return scenario->strategy.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;
+    return scenario->parallelism.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;
 }
 
 struct event lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after)
@@ -61,7 +61,7 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
         op.dst = (uint32_t)peer;
         op.delay = extra.delay + host_send(scenario);
         op.overhead = extra.overhead;
-        arrivals[t] = program_add(lowering->program, op, deps, back.count && !scenario->strategy.duplex_p2p ? 2 : 1);
+        arrivals[t] = program_add(lowering->program, op, deps, back.count && !scenario->parallelism.duplex_p2p ? 2 : 1);
     }
     return lowering->sent[2 * sender + up] = event_all(&lowering->arena, arrivals, (size_t)flows);
 }
@@ -71,7 +71,7 @@ void lower_arrival(struct lowering *lowering, struct place here, struct work wor
     bool forward = work.kind == FORWARD;
     bool backward = work.kind == BACKWARD || work.kind == BACKWARD_INPUT ||
                     (work.kind == RECOMPUTE &&
-                     scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
+                     scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
     struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
     struct event arrival = *arrival_of(here.cell, work.kind);

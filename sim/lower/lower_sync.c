@@ -63,7 +63,7 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool las
         for (int i = 0; i < members->here && hosted; i++)
             *GROW(&members->holders[i]->sums) = members->holders[i]->synced;
     }
-    if (lowering->scenario->strategy.compression.method == COMPRESSION_NONE)
+    if (lowering->scenario->parallelism.compression.method == COMPRESSION_NONE)
         return 0;
     for (int leg = 1; leg < LEGS_MAX; leg++)
         for (size_t b = 0; b < buckets->count; b++) {
@@ -95,7 +95,7 @@ static bool at_update(const struct lowering *lowering, int program_rank)
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
-    bool late = scenario->recipe.gradients.flush || scenario->strategy.compression.method != COMPRESSION_NONE;
+    bool late = scenario->recipe.gradients.flush || scenario->parallelism.compression.method != COMPRESSION_NONE;
     const struct members *members = members_of(lowering, GROUP_DATA, stage);
     struct waits computed = {0};
     int *done = &lowering->syncs[stage];

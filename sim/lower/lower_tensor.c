@@ -24,7 +24,7 @@ static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
 /* Whether all flows from rank p to rank q of replica d take the same way as flow 0 of replica 0. */
 static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
 {
-    for (int t = 0; p != q && t < scenario->strategy.tensor; t++)
+    for (int t = 0; p != q && t < scenario->parallelism.tensor; t++)
         if (!same_way(&scenario->cluster, scenario_gpu(scenario, 0, 0, p), scenario_gpu(scenario, 0, 0, q),
                       scenario_gpu(scenario, t, d, p), scenario_gpu(scenario, t, d, q)))
             return false;
@@ -56,7 +56,7 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
 /* Whether the tensor groups of a stage are spread over nodes like one another; its data groups then are so too. */
 static bool groups_alike(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     for (int p = 0; p < spec->pipeline && !scenario->cluster.ideal; p++)
         for (int d = 1; d < scenario_replicas(scenario); d++)
@@ -69,13 +69,13 @@ static bool groups_alike(const struct scenario *scenario)
 
 int tensor_flows(const struct scenario *scenario)
 {
-    if (scenario->strategy.tensor == 1)
+    if (scenario->parallelism.tensor == 1)
         return 1;
     if (!groups_alike(scenario))
-        return scenario->strategy.tensor;
+        return scenario->parallelism.tensor;
     for (int d = 0; d < scenario_replicas(scenario); d++)
         if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
-            return scenario->strategy.tensor;
+            return scenario->parallelism.tensor;
     return 1;
 }
 
@@ -91,7 +91,7 @@ static int neighbours(const struct scenario *scenario, enum group_kind kind)
 /* Whether groups of n replicas, one after another, are spread over nodes like one another. */
 static bool neighbours_alike(const struct scenario *scenario, int n)
 {
-    for (int p = 0; p < scenario->strategy.pipeline && !scenario->cluster.ideal; p++)
+    for (int p = 0; p < scenario->parallelism.pipeline && !scenario->cluster.ideal; p++)
         for (int r = n; r < scenario_replicas(scenario); r++)
             if (node_of(scenario, 0, r, p) - node_of(scenario, 0, r - r % n, p) !=
                 node_of(scenario, 0, r % n, p) - node_of(scenario, 0, 0, p))
@@ -103,7 +103,7 @@ static bool neighbours_alike(const struct scenario *scenario, int n)
 static bool within_nodes(const struct scenario *scenario, int n)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
-        for (int t = 0; t < scenario->strategy.tensor; t++)
+        for (int t = 0; t < scenario->parallelism.tensor; t++)
             if (node_of(scenario, t, r, 0) != node_of(scenario, 0, r - r % n, 0))
                 return false;
     return true;
@@ -118,7 +118,7 @@ static bool sums_alike(const struct scenario *scenario)
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
         if (!within_nodes(scenario, neighbours(scenario, kind)))
             return false;
-    return scenario->strategy.pipeline == 1;
+    return scenario->parallelism.pipeline == 1;
 }
 
 /* Whether a collective begins on all ranks at once, after the one before. Sums of a class of gradients follow those of

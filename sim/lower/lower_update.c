@@ -126,7 +126,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
     int prank = program_rank(lowering, replica, rank), *updates = &lowering->updates[prank];
     const struct scenario *scenario = lowering->scenario;
     bool handed_out = scenario->recipe.weights.when == WEIGHTS_UPDATED;
-    bool always = scenario_strategy(scenario)->asynchronous || handed_out;
+    bool always = scenario_schedule(scenario)->asynchronous || handed_out;
     bool updates_here = replica == 0 || !scenario->recipe.rooted;
     bool hosted = scenario_offloads(scenario, OFFLOAD_OPTIMIZER);
     struct waits waits = {0};
@@ -226,7 +226,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
             continue;
         gathered = gather_stage(lowering, stage, lowering->updates[prank]);
         wait_for(&waits, holder_of(lowering, prank, chunk)->published);
-        if (lowering->scenario->strategy.local_steps > 1)
+        if (lowering->scenario->parallelism.local_steps > 1)
             seconds += lowering->stages[stage].averaging;
     }
     /* the update is over when the rank has all weights again */

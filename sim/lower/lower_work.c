@@ -138,7 +138,7 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
  * backward the stage's own output too where only a share of it was kept. */
 static struct op receive(const struct lowering *lowering, struct place here, struct work work)
 {
-    const struct strategy_spec *spec = &lowering->scenario->strategy;
+    const struct parallelism *spec = &lowering->scenario->parallelism;
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
     bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
                     from < plan_global_stages(lowering->plan) &&
@@ -176,7 +176,7 @@ static bool wait_for_coupled(struct lowering *lowering, struct place here, struc
 /* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
 static bool dependencies(struct lowering *lowering, struct place here, struct work work)
 {
-    enum recompute_rule rule = scenario_strategy(lowering->scenario)->recompute;
+    enum recompute_rule rule = scenario_schedule(lowering->scenario)->recompute;
     bool first = here.stage == 0, last = here.stage == plan_global_stages(lowering->plan) - 1;
     struct event arrival = {0};
     struct waits *waits = &lowering->waits, *awaited = &here.holder->awaited;
@@ -231,7 +231,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     const struct stage *costs = &lowering->stages[here.stage];
     bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
     bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
-                   scenario_strategy(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
+                   scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
     double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
     const struct stage_workspace *workspace =
@@ -355,7 +355,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
     lowering->waits.count = 0;       /* of a cell that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
-    for (int up = 0; up < 2 && !lowering->scenario->strategy.overlap_p2p; up++)
+    for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
         wait_for(&lowering->waits, sent[up]);
     for (size_t i = first; i <= last; i++)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]))

@@ -4,9 +4,9 @@
 
 #include "recompute/stage_plan.h"
 
-/* What schedules see whose order depends on times: the mean stage, and a boundary between neighbouring ranks. All of them
- * split their backwards, and a plan of layers does not go with that: so the times know nothing of such plans, which are
- * made for the rows. */
+/* What schedules see whose order depends on times: the mean stage, and a boundary between neighbouring ranks. All of
+ * them split their backwards, and a plan of layers does not go with that: so the times know nothing of such plans,
+ * which are made for the rows. */
 static void take_times(struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;
@@ -31,12 +31,12 @@ static void take_times(struct workload *workload)
 
 static void count_versions(struct workload *workload)
 {
-    const struct strategy *strategy = scenario_strategy(workload->scenario);
+    const struct schedule *schedule = scenario_schedule(workload->scenario);
     const struct plan *plan = &workload->plan;
 
     for (int s = 0; s < plan_global_stages(plan); s++)
         workload->stages[s].versions =
-            rows_versions(strategy, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
+            rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
@@ -45,7 +45,7 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
     if (stages_cost(&workload->arena, scenario, &workload->stages, err))
         return -1;
     take_times(workload);
-    workload->rows = rows_of(scenario_strategy(scenario), &workload->plan);
+    workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
     count_versions(workload);
     if (!scenario_by_layers(scenario))
         return 0;

@@ -9,7 +9,7 @@ static double estimate(const struct scenario *scenario, const struct collective 
 {
     const struct cluster *cluster = &scenario->cluster;
     struct group group = {.n = n, .gpus = gpus};
-    int channels = scenario->strategy.channels ? scenario->strategy.channels : collective_channels(cluster, &group);
+    int given = scenario->parallelism.channels, channels = given ? given : collective_channels(cluster, &group);
 
     return n > 1 && bytes > 0 ? collective_cost(collective, cluster, &group, bytes, channels) : 0;
 }
@@ -24,7 +24,7 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
                             struct estimates *estimates)
 {
     static const enum exchange kinds[] = {EXCHANGE_TENSOR, EXCHANGE_ROWS};
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     int *gpus = estimates->gpus;
 
     group_gpus(scenario, &scenario->groups.of[GROUP_TENSOR], 0, 0, rank, gpus);
@@ -45,7 +45,7 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
 static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
                               struct estimates *estimates)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, beside = stage->attention[0];
     int *gpus = estimates->gpus;
 
@@ -67,7 +67,7 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     struct chain_layer *layers = ARENA_ARRAY(arena, struct chain_layer, stage->nslices);
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
-    size_t most = (size_t)fmax(scenario->strategy.tensor, scenario_replicas(scenario));
+    size_t most = (size_t)fmax(scenario->parallelism.tensor, scenario_replicas(scenario));
     struct estimates estimates = {.gpus = xcalloc(most, sizeof *estimates.gpus)};
 
     estimate_tensor(scenario, stage, rank, &estimates);

@@ -137,7 +137,7 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
                              struct error *err)
 {
     const struct cluster *cluster = &scenario->cluster;
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     int gpus = scenario_gpus(scenario), most = 0;
     double *bytes = xcalloc((size_t)gpus + 1, sizeof *bytes);
     char need[48], have[48];
@@ -180,7 +180,7 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
         if (splits(&rows[rank]))
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
                              "second halves need what 'recompute: optimal' and 'offload' give back after the first",
-                             scenario_strategy(scenario)->name);
+                             scenario_schedule(scenario)->name);
         if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
                              "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");

@@ -19,7 +19,7 @@ static int micro_fits(const struct scenario *scenario, int micro, bool *fit, str
     struct workload workload = {0};
     const char *const sets[] = {
         arena_printf(&arena, "batch.micro=%d", micro),
-        arena_printf(&arena, "batch.global=%d", micro * scenario->strategy.data * scenario->plan.micro_batches),
+        arena_printf(&arena, "batch.global=%d", micro * scenario->parallelism.data * scenario->plan.micro_batches),
     };
     bool planned = scenario_by_layers(scenario);
     int rc = scenario_vary(scenario, sets, node_get(scenario->batch.node, "global") ? 2 : 1, &varied, err);
@@ -38,7 +38,7 @@ static int micro_fits(const struct scenario *scenario, int micro, bool *fit, str
 /* Doubles until it does not fit, then halves the rest. */
 static int largest_micro(const struct scenario *scenario, int *largest, struct error *err)
 {
-    double each = (double)scenario->strategy.data * scenario->plan.micro_batches;
+    double each = (double)scenario->parallelism.data * scenario->plan.micro_batches;
     int low = 0, high = 1;
     bool fit = true;
 

@@ -19,7 +19,7 @@ static void print_gpus(const struct scenario *scenario, const struct process_gro
 /* Groups of replicas, on each stage and tensor index. */
 static void print_replicas(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     int groups = group_count(scenario, group);
 
     for (int p = 0; p < spec->pipeline; p++)
@@ -36,7 +36,7 @@ static void print_replicas(const struct scenario *scenario, const struct process
 static void print_tensor(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
-        for (int p = 0; p < scenario->strategy.pipeline; p++) {
+        for (int p = 0; p < scenario->parallelism.pipeline; p++) {
             fprintf(out, "  stage %d replica %d: ", p, r);
             print_gpus(scenario, group, 0, r, p, out);
         }
@@ -45,7 +45,7 @@ static void print_tensor(const struct scenario *scenario, const struct process_g
 static void print_pipeline(const struct scenario *scenario, const struct process_group *group, FILE *out)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
-        for (int t = 0; t < scenario->strategy.tensor; t++) {
+        for (int t = 0; t < scenario->parallelism.tensor; t++) {
             fprintf(out, "  replica %d tensor %d: ", r, t);
             print_gpus(scenario, group, t, r, 0, out);
         }
@@ -57,7 +57,7 @@ static void print_groups(const struct scenario *scenario, FILE *out)
     static void (*const prints[])(const struct scenario *, const struct process_group *, FILE *) = {
         [AXIS_TENSOR] = print_tensor, [AXIS_REPLICA] = print_replicas, [AXIS_PIPELINE] = print_pipeline,
     };
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const int lines[] = {
         [AXIS_TENSOR] = scenario_replicas(scenario) * spec->pipeline,
         [AXIS_REPLICA] = spec->pipeline * spec->tensor,
@@ -82,7 +82,7 @@ static int by_gpu(const void *a, const void *b)
 
 static void print_places(const struct scenario *scenario, FILE *out)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     int gpus = scenario_gpus(scenario), replicas = scenario_replicas(scenario);
     int (*place)[4] = xcalloc((size_t)gpus, sizeof *place);
 
@@ -112,7 +112,7 @@ static void print_sharers(const struct scenario *scenario, FILE *out)
         return;
     fputs("\nranks that share a stage, and the GPUs that sum its gradients\n", out);
     for (int s = 0; s < plan_global_stages(plan); s++)
-        for (int t = 0; t < scenario->strategy.tensor; t++) {
+        for (int t = 0; t < scenario->parallelism.tensor; t++) {
             int first = plan_rank(plan, 0, s, 0, NULL), sharers = plan_sharers(plan, s);
 
             fprintf(out, "  stage %d on rank%s %d", s, sharers > 1 ? "s" : "", first);
@@ -128,7 +128,7 @@ static void print_sharers(const struct scenario *scenario, FILE *out)
 
 void groups_print(const struct scenario *scenario, FILE *out)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     fprintf(out, "%d GPUs = %d-way tensor x ", scenario_gpus(scenario), spec->tensor);
     if (spec->context > 1)

@@ -6,7 +6,7 @@
 static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int tensor = scenario->strategy.tensor;
+    int tensor = scenario->parallelism.tensor;
     double share, value = dtype_bytes(precision_dtype(&scenario->memory.precision));
 
     if (!shape || shape->head == HEAD_NONE || scenario->costs.gpu == COST_ROOFLINE)
@@ -40,7 +40,7 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
         return NULL;
     return arena_printf(arena, "all_reduce: %s has no reduce-scatter and all-gather of its own; ZeRO %s those of %s",
                         all_reduce->name,
-                        scenario->strategy.reduce_scatter ? "scatters gradients and gathers weights with"
+                        scenario->parallelism.reduce_scatter ? "scatters gradients and gathers weights with"
                                                           : "gathers weights with",
                         collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
 }

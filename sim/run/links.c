@@ -51,7 +51,7 @@ static int moved(const struct counting *counting, int gpu, int t, int replicas)
 {
     struct place_of place = counting->place[gpu];
 
-    return scenario_gpu(counting->scenario, (place.t + t) % counting->scenario->strategy.tensor,
+    return scenario_gpu(counting->scenario, (place.t + t) % counting->scenario->parallelism.tensor,
                         place.replica + replicas, place.p);
 }
 
@@ -69,9 +69,10 @@ static void carry_pair(const struct counting *counting, struct pair pair, int t,
 /* What is sent within groups of the first replicas is sent as well within those that they stand for: on all tensor
  * indices where one stands for all, and on the replicas of the other groups where replicas are folded. `group` NULL:
  * a replica by itself. */
-static void carry_all(const struct counting *counting, struct pair pair, const struct process_group *group, bool tensors)
+static void carry_all(const struct counting *counting, struct pair pair, const struct process_group *group,
+                      bool tensors)
 {
-    const struct strategy_spec *spec = &counting->scenario->strategy;
+    const struct parallelism *spec = &counting->scenario->parallelism;
     int replicas = scenario_replicas(counting->scenario), groups = 1;
     bool within = !group || group->axis != AXIS_REPLICA;
 
@@ -99,7 +100,7 @@ static void count_program(const struct counting *counting)
         else if (op->sent > 0 && (out || lane->kind == LANE_FROM_HOST))
             for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario);
                  r += counting->lowered->replicas)
-                for (int t = 0; t < counting->scenario->strategy.tensor; t++)
+                for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
                     carry(counting->links, out ? CARRIER_TO_HOST : CARRIER_FROM_HOST,
                           scenario_gpu(counting->scenario, t, r, lane->rank % stages), op->sent, op->sent);
     }
@@ -147,9 +148,9 @@ void links_count(struct links *links, const struct workload *workload, const str
 
     make_loads(links, &scenario->cluster);
     counting.place = xcalloc((size_t)cluster_gpus(&scenario->cluster) + 1, sizeof *counting.place);
-    for (int t = 0; t < scenario->strategy.tensor; t++)
+    for (int t = 0; t < scenario->parallelism.tensor; t++)
         for (int r = 0; r < scenario_replicas(scenario); r++)
-            for (int p = 0; p < scenario->strategy.pipeline; p++)
+            for (int p = 0; p < scenario->parallelism.pipeline; p++)
                 counting.place[scenario_gpu(scenario, t, r, p)] = (struct place_of){t, r, p};
     count_program(&counting);
     if (!scenario->cluster.ideal)

@@ -14,14 +14,14 @@ typedef void change_write(const struct scenario *scenario, int step, FILE *out);
 
 static void shard_states(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->strategy.zero <= step && scenario_replicas(scenario) > 1)
+    if (scenario->parallelism.zero <= step && scenario_replicas(scenario) > 1)
         fprintf(out, "strategy.zero=%d\n", step + 1);
 }
 
 static void shard_sequence(const struct scenario *scenario, int step, FILE *out)
 {
     (void)step;
-    if (scenario->strategy.tensor > 1 && !scenario->strategy.sequence_parallel && scenario->model.transformer)
+    if (scenario->parallelism.tensor > 1 && !scenario->parallelism.sequence_parallel && scenario->model.transformer)
         fputs("strategy.sequence_parallel=true\n", out);
 }
 
@@ -69,10 +69,10 @@ static void smaller_micro_batch(const struct scenario *scenario, int step, FILE 
 /* The other degree grows: of the same GPUs where enough replicas are left, else of more. */
 static void multiply_degree(const struct scenario *scenario, const char *key, int degree, int step, FILE *out)
 {
-    int data = scenario->strategy.data, times = 2 << step;
+    int data = scenario->parallelism.data, times = 2 << step;
     bool same = data % times == 0;
 
-    if (scenario->strategy.schedule.csv)
+    if (scenario->parallelism.schedule.csv)
         return;
     fprintf(out, "strategy.%s=%d\n", key, times * degree);
     fprintf(out, "strategy.data=%d\n", same ? data / times : data);
@@ -83,25 +83,25 @@ static void multiply_degree(const struct scenario *scenario, const char *key, in
 static void more_tensor(const struct scenario *scenario, int step, FILE *out)
 {
     if (scenario->model.transformer)
-        multiply_degree(scenario, "tensor", scenario->strategy.tensor, step, out);
+        multiply_degree(scenario, "tensor", scenario->parallelism.tensor, step, out);
 }
 
 static void more_pipeline(const struct scenario *scenario, int step, FILE *out)
 {
     if (!scenario->model.stages.count)       /* which would be another model */
-        multiply_degree(scenario, "pipeline", scenario->strategy.pipeline, step, out);
+        multiply_degree(scenario, "pipeline", scenario->parallelism.pipeline, step, out);
 }
 
 static void more_context(const struct scenario *scenario, int step, FILE *out)
 {
     if (scenario->model.transformer)
-        multiply_degree(scenario, "context", scenario->strategy.context, step, out);
+        multiply_degree(scenario, "context", scenario->parallelism.context, step, out);
 }
 
 static void more_expert(const struct scenario *scenario, int step, FILE *out)
 {
     if (scenario->model.transformer && scenario->model.transformer->experts)
-        fprintf(out, "strategy.expert=%d\n", (2 << step) * scenario->strategy.expert);
+        fprintf(out, "strategy.expert=%d\n", (2 << step) * scenario->parallelism.expert);
 }
 
 /* Alone all steps are tried, with others the first so many. */
@@ -127,7 +127,7 @@ static double least_cost(const struct workload *workload)
     for (int s = 0; s < plan_global_stages(&workload->plan); s++)
         seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
                    (stages[s].plan ? stages[s].plan->chain.recompute : 0);
-    return seconds * scenario->strategy.tensor * scenario->strategy.context / scenario->batch.micro;
+    return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;
 }
 
 const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};

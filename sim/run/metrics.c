@@ -182,7 +182,7 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->extrapolated = extrapolated / plan->stages / updates;
     if (model_is_timed(&scenario->model))
         return;
-    metrics->hardware_flop = hardware * scenario->strategy.tensor * scenario_replicas(scenario) / updates;
+    metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 
@@ -207,10 +207,10 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
                   const struct timeline *timeline)
 {
     const struct scenario *scenario = workload->scenario;
-    bool asynchronous = scenario_strategy(scenario)->asynchronous;
+    bool asynchronous = scenario_schedule(scenario)->asynchronous;
 
     *metrics = (struct metrics){
-        .window = find_window(timeline, asynchronous, scenario->strategy.local_steps),
+        .window = find_window(timeline, asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline->makespan, .nranks = lowered->program.ranks,
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;

@@ -4,12 +4,12 @@
 
 bool scenario_hybrid(const struct scenario *scenario)
 {
-    return scenario->strategy.zero && scenario->strategy.shard < scenario_replicas(scenario);
+    return scenario->parallelism.zero && scenario->parallelism.shard < scenario_replicas(scenario);
 }
 
 int shard_resolve(struct scenario *scenario, struct error *err)
 {
-    struct strategy_spec *spec = &scenario->strategy;
+    struct parallelism *spec = &scenario->parallelism;
     struct loc loc = STRATEGY_LOC(scenario, "shard");
     int replicas = scenario_replicas(scenario);
 
@@ -37,31 +37,31 @@ int shard_resolve(struct scenario *scenario, struct error *err)
  * one model copy. */
 static int check_sharing(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    int form = scenario->strategy.data_parallel;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    int form = scenario->parallelism.data_parallel;
     bool rooted = form == DATA_PARALLEL_SERVER || form == DATA_PARALLEL_REPLICATED;
     const char *key = rooted ? "data_parallel" : "zero";
 
-    if (rooted && scenario->strategy.zero)
+    if (rooted && scenario->parallelism.zero)
         return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
                          "strategy: zero: %d does not go with %s, which holds all states; expected 0",
-                         scenario->strategy.zero,
+                         scenario->parallelism.zero,
                          form == DATA_PARALLEL_SERVER ? "a parameter server" : "DataParallel's first GPU");
-    if ((!rooted && !scenario->strategy.zero) ||
-        (!strategy->asynchronous && plan_directions(&scenario->plan) == 1))
+    if ((!rooted && !scenario->parallelism.zero) ||
+        (!schedule->asynchronous && plan_directions(&scenario->plan) == 1))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, key), "strategy: %s does not go with %s, which %s",
                      form == DATA_PARALLEL_SERVER       ? "data_parallel: parameter-server"
                      : form == DATA_PARALLEL_REPLICATED ? "data_parallel: dataparallel"
                                                         : "zero: sharing states",
-                     strategy->name,
-                     strategy->asynchronous ? "updates without a flush" : "holds two copies of the model");
+                     schedule->name,
+                     schedule->asynchronous ? "updates without a flush" : "holds two copies of the model");
 }
 
 /* What is not scattered can stay whole under ZeRO 1 alone, and among all replicas. */
 static int check_scatter(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     if (spec->reduce_scatter || (spec->zero == 1 && !scenario_hybrid(scenario)))
         return 0;
@@ -75,7 +75,7 @@ static int check_scatter(const struct scenario *scenario, struct error *err)
 /* PyTorch's DataParallel: one process, the GPUs of one machine, the whole model on each. */
 static int check_replicated(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct { const char *key; int degree; } degrees[] = {
         {"pipeline", spec->pipeline}, {"tensor", spec->tensor}, {"chunks", spec->chunks},
         {"context", spec->context},   {"expert", spec->expert},
@@ -99,16 +99,16 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
 /* Local SGD (Lin et al. 2020, "Don't use large mini-batches, use local SGD"): whole replicas that go their own way. */
 static int check_local_steps(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct parallelism *spec = &scenario->parallelism;
     int form = spec->data_parallel;
     const char *why = spec->zero                         ? "ZeRO's replicas have no whole states to step with"
                       : form == DATA_PARALLEL_SERVER     ? "only the server updates"
                       : form == DATA_PARALLEL_REPLICATED ? "only GPU 0 updates"
                       : spec->context > 1                ? "a context group's GPUs work on the same samples"
                       : spec->expert > 1                 ? "a replica has no whole model to step with"
-                      : strategy->asynchronous           ? "the schedule updates without a flush"
-                      : plan_opportunistic(strategy, &scenario->plan)
+                      : schedule->asynchronous           ? "the schedule updates without a flush"
+                      : plan_opportunistic(schedule, &scenario->plan)
                           ? "at run time forwards of the next step would go before the update"
                       : plan_directions(&scenario->plan) > 1
                           ? "a replica's two copies of the model sum their gradients in every step"
@@ -127,17 +127,17 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
         {"rank", COMPRESSION_POWERSGD, "powersgd"}, {"share", COMPRESSION_TOP_K, "top-k"},
         {"bits", COMPRESSION_QUANTIZED, "quantized"},
     };
-    struct strategy_spec *strategy = &scenario->strategy;
-    struct compression_spec *spec = &strategy->compression;
-    bool rooted = strategy->data_parallel == DATA_PARALLEL_SERVER ||
-                  strategy->data_parallel == DATA_PARALLEL_REPLICATED;
+    struct parallelism *parallelism = &scenario->parallelism;
+    struct compression_spec *spec = &parallelism->compression;
+    bool rooted = parallelism->data_parallel == DATA_PARALLEL_SERVER ||
+                  parallelism->data_parallel == DATA_PARALLEL_REPLICATED;
     const struct transformer *shape = scenario->model.transformer;
     bool powersgd = spec->method == COMPRESSION_POWERSGD;
-    const char *why = strategy->zero ? "ZeRO scatters gradients as they are; expected 'none', or zero 0"
-                      : strategy->local_steps > 1
+    const char *why = parallelism->zero ? "ZeRO scatters gradients as they are; expected 'none', or zero 0"
+                      : parallelism->local_steps > 1
                           ? "local steps exchange no gradients; expected 'none', or local_steps 1"
                       : rooted ? "gradients are summed on one GPU; expected 'none', or 'data_parallel: ddp'"
-                      : strategy->expert > 1
+                      : parallelism->expert > 1
                           ? "gradients of divided experts are summed apart; expected 'none', or expert 1"
                       : powersgd && !shape
                           ? "powersgd needs the shapes of the weights, which only a transformer tells; expected top-k "
@@ -168,13 +168,13 @@ static int compression_resolve(struct scenario *scenario, struct error *err)
 /* ZeRO 3's stream of gathers is as fixed as the order that it was made for. */
 static int check_opportunism(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct schedule *schedule = scenario_schedule(scenario);
 
-    if (scenario->strategy.zero < 3 || !plan_opportunistic(strategy, &scenario->plan))
+    if (scenario->parallelism.zero < 3 || !plan_opportunistic(schedule, &scenario->plan))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "zero"),
                      "strategy: zero: 3 gathers layers in a fixed order, %s with runtime: opportunistic changes it; "
-                     "expected at most 2, or runtime: static", strategy->name);
+                     "expected at most 2, or runtime: static", schedule->name);
 }
 
 int data_parallel_check(struct scenario *scenario, struct error *err)

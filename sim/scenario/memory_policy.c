@@ -20,9 +20,9 @@ struct optimizer_states precision_optimizer(const struct precision_spec *precisi
 /* Whether several backwards add to the same gradients: not where each ends with an update (PipeDream). */
 static bool gradients_add_up(const struct scenario *scenario)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct schedule *schedule = scenario_schedule(scenario);
 
-    return scenario->plan.micro_batches > 1 && (!strategy->asynchronous || strategy->batches > 0);
+    return scenario->plan.micro_batches > 1 && (!schedule->asynchronous || schedule->batches > 0);
 }
 
 /* Bytes that pass a backward's gradient on into that of the batch: a half-precision one into fp32 sums always, as the
@@ -163,9 +163,9 @@ static int check_every(const struct scenario *scenario, struct error *err)
     const struct recompute_spec *recompute = &scenario->memory.recompute;
     struct loc loc = node_loc(recompute->node, "every");
 
-    if (recompute->every > 0 && scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+    if (recompute->every > 0 && scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
         return error_add(err, EXIT_INPUT, loc, "memory: recompute: every: %d does not go with %s, which recomputes a "
-                         "whole stage ahead of its backward", recompute->every, scenario_strategy(scenario)->name);
+                         "whole stage ahead of its backward", recompute->every, scenario_schedule(scenario)->name);
     return 0;
 }
 
@@ -181,7 +181,7 @@ static int check_early_stop(const struct scenario *scenario, struct error *err)
     if (!recompute->early_stop)
         return 0;
     if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
-        scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
+        scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
         return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
                          "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
                          "varuna");
@@ -202,7 +202,8 @@ int memory_default_gradients(const struct scenario *scenario)
     const struct precision_spec *precision = &scenario->memory.precision;
     bool wide = precision->format == PRECISION_MIXED_BF16 || precision->format == PRECISION_MIXED_FP8;
 
-    return wide && scenario->strategy.zero <= 1 && precision->master != MASTER_NONE ? GRADIENTS_FP32 : GRADIENTS_HALF;
+    wide = wide && scenario->parallelism.zero <= 1 && precision->master != MASTER_NONE;
+    return wide ? GRADIENTS_FP32 : GRADIENTS_HALF;
 }
 
 bool scenario_offloads(const struct scenario *scenario, enum offload what)
@@ -251,7 +252,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
     if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->memory.precision.optimizer != OPTIMIZER_ADAM)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: a host's update rate is that of Adam; "
                        "expected 'optimizer: adam'");
-    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->strategy.data_parallel == DATA_PARALLEL_SERVER)
+    if (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->parallelism.data_parallel == DATA_PARALLEL_SERVER)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: optimizer: does not go with a parameter server, which "
                        "updates for all replicas; expected data_parallel ddp or synchronous");
     return rc;
@@ -260,7 +261,7 @@ static int check_host(const struct scenario *scenario, struct error *err)
 /* Layer by layer: what that does not go together with. */
 static int check_by_layers(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
+    const struct schedule *schedule = scenario_schedule(scenario);
     const struct memory_spec *memory = &scenario->memory;
     bool optimal = memory->recompute.mode == RECOMPUTE_OPTIMAL;
     bool offloads = !scenario_offloads(scenario, OFFLOAD_NONE);
@@ -268,30 +269,30 @@ static int check_by_layers(const struct scenario *scenario, struct error *err)
     const char *what = optimal ? "recompute: optimal" : "offload";
     int rc = check_host(scenario, err);
 
-    if (scenario->strategy.context * scenario->strategy.expert > 1 && offloads)
+    if (scenario->parallelism.context * scenario->parallelism.expert > 1 && offloads)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "offload"),
                        "memory: offload: does not go with context or expert degrees, whose GPUs meet in every layer "
                        "and would wait for one another's copies; expected both 1");
-    if (scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+    if (scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: does not go with data_parallel: dataparallel, whose replicas "
                        "are copied anew for every forward", what);
     if (memory->logits == LOGITS_HELD)
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans each layer's memory and knows of no logits that "
                        "outlive theirs; expected 'logits: freed'", what);
-    if (plan_opportunistic(strategy, &scenario->plan))
+    if (plan_opportunistic(schedule, &scenario->plan))
         rc = error_add(err, EXIT_INPUT, loc, "memory: %s: plans for a fixed order, %s with runtime: opportunistic "
-                       "changes it", what, strategy->name);
+                       "changes it", what, schedule->name);
     if ((scenario_offloads(scenario, OFFLOAD_OPTIMIZER) || scenario_offloads(scenario, OFFLOAD_WEIGHTS)) &&
-        (scenario->strategy.local_steps > 1 || scenario->strategy.compression.method != COMPRESSION_NONE))
+        (scenario->parallelism.local_steps > 1 || scenario->parallelism.compression.method != COMPRESSION_NONE))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: weights and optimizer states go to the host after plain "
                        "sums of gradients; expected no compression, and local_steps: 1");
-    if (strategy->asynchronous && offloads &&
+    if (schedule->asynchronous && offloads &&
         !(memory->offload.count == 1 && scenario_offloads(scenario, OFFLOAD_ACTIVATIONS)))
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: %s keeps several versions of its weights, which do not "
-                       "leave the GPU; expected activations alone", strategy->name);
-    if (memory->recompute.mode == RECOMPUTE_FULL && strategy->recompute != RECOMPUTE_WITH_GRADIENT)
+                       "leave the GPU; expected activations alone", schedule->name);
+    if (memory->recompute.mode == RECOMPUTE_FULL && schedule->recompute != RECOMPUTE_WITH_GRADIENT)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with full recomputation under %s, which "
-                       "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", strategy->name);
+                       "recomputes a whole stage ahead of its backward; try 'recompute: optimal'", schedule->name);
     if (memory->recompute.every > 1)
         rc = error_add(err, EXIT_INPUT, loc, "memory: offload: does not go with a checkpoint every %d blocks; try "
                        "'recompute: optimal'", memory->recompute.every);
@@ -311,7 +312,7 @@ static int check_fp8(const struct scenario *scenario, struct error *err)
     if (scenario->cluster.gpu_name && scenario->cluster.gpu.peak.fp8 == 0)
         return error_add(err, EXIT_INPUT, loc, "memory: precision: mixed-fp8: %s has no rate in fp8; try mixed-bf16",
                          scenario->cluster.gpu.name);
-    if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->strategy.zero == 3)
+    if (scenario->memory.precision.fp8_weights == FP8_WEIGHTS_PRIMARY && scenario->parallelism.zero == 3)
         return error_add(err, EXIT_INPUT, node_loc(scenario->memory.node, "fp8_weights"),
                          "memory: fp8_weights: primary: does not go with zero 3, whose shares are in bf16; expected "
                          "kept or cast");
@@ -360,7 +361,7 @@ int scenario_check_memory(const struct scenario *scenario, struct error *err)
     if (precision_optimizer(&memory->precision).factored && shape && shape->experts)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "optimizer"),
                        "memory: optimizer: adafactor does not know how experts' matrices are stacked; try adam");
-    if (memory->lora && scenario->strategy.data_parallel == DATA_PARALLEL_REPLICATED)
+    if (memory->lora && scenario->parallelism.data_parallel == DATA_PARALLEL_REPLICATED)
         rc = error_add(err, EXIT_INPUT, node_loc(memory->node, "lora"),
                        "memory: lora: does not go with data_parallel: dataparallel, whose replicas are copies of "
                        "trained weights; try ddp");

@@ -3,19 +3,19 @@
 
 int scenario_gpus(const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     return spec->tensor * spec->context * spec->pipeline * spec->data;
 }
 
 int scenario_replicas(const struct scenario *scenario)
 {
-    return scenario->strategy.data * scenario->strategy.context;
+    return scenario->parallelism.data * scenario->parallelism.context;
 }
 
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const int degree[] = {[DIMENSION_TENSOR] = spec->tensor, [DIMENSION_DATA] = spec->data,
                           [DIMENSION_PIPELINE] = spec->pipeline, [DIMENSION_CONTEXT] = spec->context};
     const int index[] = {[DIMENSION_TENSOR] = t, [DIMENSION_DATA] = replica / spec->context,
@@ -30,7 +30,7 @@ int scenario_gpu(const struct scenario *scenario, int t, int replica, int p)
 
 char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t size)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     char context[32] = "", data[32] = "";
 
     if (spec->context > 1)
@@ -44,14 +44,14 @@ char *scenario_degrees(const struct scenario *scenario, char *buffer, size_t siz
 /* Where context is left out it varies next after tensor (Megatron-LM's order). */
 int placement_resolve(struct scenario *scenario, struct error *err)
 {
-    struct list *list = &scenario->strategy.placement;
+    struct list *list = &scenario->parallelism.placement;
     int *placement = ARENA_ARRAY(&scenario->arena, int, list->count + 1), seen[DIMENSION_COUNT] = {0};
     bool adds = false, once = true;
     size_t count = 0;
 
     for (size_t i = 0; i < list->count; i++)
         seen[((const int *)list->items)[i]]++;
-    adds = scenario->strategy.context > 1 && !seen[DIMENSION_CONTEXT];
+    adds = scenario->parallelism.context > 1 && !seen[DIMENSION_CONTEXT];
     for (int i = 0; i < DIMENSION_COUNT; i++)
         once &= seen[i] == 1 || (i == DIMENSION_CONTEXT && seen[i] == 0);
     if (!once)
@@ -71,7 +71,7 @@ int placement_resolve(struct scenario *scenario, struct error *err)
 static int check_context(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int context = scenario->strategy.context;
+    int context = scenario->parallelism.context;
 
     if (context == 1)
         return 0;
@@ -92,7 +92,7 @@ static int check_context(const struct scenario *scenario, struct error *err)
 static int check_expert(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
-    int expert = scenario->strategy.expert, replicas = scenario_replicas(scenario);
+    int expert = scenario->parallelism.expert, replicas = scenario_replicas(scenario);
 
     if (expert == 1)
         return 0;
@@ -108,14 +108,14 @@ static int check_expert(const struct scenario *scenario, struct error *err)
         return error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "expert"),
                          "strategy: expert: %d does not divide the %d replicas (data %d x context %d) that the experts "
                          "are to be divided over; expected a divisor of both", expert, replicas,
-                         scenario->strategy.data, scenario->strategy.context);
+                         scenario->parallelism.data, scenario->parallelism.context);
     return 0;
 }
 
 static int check_capacity(const struct scenario *scenario, struct error *err)
 {
     const struct transformer *shape = scenario->model.transformer;
-    double factor = scenario->strategy.capacity_factor;
+    double factor = scenario->parallelism.capacity_factor;
 
     if (factor == 0)
         return 0;
@@ -132,11 +132,11 @@ static int check_capacity(const struct scenario *scenario, struct error *err)
 /* One server would hold the experts of all others; and GPUs that meet in every layer cannot each choose their order. */
 static int check_companions(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     if (spec->context * spec->expert == 1)
         return 0;
-    if (plan_opportunistic(scenario_strategy(scenario), &scenario->plan))
+    if (plan_opportunistic(scenario_schedule(scenario), &scenario->plan))
         return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, spec->context > 1 ? "context" : "expert"),
                          "strategy: %s: GPUs that meet in every layer do not go with 'runtime: opportunistic'; "
                          "expected 1, or 'runtime: static'", spec->context > 1 ? "context" : "expert");
@@ -156,15 +156,15 @@ int degrees_check(const struct scenario *scenario, struct error *err)
 
 static const struct list *stage_sharers(const struct scenario *scenario)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    const struct list *sharers = strategy->sharers ? strategy->sharers(scenario->strategy.options) : NULL;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    const struct list *sharers = schedule->sharers ? schedule->sharers(scenario->parallelism.options) : NULL;
 
     return sharers && sharers->count ? sharers : NULL;
 }
 
 int sharers_resolve(struct scenario *scenario, struct error *err)
 {
-    struct strategy_spec *spec = &scenario->strategy;
+    struct parallelism *spec = &scenario->parallelism;
     const struct list *sharers = stage_sharers(scenario);
     long long ranks = 0;
 

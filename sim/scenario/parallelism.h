@@ -21,7 +21,7 @@ enum context_attention { CONTEXT_ATTENTIONS(ENUM_VALUE) };
 /* Which order the work is done in. */
 struct schedule_spec {
     const struct node *node;
-    int name;                    /* index of strategy_at; or */
+    int name;                    /* index of schedule_at; or */
     const char *csv;             /* a file of an order, beside the scenario */
     int recomputation;           /* enum recompute_rule, of an order */
     const struct order *order;   /* of the file */
@@ -37,7 +37,7 @@ struct compression_spec {
     bool error_feedback;
 };
 
-struct strategy_spec {
+struct parallelism {
     const struct node *node;
     struct schedule_spec schedule;
     const struct table *options_table;

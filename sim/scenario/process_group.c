@@ -11,7 +11,7 @@ static struct process_group embedding_group(const struct scenario *scenario)
     const struct transformer *shape = scenario->model.transformer;
     int first = plan_rank(plan, 0, 0, 0, NULL), last = plan_rank(plan, 0, plan_global_stages(plan) - 1, 0, NULL);
     bool sums = shape && shape->tied && shape->head != HEAD_NONE && !scenario->memory.lora && first != last &&
-                plan_directions(plan) == 1 && !scenario_strategy(scenario)->asynchronous;
+                plan_directions(plan) == 1 && !scenario_schedule(scenario)->asynchronous;
 
     return (struct process_group){
         "embedding", AXIS_PIPELINE, sums ? 2 : 1, sums ? last - first : 1, first, sums,
@@ -20,7 +20,7 @@ static struct process_group embedding_group(const struct scenario *scenario)
 
 void process_groups_make(struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     int replicas = scenario_replicas(scenario), shard = scenario_hybrid(scenario) ? spec->shard : 1;
     bool hybrid = shard > 1, divided = spec->expert > 1;
 
@@ -56,7 +56,7 @@ void group_gpus(const struct scenario *scenario, const struct process_group *gro
 
 int group_count(const struct scenario *scenario, const struct process_group *group)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const int lengths[AXIS_COUNT] = {
         [AXIS_TENSOR] = spec->tensor, [AXIS_REPLICA] = scenario_replicas(scenario), [AXIS_PIPELINE] = group->size,
     };

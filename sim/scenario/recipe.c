@@ -23,7 +23,7 @@ static const struct sharing { bool every, layers, divides[HELD_COUNT]; enum weig
 
 static void share(struct recipe *recipe, const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct sharing *sharing = &sharings[spec->zero];
 
     recipe->weights.when = sharing->when;
@@ -41,7 +41,7 @@ static void share(struct recipe *recipe, const struct scenario *scenario)
 /* ZeRO's halves of the all-reduce; what is not scattered stays whole (reduce_scatter: false). */
 static void choose_collectives(struct recipe *recipe, const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     const char *server = spec->data_parallel == DATA_PARALLEL_SERVER ? server_names[spec->server] : "ring";
 
@@ -57,7 +57,7 @@ static void choose_collectives(struct recipe *recipe, const struct scenario *sce
 
 void recipe_make(struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct form *form = &forms[spec->data_parallel];
     bool buckets = form->unit == SUM_BUCKETS;
     struct recipe recipe = {

@@ -5,16 +5,16 @@
 
 #include "base/data.h"
 
-const struct strategy *scenario_strategy(const struct scenario *scenario)
+const struct schedule *scenario_schedule(const struct scenario *scenario)
 {
-    const struct schedule_spec *schedule = &scenario->strategy.schedule;
+    const struct schedule_spec *schedule = &scenario->parallelism.schedule;
 
-    return schedule->order ? &schedule->order->strategy : strategy_at((size_t)schedule->name);
+    return schedule->order ? &schedule->order->schedule : schedule_at((size_t)schedule->name);
 }
 
 const struct collective *scenario_all_reduce(const struct scenario *scenario)
 {
-    return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->strategy.all_reduce);
+    return collective_of(COLLECTIVE_ALL_REDUCE, (size_t)scenario->parallelism.all_reduce);
 }
 
 int scenario_check(const struct scenario *scenario, scenario_rule *const *rules, size_t count, struct error *err)
@@ -44,7 +44,7 @@ static int check_communicator(const struct scenario *scenario, struct error *err
 {
     const struct communication *communication = scenario->cluster.communication;
 
-    if (!scenario->strategy.one_communicator || scenario->cluster.ideal ||
+    if (!scenario->parallelism.one_communicator || scenario->cluster.ideal ||
         (communication && !isnan(communication->send->copy)))
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
@@ -55,7 +55,7 @@ static int check_communicator(const struct scenario *scenario, struct error *err
 
 static int check_overlap(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
         return 0;
@@ -68,7 +68,7 @@ static int check_overlap(const struct scenario *scenario, struct error *err)
  */
 static int resolve_order(struct scenario *scenario, struct error *err)
 {
-    struct strategy_spec *spec = &scenario->strategy;
+    struct parallelism *spec = &scenario->parallelism;
     struct batch *batch = &scenario->batch;
     struct loc loc = STRATEGY_LOC(scenario, "schedule");
     struct order *order;
@@ -80,13 +80,13 @@ static int resolve_order(struct scenario *scenario, struct error *err)
         return error_add(
             err, EXIT_INPUT, node_loc(spec->schedule.node, "recomputation"),
             "strategy: schedule: recomputation: %s says itself when it recomputes; expected it beside 'csv'",
-            scenario_strategy(scenario)->name);
+            scenario_schedule(scenario)->name);
     order = ARENA_ARRAY(&scenario->arena, struct order, 1);
     loc = node_loc(spec->schedule.node, "csv");
     if (order_load(&scenario->arena, data_beside(&scenario->arena, loc.file, spec->schedule.csv), loc,
                    (enum recompute_rule)spec->schedule.recomputation, order, err))
         return -1;
-    order->strategy.name = spec->schedule.csv;
+    order->schedule.name = spec->schedule.csv;
     spec->schedule.order = order;
     if (!node_get(spec->node, "pipeline"))
         spec->pipeline = order->ranks;
@@ -106,10 +106,10 @@ static int resolve_order(struct scenario *scenario, struct error *err)
 /* A schedule has one chunk a rank, or a range of them, whose least is its default. */
 static int resolve_chunks(struct scenario *scenario, struct error *err)
 {
-    const struct strategy *strategy = scenario_strategy(scenario);
-    int min = strategy->min_chunks ? strategy->min_chunks : 1, max = strategy->max_chunks ? strategy->max_chunks : min;
-    const struct order *order = scenario->strategy.schedule.order;
-    int *chunks = &scenario->strategy.chunks;
+    const struct schedule *schedule = scenario_schedule(scenario);
+    int min = schedule->min_chunks ? schedule->min_chunks : 1, max = schedule->max_chunks ? schedule->max_chunks : min;
+    const struct order *order = scenario->parallelism.schedule.order;
+    int *chunks = &scenario->parallelism.chunks;
 
     if (order)
         min = max = order->chunks;
@@ -118,14 +118,14 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
     if (*chunks >= min && *chunks <= max)
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
-                     "strategy: chunks: found %d; %s has %d%s a rank", *chunks, strategy->name, min,
+                     "strategy: chunks: found %d; %s has %d%s a rank", *chunks, schedule->name, min,
                      max > min ? " or more" : "");
 }
 
 /* The number of replicas: given, or what remains of the cluster. */
 static int resolve_degrees(struct scenario *scenario, struct error *err)
 {
-    struct strategy_spec *spec = &scenario->strategy;
+    struct parallelism *spec = &scenario->parallelism;
     struct cluster *cluster = &scenario->cluster;
     double per_replica = (double)spec->tensor * spec->context * spec->pipeline;
     char degrees[128];
@@ -157,7 +157,7 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
 static int resolve_batch(struct scenario *scenario, struct error *err)
 {
     struct batch *batch = &scenario->batch;
-    long long step = (long long)batch->micro * scenario->strategy.data;
+    long long step = (long long)batch->micro * scenario->parallelism.data;
 
     if (!batch->global && !batch->micro_batches)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
@@ -166,8 +166,9 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
         if (batch->global % step)
             return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
                              "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global,
-                             batch->micro, scenario->strategy.data,
-                             node_get(scenario->strategy.node, "data") ? "" : " (what remains of the cluster)", step);
+                             batch->micro, scenario->parallelism.data,
+                             node_get(scenario->parallelism.node, "data") ? "" : " (what remains of the cluster)",
+                         step);
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
@@ -176,7 +177,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
     if (batch->global && batch->global != step * batch->micro_batches)
         return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
                          "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                         batch->micro, scenario->strategy.data, batch->micro_batches, step * batch->micro_batches);
+                         batch->micro, scenario->parallelism.data, batch->micro_batches, step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario), "batch: %lld samples; expected at most 2000000000",
                          step * batch->micro_batches);
@@ -187,7 +188,7 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
 static int check_model(const struct scenario *scenario, struct error *err)
 {
     const struct model *model = &scenario->model;
-    const struct list *split = &scenario->strategy.split;
+    const struct list *split = &scenario->parallelism.split;
     int stages = plan_global_stages(&scenario->plan), rc = 0;
 
     if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
@@ -200,7 +201,7 @@ static int check_model(const struct scenario *scenario, struct error *err)
     if (model->stages.count > 1 && (int)model->stages.count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
                        "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
-                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
                        stages);
     if (split->node && model->stages.count)
         rc = error_add(err, EXIT_INPUT, split->node->loc,
@@ -209,12 +210,12 @@ static int check_model(const struct scenario *scenario, struct error *err)
     else if (split->node && (int)split->count != stages)
         rc = error_add(err, EXIT_INFEASIBLE, split->node->loc,
                        "strategy: split: %zu numbers, %s with pipeline %d and chunks %d has %d stages", split->count,
-                       scenario_strategy(scenario)->name, scenario->strategy.pipeline, scenario->strategy.chunks,
+                       scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
                        stages);
-    if (!model->transformer && scenario->strategy.tensor > 1)
+    if (!model->transformer && scenario->parallelism.tensor > 1)
         rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "tensor"),
                        "strategy: tensor: %d needs a transformer; this model's times are given whole",
-                       scenario->strategy.tensor);
+                       scenario->parallelism.tensor);
     return rc;
 }
 
@@ -223,7 +224,7 @@ static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
     double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
-                   scenario->strategy.local_steps;
+                   scenario->parallelism.local_steps;
 
     if (cells <= MOST)
         return 0;
@@ -269,44 +270,45 @@ static int resolve_rest(struct scenario *scenario, struct error *err)
 static int resolve(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const sizes[] = {check_size, sharers_check};
-    const struct strategy *strategy;
+    const struct schedule *schedule;
     const struct order *order;
 
     if (resolve_schedule(scenario, err))
         return -1;
-    strategy = scenario_strategy(scenario);
-    order = scenario->strategy.schedule.order;
-    if (!node_get(scenario->strategy.node, "overlap_tensor"))
-        scenario->strategy.overlap_tensor = scenario->strategy.sequence_parallel;
+    schedule = scenario_schedule(scenario);
+    order = scenario->parallelism.schedule.order;
+    if (!node_get(scenario->parallelism.node, "overlap_tensor"))
+        scenario->parallelism.overlap_tensor = scenario->parallelism.sequence_parallel;
     if (!node_get(scenario->memory.node, "gradients"))
         scenario->memory.precision.gradients = memory_default_gradients(scenario);
     if (resolve_division(scenario, err))
         return -1;
     scenario->plan = (struct plan){
-        .stages = scenario->strategy.pipeline, .chunks = scenario->strategy.chunks, .placement = strategy->placement,
+        .stages = scenario->parallelism.pipeline, .chunks = scenario->parallelism.chunks,
+        .placement = schedule->placement,
         .recompute = scenario_has_recomputations(scenario),
-        .options = order ? (const void *)order : scenario->strategy.options, .table = order ? order->table : NULL,
+        .options = order ? (const void *)order : scenario->parallelism.options, .table = order ? order->table : NULL,
     };
     sharers_place(scenario);
     if (resolve_rest(scenario, err) || scenario_resolve_costs(scenario, err))
         return -1;
     scenario->plan.micro_batches = scenario->batch.micro_batches;
     scenario->plan.batches = 1;
-    if (strategy->batches)
+    if (schedule->batches)
         scenario->plan.batches = scenario->batch.count =
-            scenario->batch.count ? scenario->batch.count : strategy->batches;
+            scenario->batch.count ? scenario->batch.count : schedule->batches;
     else if (scenario->batch.count > 1)
         return error_add(err, EXIT_INPUT, node_loc(scenario->batch.node, "count"),
-                         "batch: count: %s simulates one batch, found %d", strategy->name, scenario->batch.count);
+                         "batch: count: %s simulates one batch, found %d", schedule->name, scenario->batch.count);
     if (scenario_check(scenario, sizes, COUNT(sizes), err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
         return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
                          "batch: %d micro-batches a replica do not divide into the two directions of %s",
-                         scenario->plan.micro_batches, strategy->name);
+                         scenario->plan.micro_batches, schedule->name);
     process_groups_make(scenario);
     recipe_make(scenario);
-    return strategy->check ? strategy->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
+    return schedule->check ? schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;
 }
 
 int scenario_read(struct arena *arena, struct node *root, const char *const *sets, size_t nsets, const char *name,

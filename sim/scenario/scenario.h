@@ -32,7 +32,7 @@ struct scenario {
         int micro_batches;               /* per replica */
         int count;                       /* batches in a row, of asynchronous schedules that have batches */
     } batch;
-    struct strategy_spec strategy;
+    struct parallelism parallelism;
     struct memory_spec memory;
     struct costs_spec costs;
     struct simulation_spec {
@@ -61,7 +61,7 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
                   struct error *err);
 void scenario_release(struct scenario *scenario);
 
-const struct strategy *scenario_strategy(const struct scenario *scenario);
+const struct schedule *scenario_schedule(const struct scenario *scenario);
 /* Whether ZeRO divides among fewer than all replicas, so that those with the same share sum their gradients on top. */
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);

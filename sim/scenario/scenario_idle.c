@@ -25,9 +25,9 @@ static int refuse(const struct idle *options, size_t count, struct error *err)
     return rc;
 }
 
-static int check_strategy(const struct scenario *scenario, struct error *err)
+static int check_schedule(const struct scenario *scenario, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct idle options[] = {
         {spec->node, "strategy", "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
          "there is no server; expected 'data_parallel: parameter-server' beside it"},
@@ -67,7 +67,7 @@ static int check_memory(const struct scenario *scenario, struct error *err)
          !model_is_timed(&scenario->model),
          "this model's times are given whole; expected a transformer, or layers by their FLOPs"},
         {memory->node, "memory", "bucket_copies", memory->bucket_copies,
-         scenario->strategy.data_parallel == DATA_PARALLEL_DDP,
+         scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
          "buckets are DDP's; expected 'data_parallel: ddp' beside it"},
     };
 
@@ -90,7 +90,7 @@ static int check_costs(const struct scenario *scenario, struct error *err)
 
 int scenario_check_idle(const struct scenario *scenario, struct error *err)
 {
-    static scenario_rule *const rules[] = {check_strategy, check_memory, check_costs};
+    static scenario_rule *const rules[] = {check_schedule, check_memory, check_costs};
 
     return scenario_check(scenario, rules, COUNT(rules), err);
 }

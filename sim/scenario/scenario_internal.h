@@ -6,7 +6,7 @@
 
 /* Where a key of `strategy:` stands. */
 #define STRATEGY_LOC(scenario, key)                                                                                    \
-    node_loc((scenario)->strategy.node ? (scenario)->strategy.node : (scenario)->node, key)
+    node_loc((scenario)->parallelism.node ? (scenario)->parallelism.node : (scenario)->node, key)
 
 /* A rule of what goes together. All of some are asked, so that a person sees every mistake at once; -1 where one of
  * them was broken. */

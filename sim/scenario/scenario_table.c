@@ -30,7 +30,7 @@ static const struct table batch_table = {
 };
 
 static const struct field schedule_spec_fields[] = {
-    {KEY(schedule_spec, name), .kind = FIELD_CHOICE, .choice = strategy_name,
+    {KEY(schedule_spec, name), .kind = FIELD_CHOICE, .choice = schedule_name,
      .brief = "a schedule that dtsim knows (dtsim list strategies)"},
     {KEY(schedule_spec, csv), .kind = FIELD_STRING,
      .brief = "a file with your own order of the work, in the format of 'show --orders' and PyTorch: one line per "
@@ -66,108 +66,108 @@ static const struct table compression_table = {
     .shorthand = "method", .bare = true,
 };
 
-static const struct field strategy_spec_fields[] = {
-    {KEY(strategy_spec, schedule), .kind = FIELD_RECORD, .table = &schedule_table, .fallback = "1f1b",
+static const struct field parallelism_fields[] = {
+    {KEY(parallelism, schedule), .kind = FIELD_RECORD, .table = &schedule_table, .fallback = "1f1b",
      .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
-    {KEY(strategy_spec, tensor), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, tensor), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
-    {KEY(strategy_spec, pipeline), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, pipeline), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "pipeline-parallel degree: ranks of one replica"},
-    {KEY(strategy_spec, data), .kind = FIELD_INT, .min = 1, .max = 1048576,
+    {KEY(parallelism, data), .kind = FIELD_INT, .min = 1, .max = 1048576,
      .brief = "data-parallel degree: number of replicas; left out: as many as the cluster's GPUs allow"},
-    {KEY(strategy_spec, chunks), .kind = FIELD_INT, .min = 1, .max = 1024,
+    {KEY(parallelism, chunks), .kind = FIELD_INT, .min = 1, .max = 1024,
      .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with"},
-    {KEY(strategy_spec, context), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, context), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
-    {KEY(strategy_spec, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
+    {KEY(parallelism, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
                             "the GPUs gather all keys and values before they compute"),
      .brief = "how the GPUs of a context-parallel group exchange keys and values"},
-    {KEY(strategy_spec, expert), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, expert), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them"},
-    {KEY(strategy_spec, capacity_factor), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1000,
+    {KEY(parallelism, capacity_factor), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1000,
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
-    {KEY(strategy_spec, sequence_parallel), .kind = FIELD_BOOL, .fallback = "false",
+    {KEY(parallelism, sequence_parallel), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
-    {KEY(strategy_spec, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
+    {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
               "gathers the shares; false: each GPU sends all of it; sequence_parallel always sends shares"},
-    {KEY(strategy_spec, partitioned_outputs), .kind = FIELD_BOOL, .fallback = "false",
+    {KEY(parallelism, partitioned_outputs), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "each GPU of a tensor-parallel group keeps only its share of the stage's output; the group gathers the "
               "shares again before the backward, and each such gather also clears, copies and clones the tensor "
               "(DeepSpeed's pipeline engine)"},
-    {KEY(strategy_spec, overlap_p2p), .kind = FIELD_BOOL, .fallback = "true",
+    {KEY(parallelism, overlap_p2p), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "a stage computes on while it sends to its neighbours; false: it waits until they have received it "
               "(Megatron-LM before --overlap-p2p-communication, DeepSpeed's pipeline engine)"},
-    {KEY(strategy_spec, one_communicator), .kind = FIELD_BOOL, .fallback = "false",
+    {KEY(parallelism, one_communicator), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "over sockets: one NCCL communicator carries all sends and receives of a stage, so a receive, and the "
               "work that needs it, waits until the sockets have taken all data that was sent before"},
-    {KEY(strategy_spec, duplex_p2p), .kind = FIELD_BOOL, .fallback = "true",
+    {KEY(parallelism, duplex_p2p), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "neighbouring stages send to each other at the same time (Megatron-LM's batched calls); false: one "
               "after the other (DeepSpeed's pipeline engine)"},
-    {KEY(strategy_spec, overlap_tensor), .kind = FIELD_BOOL,
+    {KEY(parallelism, overlap_tensor), .kind = FIELD_BOOL,
      .brief = "the tensor-parallel group sums the gradient of a product's input while it computes the gradient of the "
               "product's weights (Megatron-LM since 2022, but not DeepSpeed's forks of it); left out: as "
               "sequence_parallel"},
-    {KEY(strategy_spec, overlap_products), .kind = FIELD_BOOL, .fallback = "false",
+    {KEY(parallelism, overlap_products), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
-    {KEY(strategy_spec, zero), .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
+    {KEY(parallelism, zero), .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
               "parameters (FSDP); 0: no ZeRO"},
-    {KEY(strategy_spec, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
+    {KEY(parallelism, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
      .brief = "number of replicas among which ZeRO divides, for example the replicas of a node (FSDP's hybrid "
               "sharding, MiCS); left out: all replicas"},
-    {KEY(strategy_spec, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
+    {KEY(parallelism, reduce_scatter), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "under ZeRO a reduce-scatter gives each replica the sums of its share; false, with ZeRO 1: an "
               "all-reduce gives all sums to all replicas (DeepSpeed with reduce_scatter: false, with its bf16 "
               "optimizer, and its ZeRO 1 of 2022)"},
-    {KEY(strategy_spec, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
+    {KEY(parallelism, data_parallel), .kind = FIELD_CHOICE, .fallback = "ddp", .choices = CHOICES(DATA_PARALLELS),
      .choice_briefs = NAMES("all-reduces gradients in buckets, overlapped with the last backward",
                             "all-reduces gradients after the last backward; with ZeRO 3, no gather or scatter "
                             "overlaps computation",
                             "replica 0 gathers all gradients, updates all weights and sends them to all replicas",
                             "PyTorch's DataParallel: GPU 0 sends the model to all replicas at every forward"),
      .brief = "how replicas exchange gradients"},
-    {KEY(strategy_spec, compression), .kind = FIELD_RECORD, .table = &compression_table, .fallback = "none",
+    {KEY(parallelism, compression), .kind = FIELD_RECORD, .table = &compression_table, .fallback = "none",
      .brief = "compression of the gradients that replicas exchange"},
-    {KEY(strategy_spec, local_steps), .kind = FIELD_INT, .min = 1, .max = 1000, .fallback = "1",
+    {KEY(parallelism, local_steps), .kind = FIELD_INT, .min = 1, .max = 1000, .fallback = "1",
      .brief = "iterations that each replica makes alone before all replicas average their weights (local SGD); the "
               "result is the mean over these iterations"},
-    {KEY(strategy_spec, first_bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+    {KEY(parallelism, first_bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .fallback = "1 MiB", .brief = "size of DDP's first gradient bucket; ZeRO 3 has no buckets"},
-    {KEY(strategy_spec, bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "25 MiB",
+    {KEY(parallelism, bucket), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true, .fallback = "25 MiB",
      .brief = "size of DDP's other gradient buckets"},
-    {KEY(strategy_spec, flatten), .kind = FIELD_BOOL, .fallback = "true",
+    {KEY(parallelism, flatten), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "synchronous: one all-reduce for all gradients of a stage; false: one all-reduce per tensor, one after "
               "another, as a loop over the parameters does"},
-    {KEY(strategy_spec, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
+    {KEY(parallelism, server), .kind = FIELD_CHOICE, .choices = server_names, .fallback = "star",
      .choice_briefs = NAMES("directly from and to each replica", "along a ring, as NCCL's reduce and broadcast",
                             "along a tree"),
      .brief = "how the parameter server gathers gradients and sends weights"},
-    {KEY(strategy_spec, all_reduce), .kind = FIELD_CHOICE, .choice = all_reduce_name, .fallback = "ring",
+    {KEY(parallelism, all_reduce), .kind = FIELD_CHOICE, .choice = all_reduce_name, .fallback = "ring",
      .brief = "all-reduce algorithm (dtsim list collectives); ZeRO runs its two halves, a reduce-scatter and an "
               "all-gather, or ring's where it has none"},
-    {KEY(strategy_spec, channels), .kind = FIELD_INT, .min = 0, .max = 64, .fallback = "0",
+    {KEY(parallelism, channels), .kind = FIELD_INT, .min = 0, .max = 64, .fallback = "0",
      .brief = "rings that an all-reduce uses at the same time; 0: one per NIC of a node if the group has several GPUs "
               "per node, else 1"},
-    {KEY(strategy_spec, placement), .kind = FIELD_CHOICES, .choices = dimension_names,
+    {KEY(parallelism, placement), .kind = FIELD_CHOICES, .choices = dimension_names,
      .fallback = "[tensor, data, pipeline]",
      .brief = "the degrees in the order in which they vary over the GPUs, the fastest first; GPUs are numbered node by "
               "node; if context is left out, it follows tensor"},
-    {KEY(strategy_spec, split), .kind = FIELD_INTS, .max = 1000000,
+    {KEY(parallelism, split), .kind = FIELD_INTS, .max = 1000000,
      .brief = "number of layers of each stage (of each chunk, in model order); left out: as even as possible; if the "
               "layers do not divide evenly, the last stage and then the first stages get one layer less"},
 };
 static const struct table *strategy_options(struct arena *arena, void *object, void **extra)
 {
-    struct strategy_spec *spec = object;
+    struct parallelism *spec = object;
 
-    spec->options_table = spec->schedule.csv ? NULL : strategy_at((size_t)spec->schedule.name)->options;
+    spec->options_table = spec->schedule.csv ? NULL : schedule_at((size_t)spec->schedule.name)->options;
     if (spec->options_table && !spec->options)
         spec->options = arena_alloc(arena, spec->options_table->size);
     *extra = spec->options;
@@ -176,19 +176,19 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
 /* The key is an option of another schedule: the user changed the schedule, or confused it with a similar one. */
 static const char *option_misplaced(struct arena *arena, const void *object, const char *key)
 {
-    const struct strategy_spec *spec = object;
-    const char *chosen = spec->schedule.csv ? "an order from a file" : strategy_at((size_t)spec->schedule.name)->name;
+    const struct parallelism *spec = object;
+    const char *chosen = spec->schedule.csv ? "an order from a file" : schedule_at((size_t)spec->schedule.name)->name;
 
-    for (size_t i = 0; strategy_at(i); i++)
-        for (size_t k = 0; strategy_at(i)->options && k < strategy_at(i)->options->count; k++)
-            if (!strcmp(strategy_at(i)->options->fields[k].key, key))
-                return arena_printf(arena, "'%s' is an option of %s, not of %s", key, strategy_at(i)->name,
+    for (size_t i = 0; schedule_at(i); i++)
+        for (size_t k = 0; schedule_at(i)->options && k < schedule_at(i)->options->count; k++)
+            if (!strcmp(schedule_at(i)->options->fields[k].key, key))
+                return arena_printf(arena, "'%s' is an option of %s, not of %s", key, schedule_at(i)->name,
                                     chosen);
     return NULL;
 }
 static const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
-          strategy_spec, strategy_spec_fields),
+          parallelism, parallelism_fields),
     .extension = strategy_options, .misplaced = option_misplaced,
 };
 
@@ -352,7 +352,7 @@ static const struct field scenario_fields[] = {
     {KEY(scenario, batch), .kind = FIELD_RECORD, .table = &batch_table, .required = true,
      .dispensable = batch_dispensable,
      .brief = "samples and micro-batches; not needed with an order from a file, which has its own"},
-    {KEY(scenario, strategy), .kind = FIELD_RECORD, .table = &strategy_table,
+    {.key = "strategy", AT(scenario, parallelism), .kind = FIELD_RECORD, .table = &strategy_table,
      .brief = "parallelism; a key about the group of a degree has no effect if that degree is 1"},
     {KEY(scenario, memory), .kind = FIELD_RECORD, .table = &memory_table,
      .brief = "number formats, optimizer, recomputation and offloading"},

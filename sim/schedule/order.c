@@ -112,7 +112,7 @@ int order_parse(struct arena *arena, const char *file, const char *text, size_t 
 
     *order = (struct order){
         .file = arena_strdup(arena, file),
-        .strategy = {.name = "csv", .recompute = rule, .rows = order_rows, .placement = PLACEMENT_TABLE,
+        .schedule = {.name = "csv", .recompute = rule, .rows = order_rows, .placement = PLACEMENT_TABLE,
                      .title = arena_printf(arena, "the order of %s", file)},
     };
     if (order_read(arena, text, length, order, err))
@@ -125,9 +125,9 @@ int order_parse(struct arena *arena, const char *file, const char *text, size_t 
         rc = check_copies(order, table, err);
     if (!rc) {
         for (enum placement placement = PLACEMENT_LOOP; placement < PLACEMENT_TABLE; placement++)
-            if (order->strategy.placement == PLACEMENT_TABLE && placed_by(placement, order, table))
-                order->strategy.placement = placement;
-        order->table = order->strategy.placement == PLACEMENT_TABLE ? table : NULL;
+            if (order->schedule.placement == PLACEMENT_TABLE && placed_by(placement, order, table))
+                order->schedule.placement = placement;
+        order->table = order->schedule.placement == PLACEMENT_TABLE ? table : NULL;
         for (size_t i = 0; i < order->count; i++)
             order->recomputes |= order->cells[i].kind == RECOMPUTE;
         rc = order_deadlock(order, err);

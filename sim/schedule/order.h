@@ -27,7 +27,7 @@ struct order {
     bool recomputes;             /* it has R cells; else memory.recompute: full adds one before each backward */
     bool directed;               /* cells have "@" */
     const struct stage_table *table;     /* NULL: its stages are placed as by another enum placement */
-    struct strategy strategy;    /* the schedule that writes its rows, with this order as plan.options */
+    struct schedule schedule;    /* the schedule that writes its rows, with this order as plan.options */
 };
 
 enum { ORDER_MAX_BYTES = 64 << 20 };     /* of a file */

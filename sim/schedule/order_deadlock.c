@@ -60,7 +60,7 @@ static const struct order_cell *awaited(const struct walk *walk, const struct or
     const struct order *order = walk->order;
     size_t here = place(order, cell->direction, cell->stage, cell->mb);
     const struct order_cell *own = walk->forwards[here], *other = NULL;
-    bool early = cell->kind == RECOMPUTE && order->strategy.recompute == RECOMPUTE_EARLY;
+    bool early = cell->kind == RECOMPUTE && order->schedule.recompute == RECOMPUTE_EARLY;
 
     if (cell->kind == FORWARD)
         own = cell->stage ? walk->forwards[place(order, cell->direction, cell->stage - 1, cell->mb)] : NULL;

@@ -45,14 +45,14 @@ void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward
     append(row, BACKWARD, backward_chunk, backward_mb);
 }
 
-struct row *rows_of(const struct strategy *strategy, const struct plan *plan)
+struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
 {
     struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);
 
-    if (strategy->rows)
-        strategy->rows(rows, plan);
-    for (int rank = 0; !strategy->rows && rank < plan->stages; rank++)
-        strategy->row(&rows[rank], plan, rank);
+    if (schedule->rows)
+        schedule->rows(rows, plan);
+    for (int rank = 0; !schedule->rows && rank < plan->stages; rank++)
+        schedule->row(&rows[rank], plan, rank);
     return rows;
 }
 
@@ -158,22 +158,22 @@ bool rows_deadlock(const struct row *rows, const struct plan *plan)
     return waiting;
 }
 
-#define SCHEDULE(name) extern const struct strategy strategy_##name;
+#define SCHEDULE(name) extern const struct schedule schedule_##name;
 #include "strategies/list.h"
 #undef SCHEDULE
 
-static const struct strategy *const strategies[] = {
-#define SCHEDULE(name) &strategy_##name,
+static const struct schedule *const strategies[] = {
+#define SCHEDULE(name) &schedule_##name,
 #include "strategies/list.h"
 #undef SCHEDULE
 };
 
-const struct strategy *strategy_at(size_t index)
+const struct schedule *schedule_at(size_t index)
 {
     return index < COUNT(strategies) ? strategies[index] : NULL;
 }
 
-const char *strategy_name(size_t index)
+const char *schedule_name(size_t index)
 {
     return index < COUNT(strategies) ? strategies[index]->name : NULL;
 }
@@ -277,9 +277,9 @@ char *work_format(const struct plan *plan, int rank, struct work work, char *buf
     return buffer;
 }
 
-int plan_opportunistic(const struct strategy *strategy, const struct plan *plan)
+int plan_opportunistic(const struct schedule *schedule, const struct plan *plan)
 {
-    return strategy->opportunistic ? strategy->opportunistic(plan) : 0;
+    return schedule->opportunistic ? schedule->opportunistic(plan) : 0;
 }
 
 int rows_updates(const struct row *rows)
@@ -303,14 +303,14 @@ static void versions_found(const struct row *row, int *found)
     }
 }
 
-int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank)
+int rows_versions(const struct schedule *schedule, const struct plan *plan, const struct row *rows, int rank)
 {
-    bool vertical = strategy->vertical_sync && strategy->vertical_sync(plan);
+    bool vertical = schedule->vertical_sync && schedule->vertical_sync(plan);
     const struct row *row = &rows[rank];
     int *used = xcalloc((size_t)plan_micro_batches(plan), sizeof *used), newest = 0, most = 1;
     size_t oldest = 0;       /* the forward whose backward comes next: backwards have the same order as forwards */
 
-    if (!strategy->asynchronous) {
+    if (!schedule->asynchronous) {
         free(used);
         return 1;
     }

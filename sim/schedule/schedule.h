@@ -72,7 +72,7 @@ enum recompute_rule {
     RECOMPUTE_JUST_IN_TIME,  /* so late that it ends together with the backward of the next stage (Varuna) */
 };
 
-struct strategy {
+struct schedule {
     const char *name;        /* the value of strategy.schedule */
     const char *title;
     const char *paper;
@@ -107,7 +107,7 @@ struct strategy {
 };
 
 /* The rows of all ranks, an entry a rank; rows_release(rows, plan->stages) when done. */
-struct row *rows_of(const struct strategy *strategy, const struct plan *plan);
+struct row *rows_of(const struct schedule *schedule, const struct plan *plan);
 void rows_release(struct row *rows, int count);
 /* The same rows again, to be changed and released apart. */
 struct row *rows_copy(const struct row *rows, int count);
@@ -117,17 +117,17 @@ void rows_strip_updates(struct row *rows, int count);
 bool rows_deadlock(const struct row *rows, const struct plan *plan);
 
 /* The value of strategy.opportunistic for the plan; 0 if it is NULL. */
-int plan_opportunistic(const struct strategy *strategy, const struct plan *plan);
+int plan_opportunistic(const struct schedule *schedule, const struct plan *plan);
 
 /* Optimizer steps in the rows: 1, or the updates that an asynchronous schedule writes. */
 int rows_updates(const struct row *rows);
 /* The maximum number of versions of its weights that a rank holds. A backward uses the version that its forward used.
  * Forwards use the newest version or, with vertical_sync, the version that the input stage used. */
-int rows_versions(const struct strategy *strategy, const struct plan *plan, const struct row *rows, int rank);
+int rows_versions(const struct schedule *schedule, const struct plan *plan, const struct row *rows, int rank);
 
 /* The schedules of strategies/list.h, in its order. */
-const struct strategy *strategy_at(size_t index);        /* NULL past the last */
-const char *strategy_name(size_t index);                 /* a choice_name */
+const struct schedule *schedule_at(size_t index);        /* NULL past the last */
+const char *schedule_name(size_t index);                 /* a choice_name */
 
 /* The global stages are the model's chunks in model order. A direction is one of the copies of the model that a replica
  * holds: a bidirectional placement has two, any other has one. */

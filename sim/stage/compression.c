@@ -6,7 +6,7 @@
  * powerSGD_hook.py, min_compression_rate 2); other tensors as they are. */
 void pile_add(struct pile *pile, const struct scenario *scenario, double values, double rows)
 {
-    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct compression_spec *spec = &scenario->parallelism.compression;
     double columns = rows > 0 ? values / rows : 0, factors = spec->rank * (rows + columns);
 
     pile->values += values;
@@ -37,7 +37,7 @@ static double pass(const struct scenario *scenario, double bytes, double launche
  * difference), of which column i reads and writes the ones behind it. */
 static struct compressed powersgd(const struct scenario *scenario, const struct pile *pile, double each)
 {
-    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct compression_spec *spec = &scenario->parallelism.compression;
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     double product = pile->matrices + pile->left + pile->right, columns = pile->count * (double)spec->rank;
     double feedback = spec->error_feedback ? 3 * pile->matrices : 0;     /* M + E: two are read, one is written */
@@ -60,7 +60,7 @@ static struct compressed powersgd(const struct scenario *scenario, const struct 
  * value. */
 static struct compressed top_k(const struct scenario *scenario, const struct pile *pile, double each, int n)
 {
-    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct compression_spec *spec = &scenario->parallelism.compression;
     double kept = ceil(spec->share * pile->values), bytes = kept * (each + 4);
     double feedback = spec->error_feedback ? 4 * pile->values : 0;       /* g + E, and E without what is sent */
 
@@ -76,7 +76,7 @@ static struct compressed top_k(const struct scenario *scenario, const struct pil
  * 2021, compressed_allreduce), with a scale of four bytes a part. */
 static struct compressed quantized(const struct scenario *scenario, const struct pile *pile, double each, int n)
 {
-    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct compression_spec *spec = &scenario->parallelism.compression;
     double bytes = pile->values * spec->bits / 8 + 4.0 * n, feedback = spec->error_feedback ? 4 * pile->values : 0;
 
     return (struct compressed){
@@ -94,7 +94,7 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
 {
     double each = scenario_parameter_bytes(scenario).sent;
 
-    switch ((enum compression)scenario->strategy.compression.method) {
+    switch ((enum compression)scenario->parallelism.compression.method) {
     case COMPRESSION_POWERSGD:
         return powersgd(scenario, pile, each);
     case COMPRESSION_TOP_K:
@@ -109,7 +109,7 @@ struct compressed compress(const struct scenario *scenario, const struct pile *p
 
 double compression_memory(const struct scenario *scenario, const struct stage *stage, int n)
 {
-    const struct compression_spec *spec = &scenario->strategy.compression;
+    const struct compression_spec *spec = &scenario->parallelism.compression;
     double each = scenario_parameter_bytes(scenario).sent, kept;
     struct pile pile = {0};
 

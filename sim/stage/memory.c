@@ -115,7 +115,7 @@ static bool divides(const struct recipe *recipe, enum held held)
 
 static double buffers(const struct scenario *scenario, const struct holding *holding, int program_rank)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).gradients, gradients = holding->trained * each, bytes = 0;
     bool several = scenario_replicas(scenario) > 1, buckets = isfinite(recipe->gradients.bucket);

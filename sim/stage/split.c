@@ -35,7 +35,7 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
 }
 
-int split_blocks(struct arena *arena, const struct strategy_spec *spec, const struct plan *plan,
+int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
                  const struct layer *layers, size_t count, size_t **begins, struct error *err)
 {
     size_t nstages = (size_t)plan_global_stages(plan), blocks = 0, others;

@@ -8,7 +8,7 @@
  * blocks do not divide, which may be none beside the embedding or the output layer.
  * begins: the first block of every stage, and past the last stage how many there are, in the arena. Errors:
  * more stages than layers, a split that is not of this model (EXIT_INFEASIBLE). */
-int split_blocks(struct arena *arena, const struct strategy_spec *spec, const struct plan *plan,
+int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
                  const struct layer *layers, size_t count, size_t **begins, struct error *err);
 
 #endif

@@ -15,14 +15,14 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
         work.seconds = layer->given[phase];
     else
         stage_add_phase(&work, scenario, layer, phase);
-    exchanges_add(&work, &scenario->strategy, &scenario->costs, layer, phase);
+    exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
     /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
      * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
-    if (phase == PHASE_BACKWARD_WEIGHT && scenario->strategy.sequence_parallel)
+    if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
         stage_add_core(&work, &scenario->costs, layer, PHASE_FORWARD);
-        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->strategy, layer);
+        work.exchanges[EXCHANGE_ATTENTION] = divides_attention(&scenario->parallelism, layer);
     }
     return work;
 }
@@ -72,7 +72,7 @@ static struct outside outside_of(const struct scenario *scenario, const struct l
 
 /* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
  * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
-static bool boundary_divided(const struct strategy_spec *spec)
+static bool boundary_divided(const struct parallelism *spec)
 {
     return spec->sequence_parallel || spec->scatter_gather;
 }
@@ -94,7 +94,7 @@ static void add_exchange_sizes(struct stage *stage, const struct costs_spec *cos
 
 /* A recomputation that ends when the backward has all it needs of a block; what sums the last product's results over a
  * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
-static struct stage_work stopped(const struct strategy_spec *spec, const struct costs_spec *costs,
+static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
                                  const struct layer *layer, struct stage_work forward)
 {
     bool tail = false, sums = spec->tensor > 1 && !spec->sequence_parallel;
@@ -115,7 +115,7 @@ static struct stage_work stopped(const struct strategy_spec *spec, const struct 
 
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
 {
-    double experts = scenario->strategy.expert > 1 ? layer->expert_parameters : 0;
+    double experts = scenario->parallelism.expert > 1 ? layer->expert_parameters : 0;
 
     return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - experts, [PARAMETERS_APART] = experts}};
 }
@@ -123,7 +123,7 @@ struct by_class layer_trained(const struct scenario *scenario, const struct laye
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
                       struct stage_peaks *peaks)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct costs_spec *costs = &scenario->costs;
     struct stage_work forward = layer_phase(scenario, layer, PHASE_FORWARD);
     struct stage_work input = layer_phase(scenario, layer, PHASE_BACKWARD_INPUT);
@@ -141,7 +141,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors,
-        .ncommon = layer->ntensors - (scenario->strategy.expert > 1 ? layer->nexperts : 0),
+        .ncommon = layer->ntensors - (scenario->parallelism.expert > 1 ? layer->nexperts : 0),
         .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
@@ -267,7 +267,7 @@ static void place_layers(struct arena *arena, const struct scenario *scenario, c
 
 static int from_layers(struct arena *arena, const struct scenario *scenario, struct stage *stages, struct error *err)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
     const struct precision_spec *precision = &scenario->memory.precision;
     struct shard shard = {
         .micro = scenario->batch.micro, .tensor = spec->tensor, .sequence_parallel = spec->sequence_parallel,

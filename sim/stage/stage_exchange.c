@@ -8,12 +8,12 @@ const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GR
 };
 _Static_assert(GROUP_TENSOR == 0, "what is not in the list");
 
-bool divides_attention(const struct strategy_spec *spec, const struct layer *layer)
+bool divides_attention(const struct parallelism *spec, const struct layer *layer)
 {
     return spec->context > 1 && layer->key_value_bytes > 0;
 }
 
-void exchanges_add(struct stage_work *work, const struct strategy_spec *spec, const struct costs_spec *costs,
+void exchanges_add(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
                    const struct layer *layer, enum phase phase)
 {
     work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
@@ -60,7 +60,7 @@ static struct pieces product_pieces(const struct costs_spec *costs, const struct
     return pieces;
 }
 
-void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct strategy_spec *spec,
+void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer)
 {
     int n = spec->tensor;
@@ -77,7 +77,7 @@ void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct
     }
 }
 
-void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct strategy_spec *spec,
+void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct parallelism *spec,
                        const struct costs_spec *costs, const struct layer *layer)
 {
     for (int c = 0; spec->overlap_tensor && c < COLUMN_COUNT; c++) {
@@ -104,7 +104,7 @@ static void add_traffic(struct stage *stage, struct slice *slice, enum work_kind
 
 void assembly_add(struct stage *stages, const struct scenario *scenario)
 {
-    const struct strategy_spec *spec = &scenario->strategy;
+    const struct parallelism *spec = &scenario->parallelism;
 
     for (int s = 0; s + 1 < plan_global_stages(&scenario->plan); s++) {
         double bytes = 5 * spec->tensor * stages[s].boundary;

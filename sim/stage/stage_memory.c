@@ -19,10 +19,10 @@ static void hold_logits(struct stage_peaks *peaks, double logits)
 void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
                      const struct layer *layer)
 {
-    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+    bool ahead = scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
     /* DataParallel computes the loss elsewhere (lower_replicate.c) */
-    bool loss = layer->role == LAYER_LAST && scenario->strategy.data > 1 &&
+    bool loss = layer->role == LAYER_LAST && scenario->parallelism.data > 1 &&
                 scenario->recipe.weights.when == WEIGHTS_FORWARD;
     bool held = layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD;
     struct workspace workspace = loss ? (struct workspace){0} : layer->workspace;
@@ -55,7 +55,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
 
 void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario)
 {
-    bool ahead = scenario_strategy(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
+    bool ahead = scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
 
     stage->working = ahead ? stage->working_split : fmax(0, peaks->kept - stage->checkpoint);
     stage->plain.forward = fmax(0, peaks->plain.forward - stage->activation);

@@ -22,9 +22,9 @@ static const struct field *option_named(const char *key, size_t length)
 {
     const struct field *field = NULL;
 
-    for (size_t i = 0; !field && strategy_at(i); i++)
-        if (strategy_at(i)->options)
-            field = field_named(strategy_at(i)->options, key, length);
+    for (size_t i = 0; !field && schedule_at(i); i++)
+        if (schedule_at(i)->options)
+            field = field_named(schedule_at(i)->options, key, length);
     return field;
 }
 
@@ -77,9 +77,9 @@ static void collect(struct arena *arena, const struct table *table, const char *
         if (field->table && !field->table->partial && field->kind != FIELD_LIST && depth > 0)
             collect(arena, field->table, arena_printf(arena, "%s.", path), depth - 1, list);
     }
-    for (size_t i = 0; table->extension && strategy_at(i); i++)
-        if (strategy_at(i)->options)
-            collect(arena, strategy_at(i)->options, before, 0, list);
+    for (size_t i = 0; table->extension && schedule_at(i); i++)
+        if (schedule_at(i)->options)
+            collect(arena, schedule_at(i)->options, before, 0, list);
 }
 
 const char **path_list(struct arena *arena)

@@ -301,7 +301,7 @@ static int too_many(const struct points *points, struct error *err)
         product = arena_printf(&arena, "%s%s%zu (%s)", product, d ? " x " : "", points->zips.items[d].length,
                                points->axes.items[points->zips.items[d].first].name);
     error_add(err, EXIT_INPUT, points->loc, "%s are more than %d combinations; expected fewer, or a sample of them "
-              "(sample: {count: 1000})", product, POINTS_LOOKED);
+              "(sample: {n: 1000})", product, POINTS_LOOKED);
     arena_release(&arena);
     return -1;
 }

@@ -10,7 +10,7 @@ struct keep { const struct node *node; };
 struct sections {
     const struct node *node;
     struct keep grid, zip, let, where, include, exclude;
-    struct sample { const struct node *node; int count, seed; } sample;
+    struct sample { const struct node *node; int n, seed; } sample;
 };
 
 static int keep(struct arena *arena, const struct node *value, void *object, struct error *err)
@@ -22,13 +22,13 @@ static int keep(struct arena *arena, const struct node *value, void *object, str
 }
 
 static const struct field sample_fields[] = {
-    {KEY(sample, count), .kind = FIELD_INT, .min = 1, .max = POINTS_LOOKED, .required = true,
+    {KEY(sample, n), .kind = FIELD_INT, .min = 1, .max = POINTS_LOOKED, .required = true,
      .brief = "so many points; all where fewer remain"},
     {KEY(sample, seed), .kind = FIELD_INT, .min = 0, .fallback = "1", .brief = "another seed draws others"},
 };
 static const struct table sample_table = {
     TABLE("sweep: sample", "points drawn at random", sample, sample_fields),
-    .shorthand = "count",
+    .shorthand = "n",
 };
 static const struct table keep_table = {.name = "sweep", .brief = "paths", .size = sizeof(struct keep)};
 #define SECTION(name, help) \
@@ -380,7 +380,7 @@ int points_read(struct arena *arena, const struct node *node, const char *file, 
 
     *points = (struct points){.base = base, .name = name, .loc = node ? node->loc : base->loc};
     rc = field_parse(arena, &points_table, node, &sections, err) || read_sections(&reader, &sections) ? -1 : 0;
-    points->sample = sections.sample.count;
+    points->sample = sections.sample.n;
     points->seed = sections.sample.seed;
     return rc;
 }

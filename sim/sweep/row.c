@@ -103,7 +103,7 @@ static void id_end(struct digest *digest, char id[STORE_ID + 1])
 
 static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[STORE_ID + 1])
 {
-    const struct order *order = scenario->strategy.schedule.order;
+    const struct order *order = scenario->parallelism.schedule.order;
     struct error ignored = {0};
     struct arena arena = {0};
     struct node *dump = field_dump(&arena, &scenario_table, scenario);

@@ -1,5 +1,5 @@
-/* Whatever the bytes of an order: no crash, no leak, no hang; what is accepted has rows that do not deadlock, and prints
- * in the notation in which it reads back to the same. */
+/* Whatever the bytes of an order: no crash, no leak, no hang; what is accepted has rows that do not deadlock, and
+ * prints in the notation in which it reads back to the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,9 +40,9 @@ static char *replay_order(const struct order *order, size_t *size)
 {
     struct plan plan = {
         .stages = order->ranks, .chunks = order->chunks, .micro_batches = order->micro_batches, .batches = 1,
-        .placement = order->strategy.placement, .table = order->table, .options = order,
+        .placement = order->schedule.placement, .table = order->table, .options = order,
     };
-    struct row *rows = rows_of(&order->strategy, &plan);
+    struct row *rows = rows_of(&order->schedule, &plan);
     char *text = print_rows(rows, &plan, size);
 
     BUG_IF(rows_deadlock(rows, &plan));

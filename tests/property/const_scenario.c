@@ -118,7 +118,7 @@ static void test_vary(void **state)
     assert_int_equal(scenario_vary(&simulated.scenario, sets, COUNT(sets), &varied, &err), 0);
     assert_int_equal(varied.batch.micro, 2);
     assert_int_equal(varied.batch.global, 2 * simulated.scenario.batch.global);
-    assert_int_equal(varied.strategy.zero, 3);
+    assert_int_equal(varied.parallelism.zero, 3);
     assert_true(varied.plan.recompute && !simulated.scenario.plan.recompute);
     assert_string_equal(varied.name, simulated.scenario.name);
     scenario_release(&varied);

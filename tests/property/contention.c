@@ -194,7 +194,7 @@ static void when_it_applies(void **state)
                    sequence_parallel ? ", overlap_tensor: true" : ", overlap_tensor: false", "ideal");
         run_tensor(&split, "zb-h1", 4096, sequence_parallel, ", overlap_tensor: true", "ideal");
         run_tensor(&apart, "zb-h1", 4096, sequence_parallel, ", overlap_tensor: false", "ideal");
-        assert_true(left_out.scenario.strategy.overlap_tensor == (bool)sequence_parallel);
+        assert_true(left_out.scenario.parallelism.overlap_tensor == (bool)sequence_parallel);
         assert_true(left_out.run.timeline.makespan == set.run.timeline.makespan);
         assert_true(split.run.timeline.makespan == apart.run.timeline.makespan);
         gathers = sequence_parallel ? LAYERS * communication(&split, WHAT_FORWARD) / (2 * LAYERS + 1) : 0;

@@ -125,7 +125,7 @@ static void test_any_schedule(void **state)
 
         any_schedule(&plan, &seed);
         simulate_plan(&simulated, &plan);
-        if (!scenario_strategy(&simulated.scenario)->asynchronous)      /* their metrics are of the steady state */
+        if (!scenario_schedule(&simulated.scenario)->asynchronous)      /* their metrics are of the steady state */
             assert_seconds(&simulated);
         simulated_release(&simulated);
     }
@@ -173,8 +173,8 @@ static void test_flop_of_recomputing(void **state)
 }
 
 /* Korthikanti et al. 2022, table 2: s b h (10 + 24/t + 5 a s/(h t)) a block; without the attention core s b h (10 +
- * 24/t); under full recomputation 2 s b h, and all else of one block while it is recomputed. Stage 0 of 1F1B holds P of them,
- * and the masks of the embedding's dropout, s b h. */
+ * 24/t); under full recomputation 2 s b h, and all else of one block while it is recomputed. Stage 0 of 1F1B holds P of
+ * them, and the masks of the embedding's dropout, s b h. */
 static void test_memory_of_recomputing(void **state)
 {
     (void)state;

@@ -125,7 +125,7 @@ static void test_linear(void **state)
 
                 expect_near("seconds", some.workload.stages[s].work[RECOMPUTE].seconds,
                             part * whole[s].work[RECOMPUTE].seconds, some.text);
-                if (scenario_strategy(&full.scenario)->recompute == RECOMPUTE_WITH_GRADIENT)
+                if (scenario_schedule(&full.scenario)->recompute == RECOMPUTE_WITH_GRADIENT)
                     expect_near("kept", some.workload.stages[s].checkpoint, kept, some.text);
             }
             if (i == 0)
@@ -139,7 +139,8 @@ static void test_linear(void **state)
 }
 
 /* The most that a single stage holds, found by going through one micro-batch layer by layer: a forward leaves the input
- * of what is computed again, all of the rest; a backward brings back the rest of its own layer, and frees what it leaves behind. */
+ * of what is computed again, all of the rest; a backward brings back the rest of its own layer, and frees what it
+ * leaves behind. */
 static double walked(const struct stage *stage)
 {
     double alive = 0, most = 0;
@@ -159,8 +160,8 @@ static double walked(const struct stage *stage)
     return most;
 }
 
-/* Once a whole stage is computed again, it holds what it would have kept: ahead of its backwards (gpipe), and where those
- * for the weights are still to come (zb-h1); but in plain PyTorch an RMSNorm's copy of its input comes on top. */
+/* Once a whole stage is computed again, it holds what it would have kept: ahead of its backwards (gpipe), and where
+ * those for the weights are still to come (zb-h1); but in plain PyTorch an RMSNorm's copy of its input comes on top. */
 static void test_whole_stage(void **state)
 {
     static const char *const shapes[] = {"", "norm: rmsnorm, positions: 0", "flash_attention: true",

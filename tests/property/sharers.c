@@ -151,7 +151,7 @@ static void assert_in_flight(const struct simulated *simulated, const struct sha
         if (each >= 2 * limit)
             assert_int_equal(simulated->workload.stages[s].versions, limit);
         for (int i = 0; i < shape->sharers[s]; i++, rank++) {
-            assert_int_equal(scenario_strategy(scenario)->ideal_in_flight(&scenario->plan, rank), limit);
+            assert_int_equal(scenario_schedule(scenario)->ideal_in_flight(&scenario->plan, rank), limit);
             expect_near("in flight", simulated->run.metrics.ranks[rank].peak_activation, limit, simulated->text);
         }
     }
@@ -168,7 +168,7 @@ static void test_any_shape(void **state)
         struct simulated simulated;
 
         simulate_shape(&simulated, &shape, micro_batches, i % 2 ? slow_network : free_network);
-        assert_int_equal(simulated.scenario.strategy.pipeline, ranks_of(&shape));
+        assert_int_equal(simulated.scenario.parallelism.pipeline, ranks_of(&shape));
         assert_path(&simulated, &shape, micro_batches);
         assert_traffic(&simulated, &shape, micro_batches);
         assert_in_flight(&simulated, &shape, micro_batches);

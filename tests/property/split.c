@@ -151,8 +151,8 @@ static void test_even(void **state)
 static void test_schedules(void **state)
 {
     (void)state;
-    for (size_t i = 0; strategy_at(i); i++) {
-        const struct strategy *strategy = strategy_at(i);
+    for (size_t i = 0; schedule_at(i); i++) {
+        const struct schedule *strategy = schedule_at(i);
         bool copies = strategy->placement == PLACEMENT_BIDIRECTIONAL;
         int chunks = copies || !strategy->min_chunks ? 1 : strategy->min_chunks;
         struct simulated simulated;

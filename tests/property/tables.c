@@ -261,7 +261,7 @@ static void check_tables(const struct simulated *simulated, const char *dir, con
     result.from = json_number_value(json_array_get(window, 0));
     result.to = json_number_value(json_array_get(window, 1));
     result.iterations = rint((result.to - result.from) / result_number(&result, "iteration_time_s"));
-    result.ranks = scenario_gpus(&simulated->scenario) / simulated->scenario.strategy.tensor;
+    result.ranks = scenario_gpus(&simulated->scenario) / simulated->scenario.parallelism.tensor;
     check_breakdown(&result);
     check_utilization(&result);
     check_spans(&result);

@@ -70,9 +70,9 @@ static inline void any_schedule(struct random_plan *plan, uint64_t *seed)
 {
     int count = 0;
 
-    while (strategy_at((size_t)count))
+    while (schedule_at((size_t)count))
         count++;
-    const struct strategy *strategy = strategy_at((size_t)random_below(seed, count));
+    const struct schedule *strategy = schedule_at((size_t)random_below(seed, count));
     plan->schedule = strategy->name;
     plan->chunks = strategy->min_chunks;
     plan->pipeline = PICK_INT(seed, 2, 4);

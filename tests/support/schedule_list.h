@@ -4,12 +4,12 @@
 
 #include "simulated.h"
 
-#define SCHEDULE(name) extern const struct strategy strategy_##name;
+#define SCHEDULE(name) extern const struct schedule schedule_##name;
 #include "strategies/list.h"
 #undef SCHEDULE
 
-static const struct strategy *const schedules[] = {
-#define SCHEDULE(name) &strategy_##name,
+static const struct schedule *const schedules[] = {
+#define SCHEDULE(name) &schedule_##name,
 #include "strategies/list.h"
 #undef SCHEDULE
 };
@@ -23,7 +23,7 @@ static inline void load_stages(struct simulated *simulated, const char *schedule
                    micro_batches, schedule, stages, recompute ? "full" : "none");
 }
 
-static inline int chunks_of(const struct strategy *strategy)
+static inline int chunks_of(const struct schedule *strategy)
 {
     return strategy->min_chunks > 1 ? strategy->min_chunks : 1;
 }

@@ -6,11 +6,11 @@
 
 #include "simulated.h"
 
-static inline const struct strategy *strategy_named(const char *name)
+static inline const struct schedule *schedule_named(const char *name)
 {
-    for (size_t i = 0; strategy_at(i); i++)
-        if (!strcmp(strategy_name(i), name))
-            return strategy_at(i);
+    for (size_t i = 0; schedule_at(i); i++)
+        if (!strcmp(schedule_name(i), name))
+            return schedule_at(i);
     fail_msg("no schedule %s", name);
     return NULL;
 }
@@ -30,7 +30,7 @@ static inline char *orders_of(const struct row *rows, const struct plan *plan)
     return text;
 }
 
-static inline void expect_orders(const struct strategy *strategy, const struct plan *plan, const char *expected)
+static inline void expect_orders(const struct schedule *strategy, const struct plan *plan, const char *expected)
 {
     struct row *rows = rows_of(strategy, plan);
     char *orders = orders_of(rows, plan);
@@ -170,8 +170,8 @@ static inline bool read_degrees(const char *text, struct plan *plan, int *group)
 
 /* Orders as files beside the repository, "<peer>_<schedule>_p<ranks>[_v<chunks>]_m<micro-batches>[_g<group>].csv": the
  * peers' schedules that `of` knows are compared. Returns how many. */
-typedef const struct strategy *strategy_of_peer(const char *peer, int group, struct plan *plan);
-static inline int expect_orders_of_folder(strategy_of_peer *of)
+typedef const struct schedule *schedule_of_peer(const char *peer, int group, struct plan *plan);
+static inline int expect_orders_of_folder(schedule_of_peer *of)
 {
     static const char *const folder = DTSIM_SOURCE_DIR "/../shared/schedules/orders";
     DIR *dir = opendir(folder);
@@ -179,7 +179,7 @@ static inline int expect_orders_of_folder(strategy_of_peer *of)
 
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         struct plan plan = {.chunks = 1, .batches = 1};
-        const struct strategy *strategy = NULL;
+        const struct schedule *strategy = NULL;
         char *name = strdup(entry->d_name), *degrees = strstr(name, "_p"), *path, *expected;
         int group = 0;
 

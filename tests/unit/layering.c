@@ -221,7 +221,7 @@ static void test_includes(void **state)
 /* A schedule or a collective is named by its own file and by its line of list.h, by nobody else; but an all-reduce
  * names its halves. */
 static const char *const symbols[] = {
-#define SCHEDULE(name) "strategy_" #name,
+#define SCHEDULE(name) "schedule_" #name,
 #include "strategies/list.h"
 #undef SCHEDULE
 #define COLLECTIVE(name) "collective_" #name,
@@ -248,7 +248,7 @@ static void check_names(const char *path, const char *text)
 {
     for (size_t i = 0; i < COUNT(symbols); i++) {
         char own[128];
-        bool schedule = !strncmp(symbols[i], "strategy_", 9);
+        bool schedule = !strncmp(symbols[i], "schedule_", 9);
 
         snprintf(own, sizeof own, "strategies/%s%s.c", schedule ? "" : "collectives/", strchr(symbols[i], '_') + 1);
         if (strcmp(path, own) && (schedule || strncmp(path, "strategies/collectives/", 23)) && names(text, symbols[i]))

@@ -19,9 +19,9 @@ static const char *const strategies[] = {
 static void count_members(const struct scenario *scenario, const struct process_group *group, int *seen)
 {
     int *gpus = xcalloc((size_t)group->size, sizeof *gpus), groups = group_count(scenario, group);
-    int tensors = group->axis == AXIS_TENSOR ? groups : scenario->strategy.tensor;
+    int tensors = group->axis == AXIS_TENSOR ? groups : scenario->parallelism.tensor;
     int replicas = group->axis == AXIS_REPLICA ? groups : scenario_replicas(scenario);
-    int ranks = group->axis == AXIS_PIPELINE ? groups : scenario->strategy.pipeline;
+    int ranks = group->axis == AXIS_PIPELINE ? groups : scenario->parallelism.pipeline;
 
     for (int i = 0; i < tensors * replicas * ranks; i++) {
         int place[AXIS_COUNT] = {i % tensors, i / tensors % replicas, i / tensors / replicas};
@@ -52,7 +52,7 @@ static void test_partition(void **state)
                 found += seen[gpu];
             }
             if (kind == GROUP_EMBEDDING)
-                assert_int_equal(found, scenario_gpus(scenario) / scenario->strategy.pipeline * group->size);
+                assert_int_equal(found, scenario_gpus(scenario) / scenario->parallelism.pipeline * group->size);
             free(seen);
         }
         simulated_release(&simulated);

@@ -39,8 +39,8 @@ static void test_a_text_for_each_value(void **state)
     int count = checked(&scenario_table);
 
     (void)state;
-    for (size_t i = 0; strategy_at(i); i++)
-        count += checked(strategy_at(i)->options);
+    for (size_t i = 0; schedule_at(i); i++)
+        count += checked(schedule_at(i)->options);
     assert_true(count > 10);
 }
 

@@ -75,7 +75,7 @@ static void expect_alike(struct simulated *named, struct simulated *read, bool t
 
 /* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a
  * schedule recomputes nothing although all is to be, the file cannot say so. */
-static int round_trip(const struct strategy *strategy, struct size size, const char *recompute, const char *engine)
+static int round_trip(const struct schedule *strategy, struct size size, const char *recompute, const char *engine)
 {
     char text[STAGES_TEXT], schedule[128], *orders;
     struct simulated named, read;
@@ -111,14 +111,14 @@ static void test_round_trip(void **state)
     static const char *const engines[] = {"ideal", "simgrid"}, *const recomputes[] = {"none", "full"};
 
     (void)state;
-    for (size_t i = 0; strategy_at(i); i++) {
+    for (size_t i = 0; schedule_at(i); i++) {
         int done = 0;
 
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (size_t r = 0; r < COUNT(recomputes); r++)
-                done += round_trip(strategy_at(i), sizes[s], recomputes[r], engines[(s + r) % 2]);
+                done += round_trip(schedule_at(i), sizes[s], recomputes[r], engines[(s + r) % 2]);
         if (done < 6)
-            fail_msg("%s works with %d cases only", strategy_name(i), done);
+            fail_msg("%s works with %d cases only", schedule_name(i), done);
     }
 }
 
@@ -147,7 +147,7 @@ static void test_notation(void **state)
     assert_int_equal(order.ranks, 2);
     assert_int_equal(order.chunks, 1);
     assert_int_equal(order.micro_batches, 2);
-    assert_true(order.recomputes && order.strategy.placement == PLACEMENT_LOOP && !order.table);
+    assert_true(order.recomputes && order.schedule.placement == PLACEMENT_LOOP && !order.table);
     assert_int_equal(order.cells[order.first[1]].column, 3);
     assert_int_equal(order.cells[order.first[1]].line, 2);
     arena_release(&arena);
@@ -172,7 +172,7 @@ static void test_placements(void **state)
 
         if (parse(&arena, cases[i].text, &order, &err))
             fail_at(cases[i].text, &err);
-        assert_int_equal(order.strategy.placement, cases[i].placement);
+        assert_int_equal(order.schedule.placement, cases[i].placement);
         assert_int_equal(order.chunks, cases[i].chunks);
         assert_int_equal(order.directions, cases[i].directions);
         assert_int_equal(order.table != NULL, cases[i].placement == PLACEMENT_TABLE);

@@ -100,7 +100,7 @@ static void test_orders_by_rule(void **state)
                 struct row *rows;
 
                 load_stages(&simulated, known_yaml[known], stages, micro_batches, (stages + micro_batches) % 2);
-                rows = rows_of(scenario_strategy(&simulated.scenario), &simulated.scenario.plan);
+                rows = rows_of(scenario_schedule(&simulated.scenario), &simulated.scenario.plan);
                 for (int rank = 0; rank < stages; rank++)
                     assert_row((enum known)known, &simulated.scenario.plan, rank, &rows[rank]);
                 rows_release(rows, stages);
@@ -145,7 +145,7 @@ static void assert_row_complete(const struct plan *plan, const struct row *row)
 static void test_rows_are_complete(void **state)
 {
     (void)state;
-    for (size_t i = 0; strategy_at(i); i++)
+    for (size_t i = 0; schedule_at(i); i++)
         for (int stages = 1; stages <= 16; stages += stages < 4 ? 1 : 4)
             for (int micro_batches = 1; micro_batches <= 33; micro_batches += micro_batches < 4 ? 1 : 5) {
                 struct simulated simulated;
@@ -156,12 +156,12 @@ static void test_rows_are_complete(void **state)
                 assert_true(asprintf(&text, "model: {stages: {forward: 1 s}}\ncluster: ideal\n"
                                      "batch: {micro_batches: %d}\nmemory: {recompute: %s}\n"
                                      "strategy: {schedule: %s, pipeline: %d, chunks: %d}\n", micro_batches,
-                                     micro_batches % 2 ? "full" : "none", strategy_name(i), stages,
-                                     chunks_of(strategy_at(i))) > 0);
+                                     micro_batches % 2 ? "full" : "none", schedule_name(i), stages,
+                                     chunks_of(schedule_at(i))) > 0);
                 memset(&simulated, 0, sizeof simulated);
                 simulated.text = text;
                 if (!load_text(text, &simulated.scenario, &err)) {     /* a schedule may refuse a plan */
-                    rows = rows_of(scenario_strategy(&simulated.scenario), &simulated.scenario.plan);
+                    rows = rows_of(scenario_schedule(&simulated.scenario), &simulated.scenario.plan);
                     for (int rank = 0; rank < stages; rank++)
                         assert_row_complete(&simulated.scenario.plan, &rows[rank]);
                     rows_release(rows, stages);
@@ -192,7 +192,7 @@ static double makespan(enum known known, int p, int m, bool recompute, const str
 
 static void assert_in_flight(enum known known, const struct simulated *simulated, int p, int m, bool recompute)
 {
-    const struct strategy *strategy = scenario_strategy(&simulated->scenario);
+    const struct schedule *strategy = scenario_schedule(&simulated->scenario);
 
     for (int rank = 0; rank < p; rank++) {
         double peak = simulated->run.metrics.ranks[rank].peak_activation;
@@ -211,14 +211,14 @@ static void assert_closed_forms(enum known known, int p, int m, bool recompute, 
     for (size_t engine = 0; engine < COUNT(engines); engine++) {
         struct simulated simulated;
         const struct metrics *metrics = &simulated.run.metrics;
-        const struct strategy *strategy;
+        const struct schedule *strategy;
 
         run_text(&simulated,
                  "model: {stages: {forward: %.17g s, backward: %.17g s, recompute: %.17g s, activation: 1 B}}\n"
                  "cluster: ideal\nbatch: {micro_batches: %d}\nstrategy: {%s, pipeline: %d}\n"
                  "memory: {recompute: %s}\nsimulation: {engine: %s}\n", t->forward, t->backward, t->recompute, m,
                  known_yaml[known], p, recompute ? "full" : "none", engines[engine]);
-        strategy = scenario_strategy(&simulated.scenario);
+        strategy = scenario_schedule(&simulated.scenario);
         expect_near("makespan", metrics->iteration_time, expected, simulated.text);
         expect_near("ideal makespan", strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->backward,
                                                                t->recompute), expected, simulated.text);
@@ -261,7 +261,7 @@ static void test_recompute_last(void **state)
             struct error err = {0};
             assert_int_equal(simulated_run(&simulated, &err), 0);
             expect_near("makespan", simulated.run.metrics.iteration_time, expected, simulated.text);
-            expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
+            expect_near("ideal makespan", scenario_schedule(&simulated.scenario)->ideal_makespan(
                         &simulated.workload.plan, 1, 2, 1), expected, simulated.text);
             simulated_release(&simulated);
         }
@@ -282,9 +282,9 @@ static void test_passes(void **state)
             assert_int_equal(simulated_run(&simulated, &err), 0);
             expect_near("makespan", simulated.run.metrics.iteration_time, 3.0 * passes * (6 / passes + stages - 1),
                         simulated.text);
-            expect_near("ideal makespan", scenario_strategy(&simulated.scenario)->ideal_makespan(
+            expect_near("ideal makespan", scenario_schedule(&simulated.scenario)->ideal_makespan(
                         &simulated.workload.plan, 1, 2, 1), simulated.run.metrics.iteration_time, simulated.text);
-            assert_int_equal(scenario_strategy(&simulated.scenario)->ideal_in_flight(&simulated.workload.plan, 0),
+            assert_int_equal(scenario_schedule(&simulated.scenario)->ideal_in_flight(&simulated.workload.plan, 0),
                              6 / passes);
             simulated_release(&simulated);
         }

@@ -54,11 +54,11 @@ static void test_orders_of_peers(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(peers); i++)
-        expect_orders(strategy_named(peers[i].schedule),
+        expect_orders(schedule_named(peers[i].schedule),
                       plan_of(&planned, peers[i].stages, peers[i].chunks, peers[i].micro_batches, 0), peers[i].orders);
 }
 
-static const struct strategy *peer_strategy(const char *peer, int group, struct plan *plan)
+static const struct schedule *peer_schedule(const char *peer, int group, struct plan *plan)
 {
     static const struct { const char *peer, *schedule; } names[] = {
         {"megatron_interleaved", "interleaved"}, {"pytorch_interleaved", "interleaved"},
@@ -70,14 +70,14 @@ static const struct strategy *peer_strategy(const char *peer, int group, struct 
     plan->options = &options;
     for (size_t i = 0; i < COUNT(names); i++)
         if (!strcmp(peer, names[i].peer))
-            return strategy_named(names[i].schedule);
+            return schedule_named(names[i].schedule);
     return NULL;
 }
 
 static void test_orders_of_folder(void **state)
 {
     (void)state;
-    expect_orders_of_folder(peer_strategy);
+    expect_orders_of_folder(peer_schedule);
 }
 
 static const double whole[][WORK_KIND_COUNT] = {
@@ -86,7 +86,7 @@ static const double whole[][WORK_KIND_COUNT] = {
 };
 
 /* What holds for any plan that is accepted; a plan that is refused deadlocks. Gives the makespan, or -1. */
-static double expect_plan(const struct strategy *strategy, const struct plan *plan, const double *cost)
+static double expect_plan(const struct schedule *strategy, const struct plan *plan, const double *cost)
 {
     struct row *rows = rows_of(strategy, plan);
     double makespan = replay_in_order(rows, plan, cost, 0, NULL);
@@ -119,8 +119,8 @@ static double slots(int stages, int chunks, int micro_batches)
 
 static void test_every_plan(void **state)
 {
-    const struct strategy *interleaved = strategy_named("interleaved"), *bfs = strategy_named("looped-bfs");
-    const struct strategy *zb = strategy_named("interleaved-zb");
+    const struct schedule *interleaved = schedule_named("interleaved"), *bfs = schedule_named("looped-bfs");
+    const struct schedule *zb = schedule_named("interleaved-zb");
     struct planned planned;
 
     (void)state;
@@ -146,7 +146,7 @@ static void test_every_plan(void **state)
 /* Groups of any size: as even ones where the last has a micro-batch for every rank, slower or refused where not. */
 static void test_groups(void **state)
 {
-    const struct strategy *interleaved = strategy_named("interleaved"), *zb = strategy_named("interleaved-zb");
+    const struct schedule *interleaved = schedule_named("interleaved"), *zb = schedule_named("interleaved-zb");
     struct planned planned;
     int refused = 0;
 
@@ -183,7 +183,7 @@ static void test_default_groups(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct strategy *strategy = strategy_named(cases[i].schedule);
+        const struct schedule *strategy = schedule_named(cases[i].schedule);
         struct planned one, other;
         int p = cases[i].stages, m = cases[i].micro_batches;
         const struct plan *plan = plan_of(&one, p, 2, m, 0);
@@ -199,7 +199,7 @@ static void test_default_groups(void **state)
 /* Slots that PyTorch needs: 27 as ZB-H1, and 51 with two chunks. */
 static void test_slots_of_zero_bubble(void **state)
 {
-    const struct strategy *zb = strategy_named("interleaved-zb");
+    const struct schedule *zb = schedule_named("interleaved-zb");
     struct planned planned;
 
     (void)state;
@@ -210,7 +210,7 @@ static void test_slots_of_zero_bubble(void **state)
 /* The bubble in seconds is that of 1F1B with stages the size of one chunk, so chunks divide it. */
 static void test_bubble_of_1f1b(void **state)
 {
-    const struct strategy *interleaved = strategy_named("interleaved"), *plain = strategy_named("1f1b");
+    const struct schedule *interleaved = schedule_named("interleaved"), *plain = schedule_named("1f1b");
     struct planned planned;
 
     (void)state;
@@ -258,7 +258,7 @@ static void test_simulated(void **state)
     for (int i = 0; i < 3 * 24; i++) {
         int p = 1 + i % 4, v = 1 + i % 3, m = p * (1 + i % 5);
         struct simulated simulated;
-        const struct strategy *strategy;
+        const struct schedule *strategy;
         const struct plan *plan;
 
         run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, activation: 1 B}}\n"
@@ -266,7 +266,7 @@ static void test_simulated(void **state)
                  "memory: {recompute: %s}\nsimulation: {engine: %s}\n", m, schedules[i / 24], p, v,
                  i % 7 ? "none" : "full", i % 2 ? "ideal" : "simgrid");
         plan = &simulated.scenario.plan;
-        strategy = scenario_strategy(&simulated.scenario);
+        strategy = scenario_schedule(&simulated.scenario);
         expect_near("makespan", simulated.run.metrics.iteration_time, strategy->ideal_makespan(plan, 1, 2, 1),
                     simulated.text);
         for (int rank = 0; rank < p && !plan->recompute; rank++)

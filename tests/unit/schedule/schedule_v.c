@@ -7,10 +7,10 @@ static const char *const schedules[] = {
     "schedule: varuna", "schedule: dualpipe", "schedule: dualpipe-v", "schedule: chimera", "schedule: zb-v",
     "schedule: zb-v, variant: fixed", "schedule: v-half", "schedule: v-min",
 };
-enum schedule { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, SCHEDULE_COUNT };
+enum shape { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, SCHEDULE_COUNT };
 
 /* Whether the schedule's rule covers the plan. */
-static bool possible(enum schedule schedule, int p, int m)
+static bool possible(enum shape schedule, int p, int m)
 {
     switch (schedule) {
     case DUALPIPE: return p % 2 == 0 && m % 2 == 0 && m >= 2 * p;
@@ -179,7 +179,7 @@ static void played_release(struct played *played)
 }
 
 /* Activations that a rank may hold: a chunk's of a micro-batch. */
-static int limit(enum schedule schedule, int p, int m, int rank)
+static int limit(enum shape schedule, int p, int m, int rank)
 {
     int outside = rank < p - 1 - rank ? rank : p - 1 - rank, block = p < m ? p : m;
 
@@ -194,10 +194,10 @@ static int limit(enum schedule schedule, int p, int m, int rank)
     }
 }
 
-static void assert_in_flight(enum schedule schedule, const struct simulated *simulated, const struct played *played)
+static void assert_in_flight(enum shape schedule, const struct simulated *simulated, const struct played *played)
 {
     const struct plan *plan = &simulated->workload.plan;
-    const struct strategy *strategy = scenario_strategy(&simulated->scenario);
+    const struct schedule *strategy = scenario_schedule(&simulated->scenario);
 
     for (int rank = 0; rank < plan->stages; rank++) {
         int bound = limit(schedule, plan->stages, plan->micro_batches, rank);
@@ -214,14 +214,14 @@ static void assert_in_flight(enum schedule schedule, const struct simulated *sim
     }
 }
 
-static void check(enum schedule schedule, int p, int m, bool recompute, const struct times *t)
+static void check(enum shape schedule, int p, int m, bool recompute, const struct times *t)
 {
     struct simulated simulated;
     struct played played;
     double makespan, ideal = NAN;
 
     run_text(&simulated, MODEL, ARGUMENTS);
-    const struct strategy *strategy = scenario_strategy(&simulated.scenario);
+    const struct schedule *strategy = scenario_schedule(&simulated.scenario);
 
     makespan = play(&played, &simulated, t);
     if (schedule != VARUNA)      /* where recomputations begin later than they could */
@@ -241,8 +241,8 @@ static void test_rules(void **state)
     for (int schedule = 0; schedule < SCHEDULE_COUNT; schedule++)
         for (int p = 1; p <= 16; p++)
             for (int m = 1; m <= 3 * p + 8; m += m < 2 * p + 2 ? 1 : 3)
-                if (possible((enum schedule)schedule, p, m))
-                    check((enum schedule)schedule, p, m, (p + m) % 3 == 0, &even);
+                if (possible((enum shape)schedule, p, m))
+                    check((enum shape)schedule, p, m, (p + m) % 3 == 0, &even);
 }
 
 /* Other times change the order of some, and the closed forms of others. */
@@ -260,12 +260,12 @@ static void test_times(void **state)
 
         if (i % 2)
             times.weight = times.input;
-        if (possible((enum schedule)schedule, p, m))
-            check((enum schedule)schedule, p, m, i % 3 == 0, &times);
+        if (possible((enum shape)schedule, p, m))
+            check((enum shape)schedule, p, m, i % 3 == 0, &times);
     }
 }
 
-static double iteration(enum schedule schedule, int p, int m, const struct times *t)
+static double iteration(enum shape schedule, int p, int m, const struct times *t)
 {
     bool recompute = false;
     struct simulated simulated;
@@ -280,7 +280,7 @@ static double iteration(enum schedule schedule, int p, int m, const struct times
 /* Iterations that the authors' programs report, or their formulas give, in slots. */
 static void test_makespans(void **state)
 {
-    static const struct { enum schedule schedule; int p, m; double slots; } cases[] = {
+    static const struct { enum shape schedule; int p, m; double slots; } cases[] = {
         {VARUNA, 4, 1, 12}, {VARUNA, 4, 2, 15}, {VARUNA, 4, 3, 18}, {VARUNA, 4, 4, 24}, {VARUNA, 4, 5, 27},
         {VARUNA, 4, 8, 39}, {VARUNA, 4, 16, 72}, {VARUNA, 8, 8, 51}, {VARUNA, 8, 24, 114},
         {ZB_V, 4, 4, 27}, {ZB_V_FIXED, 4, 4, 30}, {ZB_V, 4, 8, 51}, {ZB_V_FIXED, 4, 8, 51},

@@ -34,25 +34,25 @@ static void test_orders_of_peers(void **state)
     for (size_t i = 0; i < COUNT(peers); i++) {
         struct plan plan = plan_of(peers[i].stages, peers[i].micro_batches, (struct plan_times){1, 1, 1, 0});
 
-        expect_orders(strategy_named(peers[i].schedule), &plan, peers[i].orders);
+        expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
         plan.times = (struct plan_times){0};         /* nothing takes time: as if everything took the same */
-        expect_orders(strategy_named(peers[i].schedule), &plan, peers[i].orders);
+        expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
     }
 }
 
-static const struct strategy *peer_strategy(const char *peer, int group, struct plan *plan)
+static const struct schedule *peer_schedule(const char *peer, int group, struct plan *plan)
 {
     plan->times = (struct plan_times){1, 1, 1, 0};
     plan->options = &greedy;
     if (group || (strcmp(peer, "zb_h1") && strcmp(peer, "zb_h2")))
         return NULL;
-    return strategy_named(peer[4] == '1' ? "zb-h1" : "zb-h2");
+    return schedule_named(peer[4] == '1' ? "zb-h1" : "zb-h2");
 }
 
 static void test_orders_of_folder(void **state)
 {
     (void)state;
-    expect_orders_of_folder(peer_strategy);
+    expect_orders_of_folder(peer_schedule);
 }
 
 static const double equal[WORK_KIND_COUNT] = {[FORWARD] = 1, [BACKWARD_INPUT] = 1, [BACKWARD_WEIGHT] = 1};
@@ -69,7 +69,7 @@ static void test_equal_times(void **state)
     for (int k = 1; k <= 2; k++)
         for (int p = 1; p <= STAGES; p++)
             for (int m = 1; m <= MICRO_BATCHES; m++) {
-                const struct strategy *strategy = strategy_named(k == 1 ? "zb-h1" : "zb-h2");
+                const struct schedule *strategy = schedule_named(k == 1 ? "zb-h1" : "zb-h2");
                 struct plan plan = plan_of(p, m, (struct plan_times){1, 1, 1, 0});
                 struct row *rows = rows_of(strategy, &plan);
                 double span, makespan = replay_in_order(rows, &plan, equal, 0, &span);
@@ -103,7 +103,7 @@ static void test_closed_forms(void **state)
         for (int k = 1; k <= 2; k++)
             for (int p = 1; p <= 9; p++)
                 for (int m = 1; m <= 24; m++) {
-                    const struct strategy *strategy = strategy_named(k == 1 ? "zb-h1" : "zb-h2");
+                    const struct schedule *strategy = schedule_named(k == 1 ? "zb-h1" : "zb-h2");
                     double f = cases[i].f, half = cases[i].half, r = cases[i].r, ideal, makespan;
                     struct plan plan = plan_of(p, m, (struct plan_times){f, half + r, half, 0});
                     const double cost[WORK_KIND_COUNT] = {
@@ -133,7 +133,7 @@ static void test_any_times(void **state)
         struct plan_times times = {random_below(&seed, 6), random_below(&seed, 6), random_below(&seed, 6),
                                    i % 3 ? 0 : random_below(&seed, 4)};
         struct plan plan = plan_of(p, m, times);
-        struct row *rows = rows_of(strategy_named(k == 1 ? "zb-h1" : "zb-h2"), &plan);
+        struct row *rows = rows_of(schedule_named(k == 1 ? "zb-h1" : "zb-h2"), &plan);
         const double cost[WORK_KIND_COUNT] = {
             [FORWARD] = times.forward, [BACKWARD_INPUT] = times.backward_input,
             [BACKWARD_WEIGHT] = times.backward_weight,
@@ -158,7 +158,7 @@ static void test_scaled_times(void **state)
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 24; m += 1 + m / 8)
             for (size_t s = 0; s < COUNT(scales); s++) {
-                const struct strategy *strategy = strategy_named(m % 2 ? "zb-h1" : "zb-h2");
+                const struct schedule *strategy = schedule_named(m % 2 ? "zb-h1" : "zb-h2");
                 struct plan plan = plan_of(p, m, (struct plan_times){4, 5, 3, m % 3});
                 struct row *rows = rows_of(strategy, &plan);
                 char *orders = orders_of(rows, &plan);
@@ -182,7 +182,7 @@ static void test_fixed(void **state)
         for (int k = 1; k <= 2; k++)
             for (int p = 1; p <= 9; p++)
                 for (int m = 1; m <= 24; m++) {
-                    const struct strategy *strategy = strategy_named(k == 1 ? "zb-h1" : "zb-h2");
+                    const struct schedule *strategy = schedule_named(k == 1 ? "zb-h1" : "zb-h2");
                     double f = cases[n].f, i = cases[n].i, w = cases[n].w, c = cases[n].c, span, makespan;
                     const double cost[WORK_KIND_COUNT] = {
                         [FORWARD] = f, [BACKWARD_INPUT] = i, [BACKWARD_WEIGHT] = w,
@@ -212,12 +212,12 @@ static void test_simulated(void **state)
     for (int i = 0; i < 48; i++) {
         int p = 1 + i % 5, m = 1 + i % 11;
         struct simulated simulated;
-        const struct strategy *strategy;
+        const struct schedule *strategy;
 
         run_text(&simulated, "model: {stages: {forward: 1 s, backward: 2 s, activation: 1 B}}\ncluster: ideal\n"
                  "batch: {micro_batches: %d}\nstrategy: {schedule: %s, pipeline: %d}\nsimulation: {engine: %s}\n",
                  m, i % 3 ? "zb-h1" : "zb-h2", p, i % 2 ? "ideal" : "simgrid");
-        strategy = scenario_strategy(&simulated.scenario);
+        strategy = scenario_schedule(&simulated.scenario);
         expect_near("makespan", simulated.run.metrics.iteration_time,
                     strategy->ideal_makespan(&simulated.workload.plan, 1, 2, 0), simulated.text);
         for (int rank = 0; rank < p; rank++)

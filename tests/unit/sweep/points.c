@@ -195,7 +195,7 @@ static void test_product(void **state)
 static void test_sample(void **state)
 {
     static const char text[] = "{grid: {a: {range: [1, 10000]}, b: {range: [1, 10000]}, c: {range: [1, 10000]}},"
-                               " where: '(a + b + c) %% 2 == 0', sample: {count: 500, seed: %d}}";
+                               " where: '(a + b + c) %% 2 == 0', sample: {n: 500, seed: %d}}";
     struct case_of first, again, other;
     char one[300], two[300];
 
@@ -254,7 +254,7 @@ static void test_limits(void **state)
             "f:1:1: error: more than 20 points remain; expected fewer (where, sample), or a higher --max\n");
     refuses("grid: {a: {range: [1, 1000000]}, b: {range: [1, 1000]}}",
             "f:1:1: error: 1000000 (a) x 1000 (b) are more than 10000000 combinations; expected fewer, or a sample of "
-            "them (sample: {count: 1000})\n");
+            "them (sample: {n: 1000})\n");
 }
 
 static void test_mistakes(void **state)
