@@ -91,7 +91,7 @@ static const char *cell(struct arena *arena, const struct results *results, size
     if (json_is_string(json)) {
         whole = arena_strdup(arena, json_string_value(json));
     } else {
-        char *dump = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(people ? 6 : 17));
+        char *dump = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(people ? 6u : 17u));
 
         whole = arena_strdup(arena, dump);
         free(dump);

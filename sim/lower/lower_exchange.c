@@ -131,7 +131,7 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
         free(all.items);
         like.amount = like.communication = measured.seconds;
         like.sent = measured.bytes_sent;
-        measure_carry(lowering->measure, measured.index, measured.first, members->kind,
+        measure_carry(lowering->measure, measured.index, measured.first, (int)members->kind,
                       measured.bytes_sent * stood_for(lowering, end - first, members->size));
         for (int i = first; i < end; i++) {
             like.lane = member_lane(lowering, members, i, 0, 0);
@@ -181,7 +181,7 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
         lowering->failed = true;
         return event_of(NO_OP);
     }
-    measure_carry(lowering->measure, measured.index, measured.first, kind,
+    measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
                   measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
     return event_of(lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),

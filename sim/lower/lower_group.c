@@ -384,7 +384,7 @@ void exchanges_carry(struct lowering *lowering)
             enum group_kind kind = kinds[peers_of(i)];
             int size = lowering->scenario->groups.of[kind].size;
 
-            measure_carry(lowering->measure, holder->exchanges[i].index, holder->exchanges[i].first, kind,
+            measure_carry(lowering->measure, holder->exchanges[i].index, holder->exchanges[i].first, (int)kind,
                           holder->exchanged[i] * stood_for(lowering, kind == GROUP_TENSOR ? size : 1, size));
         }
     }
