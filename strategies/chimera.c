@@ -30,7 +30,7 @@ static void row(struct row *row, const struct plan *plan, int rank)
     bool *busy = xcalloc((size_t)steps, sizeof *busy);
 
     for (int chunk = 0; chunk < 2; chunk++) {
-        int stage = plan_global_stage(plan, rank, chunk);
+        int stage = plan_virtual_stage(plan, rank, chunk);
 
         for (int mb = 0; mb < each; mb++) {
             int enters = 2 * stages * (mb / half) + 2 * (mb % half);

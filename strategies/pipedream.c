@@ -36,7 +36,7 @@ static const struct table options = {TABLE("strategy", "options of pipedream", p
  * them, but one, is divided among those that share the stage (runtime.py, num_warmup_minibatches). */
 static int warm_up(const struct plan *plan, int rank)
 {
-    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
     int warm = (plan->stages - 1 - plan_rank(plan, 0, stage, 0, NULL)) / sharers, total = plan->micro_batches / sharers;
 
     return warm < total ? warm : total;
@@ -44,7 +44,7 @@ static int warm_up(const struct plan *plan, int rank)
 
 static void row(struct row *row, const struct plan *plan, int rank)
 {
-    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
     int ahead = warm_up(plan, rank) * sharers, first = rank - plan_rank(plan, 0, stage, 0, NULL);
 
     for (int mb = first; mb < ahead; mb += sharers)
@@ -69,7 +69,7 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
     const struct pipedream_options *chosen = plan->options;
 
-    for (int s = 1; chosen->vertical_sync && s < plan_global_stages(plan); s++)
+    for (int s = 1; chosen->vertical_sync && s < plan_virtual_stages(plan); s++)
         if (plan_sharers(plan, s) != plan_sharers(plan, 0))
             return error_add(err, EXIT_INPUT, loc,
                              "strategy: vertical_sync: stage %d is on %d ranks and updated at another rate than stage "
@@ -92,7 +92,7 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
 
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
-    int total = plan->micro_batches / plan_sharers(plan, plan_global_stage(plan, rank, 0)), warm = warm_up(plan, rank);
+    int total = plan->micro_batches / plan_sharers(plan, plan_virtual_stage(plan, rank, 0)), warm = warm_up(plan, rank);
 
     return warm < total ? warm + 1 : total;
 }

@@ -95,7 +95,7 @@ const struct command cmd_import = {
                 "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
-               "                      a line a rank, cells <global stage><kind><micro-batch> from 0 between commas: "
+               "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
                "0F0,0B0\n"
                "                      kinds: F forward, B backward, I and W its halves for input and weights, "
                "R recomputation;\n"

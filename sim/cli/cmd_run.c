@@ -3,7 +3,7 @@
 
 #include "cli/cmd.h"
 #include "report/figure.h"
-#include "report/notes.h"
+#include "report/caveats.h"
 
 enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
 static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
@@ -72,13 +72,13 @@ static void print_costs(const struct run *run, FILE *out)
     fputc('\n', out);
 }
 
-static void print_notes(const struct scenario *scenario, FILE *out)
+static void print_caveats(const struct scenario *scenario, FILE *out)
 {
     struct arena arena = {0};
-    struct notes notes = notes_of(&arena, scenario);
+    struct caveats caveats = caveats_of(&arena, scenario);
 
-    for (size_t i = 0; i < notes.count; i++)
-        fprintf(out, "note: %s\n", notes.items[i]);
+    for (size_t i = 0; i < caveats.count; i++)
+        fprintf(out, "note: %s\n", caveats.items[i]);
     arena_release(&arena);
 }
 
@@ -117,7 +117,7 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
     print_breakdown(m, out);
     print_costs(run, out);
-    print_notes(scenario, out);
+    print_caveats(scenario, out);
 }
 
 static int run_main(const struct command *command, int argc, char **argv)
@@ -189,7 +189,7 @@ static int check_main(const struct command *command, int argc, char **argv)
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
         !workload_init(&workload, &scenario, &err)) {
         node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
-        print_notes(&scenario, stderr);
+        print_caveats(&scenario, stderr);
     }
     arena_release(&arena);
     code = report(&err);

@@ -19,7 +19,7 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
         const struct chain_kept *kept = &plan->chain.kept[l];
 
         if (kept->rest)
-            fputc(kept->lean ? (kept->rest_offloaded ? 'P' : 'S') : kept->rest_offloaded ? 'O' : 'K', out);
+            fputc(kept->selective ? (kept->rest_offloaded ? 'P' : 'S') : kept->rest_offloaded ? 'O' : 'K', out);
         else
             fputc(!kept->input ? '.' : kept->input_offloaded ? 'o' : 'k', out);
     }
@@ -42,7 +42,7 @@ static void show_stages(const struct workload *workload, FILE *out)
     fprintf(out, "%-6s%s %12s %12s %12s %12s %12s %12s%s\n", "stage", layers ? " layers" : "", "parameters",
             "forward", "backward", "recompute", "activations", "boundary",
             plans ? "    offloaded  layer by layer" : "");
-    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+    for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         const struct stage *stage = &stages[s];
 
         fprintf(out, layers ? "%-6d %6d" : "%-6d", s, stage->layers);
@@ -244,7 +244,7 @@ const struct command cmd_show = {
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
                "  --memory            what each rank holds at its peak; with --json for programs\n"
-               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), what it is for,\n"
+               "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",

@@ -59,7 +59,7 @@ struct op {
     double overhead;         /* TRANSFER: what the links carry beside `amount`, a byte of it; negative: less */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     double workspace;        /* and bytes on top of these that it holds while it runs */
-    int32_t mb, stage;       /* micro-batch and global stage; -1: none */
+    int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
     uint32_t first_dep, ndeps;
 };
 

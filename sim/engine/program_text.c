@@ -102,7 +102,8 @@ static void print_op(const struct program *program, uint32_t id, FILE *out)
 
 void program_print(const struct program *program, FILE *out)
 {
-    fprintf(out, "# operations: %zu, lanes: %zu, ranks: %d; each operation also waits for the one before it in its lane\n",
+    fprintf(out, "# operations: %zu, lanes: %zu, ranks: %d; "
+                 "each operation also waits for the one before it in its lane\n",
             program->ops.count, program->lanes.count, program->ranks);
     fprintf(out, "#  id %-17s %-15s %4s %5s  %s\n", "lane", "what", "mb", "stage", "amount");
     for (uint32_t i = 0; i < program->ops.count; i++)

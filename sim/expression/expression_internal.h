@@ -15,7 +15,8 @@ enum step_kind {
 };
 
 enum token_kind {
-    TOKEN_END, TOKEN_NUMBER, TOKEN_BOOLEAN, TOKEN_TEXT, TOKEN_NAME, TOKEN_OPERATOR, TOKEN_OPEN, TOKEN_CLOSE, TOKEN_COMMA,
+    TOKEN_END, TOKEN_NUMBER, TOKEN_BOOLEAN, TOKEN_TEXT, TOKEN_NAME, TOKEN_OPERATOR, TOKEN_OPEN, TOKEN_CLOSE,
+    TOKEN_COMMA,
 };
 
 /* How tightly operators bind; LEVEL_NONE: no operator between two values. */

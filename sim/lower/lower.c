@@ -25,15 +25,15 @@ static void scan_row(struct lowering *lowering, int rank)
         if (work.kind != RECOMPUTE && work.kind != BACKWARD_WEIGHT)
             continue;
         for (int replica = 0; replica < lowering->out->replicas; replica++) {
-            struct cell *cell = lowering_place(lowering, replica, rank, work).cell;
+            struct micro_batch_state *state = lowering_place(lowering, replica, rank, work).state;
 
-            cell->recomputes |= work.kind == RECOMPUTE;
-            cell->split |= work.kind == BACKWARD_WEIGHT;
+            state->recomputes |= work.kind == RECOMPUTE;
+            state->split |= work.kind == BACKWARD_WEIGHT;
         }
     }
 }
 
-/* The cells of one iteration again for every further local step, an update before each. */
+/* The entries of one iteration again for every further local step, an update before each. */
 static void repeat_row(const struct lowering *lowering, struct row *row)
 {
     size_t once = row->count;
@@ -59,7 +59,7 @@ static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
         moved = false;
         for (int replica = 0; replica < lowering->out->replicas; replica++)
             while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
-                   lower_cell(lowering, replica, rank))
+                   lower_entry(lowering, replica, rank))
                 moved = ever = true;
     }
     for (int replica = 0; replica < lowering->out->replicas; replica++)
@@ -87,7 +87,7 @@ static void make_lanes(struct lowering *lowering)
     int flows = lowering->program->flows, ranks = lowering->program->ranks;
 
     lowering->compute_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks);
-    lowering->beside = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
+    lowering->overlapped = ARENA_ARRAY(&lowering->arena, struct contention, ranks);
     lowering->next_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->previous_lane = ARENA_ARRAY(&lowering->arena, uint32_t, ranks * flows);
     lowering->sent = ARENA_ARRAY(&lowering->arena, struct event, 2 * ranks);
@@ -129,7 +129,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, 0, gpus);
     if (!channels)
         channels = collective_channels(&scenario->cluster, &(struct group){.n = data, .gpus = gpus});
-    for (int s = 0; s < plan_global_stages(&scenario->plan); s++) {
+    for (int s = 0; s < plan_virtual_stages(&scenario->plan); s++) {
         double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
         double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
 
@@ -153,10 +153,10 @@ static double count_messages(const struct scenario *scenario, const struct stage
 static double count_works(const struct scenario *scenario, const struct stage *stages, int replicas)
 {
     const struct plan *plan = &scenario->plan;
-    double each = 4, works = (double)replicas * plan_global_stages(plan) * plan->micro_batches * plan->batches *
+    double each = 4, works = (double)replicas * plan_virtual_stages(plan) * plan->micro_batches * plan->batches *
                              scenario->parallelism.local_steps;
 
-    for (int s = 0; s < plan_global_stages(plan); s++)
+    for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (stages[s].plan)
             each = fmax(each, (double)(2 * stages[s].nslices + stages[s].plan->chain.nsteps));
     return each * works;
@@ -207,7 +207,7 @@ static int check_operations(const struct scenario *scenario, const struct stage 
 }
 
 /* Whole groups of all that replicas exchange within their works; a replica that stands for all is coupled with none. */
-static int coupled_replicas(const struct lowering *lowering)
+static int lockstep_replicas(const struct lowering *lowering)
 {
     int replicas = 1;
 
@@ -222,56 +222,57 @@ static int coupled_replicas(const struct lowering *lowering)
 
 /* ZeRO 3's replicas meet in every layer too, in its gathers. Those that are coupled begin together by themselves, as
  * what they do takes the same time, unless there is jitter. */
-static int replicas_together(const struct lowering *lowering)
+static int barrier_replicas(const struct lowering *lowering)
 {
-    int coupled = lowering->scenario->simulation.jitter > 0 ? lowering->coupled : 1;
+    int lockstep = lowering->scenario->simulation.jitter > 0 ? lowering->lockstep : 1;
     int shard = zero_applies(lowering) ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
-    return lowering->out->replicas == 1 ? 1 : coupled / gcd(coupled, shard) * shard;
+    return lowering->out->replicas == 1 ? 1 : lockstep / gcd(lockstep, shard) * shard;
 }
 
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
-    int ranks = lowering->program->ranks, holders = ranks * lowering->plan->chunks, flows = lowering->program->flows;
-    size_t cells = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
-                   (size_t)plan_global_stages(lowering->plan) *
+    int ranks = lowering->program->ranks, flows = lowering->program->flows;
+    int chunk_states = ranks * lowering->plan->chunks;
+    size_t entries = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
+                   (size_t)plan_virtual_stages(lowering->plan) *
                    (size_t)(plan_micro_batches(lowering->plan) * lowering->steps);
 
-    lowering->cells = ARENA_ARRAY(arena, struct cell, cells);
-    for (size_t i = 0; i < cells; i++)
-        lowering->cells[i] = (struct cell){
+    lowering->states = ARENA_ARRAY(arena, struct micro_batch_state, entries);
+    for (size_t i = 0; i < entries; i++)
+        lowering->states[i] = (struct micro_batch_state){
             .forwarded = NO_OP, .recomputed = NO_OP, .backwarded = NO_OP, .due = NO_OP,
         };
     lowering->rows = rows_copy(lowering->workload->rows, lowering->plan->stages);
     lowering->completes = ARENA_ARRAY(arena, bool *, lowering->plan->stages);
-    lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_global_stages(lowering->plan));
-    lowering->syncs = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
-    lowering->gathers = ARENA_ARRAY(arena, int, plan_global_stages(lowering->plan));
-    lowering->summed = ARENA_ARRAY(arena, struct event, plan_global_stages(lowering->plan));
-    lowering->members = ARENA_ARRAY(arena, struct members *, plan_global_stages(lowering->plan) * GROUP_KIND_COUNT);
+    lowering->buckets = ARENA_ARRAY(arena, struct buckets, plan_virtual_stages(lowering->plan));
+    lowering->syncs = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
+    lowering->gathers = ARENA_ARRAY(arena, int, plan_virtual_stages(lowering->plan));
+    lowering->summed = ARENA_ARRAY(arena, struct event, plan_virtual_stages(lowering->plan));
+    lowering->members = ARENA_ARRAY(arena, struct members *, plan_virtual_stages(lowering->plan) * GROUP_KIND_COUNT);
     lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->replicas);
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);
-    lowering->meetings = ARENA_ARRAY(arena, struct meeting, ranks);
+    lowering->barriers = ARENA_ARRAY(arena, struct barrier, ranks);
     lowering->updates = ARENA_ARRAY(arena, int, ranks);
-    lowering->holders = ARENA_ARRAY(arena, struct holder, holders);
-    for (int i = 0; i < holders; i++)
-        lowering->holders[i].complete = lowering->holders[i].updated = NO_OP;
+    lowering->chunk_states = ARENA_ARRAY(arena, struct chunk_state, chunk_states);
+    for (int i = 0; i < chunk_states; i++)
+        lowering->chunk_states[i].complete = lowering->chunk_states[i].updated = NO_OP;
     lowering->flow_ids = ARENA_ARRAY(arena, uint32_t, flows);
 }
 
 static void lowering_release(struct lowering *lowering)
 {
-    for (int s = 0; s < plan_global_stages(lowering->plan); s++)
+    for (int s = 0; s < plan_virtual_stages(lowering->plan); s++)
         free(lowering->buckets[s].items);
     for (int i = 0; i < lowering->program->ranks * lowering->plan->chunks; i++) {
-        free(lowering->holders[i].ready.items);
-        free(lowering->holders[i].sums.items);
-        free(lowering->holders[i].awaited.items);
+        free(lowering->chunk_states[i].ready.items);
+        free(lowering->chunk_states[i].sums.items);
+        free(lowering->chunk_states[i].awaited.items);
     }
     free(lowering->waits.items);
     rows_release(lowering->rows, lowering->plan->stages);
@@ -298,8 +299,8 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     if (check_operations(scenario, stages, messages, lowered, err))
         return -1;
     lowered->program.ranks = lowered->replicas * scenario->plan.stages;
-    lowering.coupled = coupled_replicas(&lowering);
-    lowering.together = replicas_together(&lowering);
+    lowering.lockstep = lockstep_replicas(&lowering);
+    lowering.barrier_group = barrier_replicas(&lowering);
     allocate(&lowering);
     for (int rank = 0; rank < scenario->plan.stages; rank++) {
         repeat_row(&lowering, &lowering.rows[rank]);

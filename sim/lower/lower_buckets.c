@@ -65,18 +65,18 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
     for (size_t i = 0; i < COUNT(sums); i++)
         if (sums[i].bytes > 0 && contention_possible(&scenario->cluster) &&
-            exchange_beside(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &measured,
-                            &bucket->beside))
+            exchange_overlapped(lowering, scenario->groups.sums[bucket->class], stage, 0, sums[i], &measured,
+                                &bucket->overlapped))
             lowering->failed = true;
 }
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
+    struct contention *beside = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
 
-    *GROW(&here.holder->ready) = id;
-    beside->collective += bucket->beside.collective;
-    beside->kept += bucket->beside.kept;
+    *GROW(&here.chunk_state->ready) = id;
+    beside->collective += bucket->overlapped.collective;
+    beside->kept += bucket->overlapped.kept;
 }
 
 void buckets_build(struct lowering *lowering)
@@ -85,7 +85,7 @@ void buckets_build(struct lowering *lowering)
     bool buckets = unit == SUM_BUCKETS || unit == SUM_TENSORS || unit == SUM_STAGES;
     bool any = !buckets && scenario_replicas(lowering->scenario) > 1;
 
-    for (int s = 0; s < plan_global_stages(lowering->plan) && buckets; s++) {
+    for (int s = 0; s < plan_virtual_stages(lowering->plan) && buckets; s++) {
         stage_buckets(lowering, s);
         any |= lowering->buckets[s].count > 0;
         for (size_t b = 0; unit == SUM_BUCKETS && b < lowering->buckets[s].count; b++)

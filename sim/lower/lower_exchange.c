@@ -28,7 +28,7 @@ void make_collective_lanes(struct lowering *lowering)
 
     lowering->streams = groups->of[GROUP_SAME_SHARE].exchanges ? 2 : 1;
     lowering->channels = 1;
-    for (size_t i = 0; i < (size_t)plan_global_stages(lowering->plan) * COUNT(kinds); i++)
+    for (size_t i = 0; i < (size_t)plan_virtual_stages(lowering->plan) * COUNT(kinds); i++)
         if (groups->of[kinds[i % COUNT(kinds)]].exchanges) {
             int channels = members_of(lowering, kinds[i % COUNT(kinds)], (int)(i / COUNT(kinds)))->channels;
 
@@ -155,8 +155,8 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
     return 0;
 }
 
-int exchange_beside(struct lowering *lowering, enum group_kind kind, int stage, int replica, struct emission exchange,
-                    struct measured *measured, struct contention *beside)
+int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
+                        struct emission exchange, struct measured *measured, struct contention *beside)
 {
     struct members *members = members_of(lowering, kind, stage);
     int first = members->first[replica];
@@ -177,7 +177,8 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
 
     if (exchange.bytes == 0 || lowering->failed)
         return event_of(NO_OP);
-    if (exchange_beside(lowering, kind, here.stage, here.replica, exchange, &measured, &lowering->beside[prank])) {
+    if (exchange_overlapped(lowering, kind, here.stage, here.replica, exchange, &measured,
+                            &lowering->overlapped[prank])) {
         lowering->failed = true;
         return event_of(NO_OP);
     }
@@ -225,7 +226,7 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
                 recipe->gradients.across, WHAT_SYNC, bytes / recipe->divided[HELD_STATES][class],
             }, done);
         if (done.count)
-            here.holder->synced = end = done;
+            here.chunk_state->synced = end = done;
     }
     return end;
 }

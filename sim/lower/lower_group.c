@@ -111,13 +111,13 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
 /* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive
  * around the ring. Copy engines pass them on, so products keep all multiprocessors. Seconds beyond the product's own.
  * Source, with what follows: NVIDIA/TransformerEngine, initialize_ub's "ring_exchange" and "pipeline". */
-static double gather_beside(double gather, const struct pieces *product, int n)
+static double gather_overlapped(double gather, const struct pieces *product, int n)
 {
     return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
 }
 
 /* One whose result is summed: each piece's sum travels beside the next piece, the last one's beside nothing. */
-static double scatter_beside(double scatter, const struct pieces *product, double share)
+static double scatter_overlapped(double scatter, const struct pieces *product, double share)
 {
     double one = scatter / SCATTER_PIECES;
 
@@ -126,15 +126,16 @@ static double scatter_beside(double scatter, const struct pieces *product, doubl
 }
 
 /* Of the forward, gathers and sums that travel beside pieces of their products. */
-static void pieces_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+static void pieces_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
-    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
+    struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
     int n = member->lowering->scenario->parallelism.tensor;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
-        holder->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
-            .seconds = gather_beside(holder->gather.seconds, &stage->columns[c].gathering, n) +
-                       scatter_beside(both.seconds - holder->gather.seconds, &stage->columns[c].scattering, both.share),
+        chunk_state->exchanges[EXCHANGE_PIECES + c] = (struct exchange_cost){
+            .seconds = gather_overlapped(chunk_state->gather.seconds, &stage->columns[c].gathering, n) +
+                       scatter_overlapped(both.seconds - chunk_state->gather.seconds, &stage->columns[c].scattering,
+                                          both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
         };
 }
@@ -142,17 +143,17 @@ static void pieces_costs(const struct member *member, const struct stage *stage,
 /* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
  * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
  * backward gather waits for nothing, as in every EXCHANGE_TENSOR, or travels beside pieces of these products. */
-static void beside_costs(const struct member *member, const struct stage *stage, struct holder *holder)
+static void overlapped_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     bool halves = member->lowering->scenario->parallelism.sequence_parallel;
     int tensor = member->lowering->scenario->parallelism.tensor;
-    struct exchange_cost both = holder->exchanges[EXCHANGE_TENSOR];
-    double gather = halves ? holder->gather.seconds : 0;
+    struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
+    double gather = halves ? chunk_state->gather.seconds : 0;
 
     for (int c = 0; c < COLUMN_COUNT; c++)
-        holder->exchanges[EXCHANGE_BESIDE + c] = (struct exchange_cost){
+        chunk_state->exchanges[EXCHANGE_OVERLAPPED + c] = (struct exchange_cost){
             .seconds = (stage->columns[c].returning.whole > 0 ?
-                        gather_beside(gather, &stage->columns[c].returning, tensor) : gather) +
+                        gather_overlapped(gather, &stage->columns[c].returning, tensor) : gather) +
                        contention_exposed(gather, stage->columns[c].input, both.share) +
                        contention_exposed(both.seconds - gather, stage->columns[c].weight, both.share),
             .bytes_sent = both.bytes_sent, .index = both.index, .first = both.first,
@@ -161,7 +162,7 @@ static void beside_costs(const struct member *member, const struct stage *stage,
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
  * 4.2.2); all-gathers also put boundaries together that were sent in shares. */
-static int tensor_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+static int tensor_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct scenario *scenario = member->lowering->scenario;
     const struct parallelism *spec = &scenario->parallelism;
@@ -170,33 +171,33 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
     if (spec->tensor == 1)
         return 0;
     if ((spec->sequence_parallel || (spec->scatter_gather && spec->pipeline > 1)) &&
-        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &holder->gather))
+        ring_group(member, GROUP_TENSOR, COLLECTIVE_ALL_GATHER, bytes, &chunk_state->gather))
         return -1;
     if (!spec->sequence_parallel)
         return group_cost(member, GROUP_TENSOR, scenario_all_reduce(scenario), bytes, spec->channels,
-                          &holder->exchanges[EXCHANGE_TENSOR]);
-    if (halves_cost(member, bytes, &holder->exchanges[EXCHANGE_TENSOR]))
+                          &chunk_state->exchanges[EXCHANGE_TENSOR]);
+    if (halves_cost(member, bytes, &chunk_state->exchanges[EXCHANGE_TENSOR]))
         return -1;
     return stage->bytes[EXCHANGE_ROWS] == 0 ? 0 : halves_cost(member, stage->bytes[EXCHANGE_ROWS],
-                                                              &holder->exchanges[EXCHANGE_ROWS]);
+                                                              &chunk_state->exchanges[EXCHANGE_ROWS]);
 }
 
 /* Every GPU sends and receives through a NIC of its own, or its share of one: more channels would change nothing. */
-static int dispatch_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+static int dispatch_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     if (stage->bytes[EXCHANGE_DISPATCH] == 0)
         return 0;
     return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"),
-                      stage->bytes[EXCHANGE_DISPATCH], 1, &holder->exchanges[EXCHANGE_DISPATCH]);
+                      stage->bytes[EXCHANGE_DISPATCH], 1, &chunk_state->exchanges[EXCHANGE_DISPATCH]);
 }
 
 /* The keys and values of all of the context group are gathered before the attention, and again before its backward;
  * after that their gradients are scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section 3.3.2). */
-static int gathered_attention(const struct member *member, double bytes, struct holder *holder)
+static int gathered_attention(const struct member *member, double bytes, struct chunk_state *chunk_state)
 {
     double all = member->lowering->scenario->parallelism.context * bytes;
-    struct exchange_cost *forward = &holder->exchanges[EXCHANGE_ATTENTION];
-    struct exchange_cost *backward = &holder->exchanges[EXCHANGE_ATTENTION_BACKWARD];
+    struct exchange_cost *forward = &chunk_state->exchanges[EXCHANGE_ATTENTION];
+    struct exchange_cost *backward = &chunk_state->exchanges[EXCHANGE_ATTENTION_BACKWARD];
 
     if (ring_group(member, GROUP_CONTEXT, COLLECTIVE_ALL_GATHER, all, forward) ||
         ring_group(member, GROUP_CONTEXT, COLLECTIVE_REDUCE_SCATTER, all, backward))
@@ -227,11 +228,11 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
  * in every step, so that each takes 1/n of the attention. In the backward the gradients of a block follow it a step
  * later: the first step passes the block, the last its gradients, those between both (Transformer Engine). What a step
  * takes to pass on beyond what it takes to compute is exposed. */
-static int ring_attention(const struct member *member, const struct stage *stage, struct holder *holder)
+static int ring_attention(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     int n = member->lowering->scenario->parallelism.context;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
-    struct exchange_cost one, both, *costs = holder->exchanges;
+    struct exchange_cost one, both, *costs = chunk_state->exchanges;
     double forward = stage->attention[0] / n, backward = stage->attention[1] / n;
 
     if (pass_cost(member, bytes, &one) || pass_cost(member, 2 * bytes, &both))
@@ -245,15 +246,15 @@ static int ring_attention(const struct member *member, const struct stage *stage
     return 0;
 }
 
-static int attention_cost(const struct member *member, const struct stage *stage, struct holder *holder)
+static int attention_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct parallelism *spec = &member->lowering->scenario->parallelism;
     double bytes = stage->bytes[EXCHANGE_ATTENTION];
 
     if (spec->context == 1 || bytes == 0)
         return 0;
-    return spec->context_attention == CONTEXT_RING ? ring_attention(member, stage, holder)
-                                                   : gathered_attention(member, bytes, holder);
+    return spec->context_attention == CONTEXT_RING ? ring_attention(member, stage, chunk_state)
+                                                   : gathered_attention(member, bytes, chunk_state);
 }
 
 /* Coupled replicas meet in every layer, so each takes as long as the slowest of them. */
@@ -262,10 +263,11 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
         double slowest = 0;
 
-        for (int r = first; r < first + lowering->coupled; r++)
-            slowest = fmax(slowest, holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
-        for (int r = first; r < first + lowering->coupled; r++)
-            holder_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
+        for (int r = first; r < first + lowering->lockstep; r++)
+            slowest = fmax(slowest,
+                           chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds);
+        for (int r = first; r < first + lowering->lockstep; r++)
+            chunk_state_of(lowering, program_rank(lowering, r, rank), chunk)->exchanges[i].seconds = slowest;
     }
 }
 
@@ -283,23 +285,24 @@ static int chunk_costs(const struct member *member, const struct stage *stage, i
 {
     struct lowering *lowering = member->lowering;
     const struct parallelism *spec = &lowering->scenario->parallelism;
-    struct holder *holder = holder_of(lowering, program_rank(lowering, member->replica, member->rank), chunk);
+    int prank = program_rank(lowering, member->replica, member->rank);
+    struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
     int dispatch = sharing_replicas(lowering, EXCHANGE_DISPATCH);
 
-    if (tensor_cost(member, stage, holder) ||
-        (dispatch > 1 && member->replica % dispatch == 0 && dispatch_cost(member, stage, holder)) ||
-        (member->replica % spec->context == 0 && attention_cost(member, stage, holder)))
+    if (tensor_cost(member, stage, chunk_state) ||
+        (dispatch > 1 && member->replica % dispatch == 0 && dispatch_cost(member, stage, chunk_state)) ||
+        (member->replica % spec->context == 0 && attention_cost(member, stage, chunk_state)))
         return -1;
     if (spec->overlap_tensor && spec->tensor > 1)
-        beside_costs(member, stage, holder);
+        overlapped_costs(member, stage, chunk_state);
     if (spec->overlap_products && spec->tensor > 1)
-        pieces_costs(member, stage, holder);
+        pieces_costs(member, stage, chunk_state);
     for (enum exchange i = 0; i < EXCHANGE_COUNT; i++) {
         int first = member->replica - member->replica % sharing_replicas(lowering, i);
 
         if (first != member->replica)
-            holder->exchanges[i] =
-                holder_of(lowering, program_rank(lowering, first, member->rank), chunk)->exchanges[i];
+            chunk_state->exchanges[i] =
+                chunk_state_of(lowering, program_rank(lowering, first, member->rank), chunk)->exchanges[i];
     }
     return 0;
 }
@@ -318,9 +321,9 @@ int exchange_costs(struct lowering *lowering)
         struct member member = {lowering, i / stages, i % stages, gpus, marked};
 
         for (int chunk = 0; !rc && chunk < plan_chunks(lowering->plan, member.rank); chunk++)
-            rc = chunk_costs(&member, &lowering->stages[plan_global_stage(lowering->plan, member.rank, chunk)], chunk);
+            rc = chunk_costs(&member, &lowering->stages[plan_virtual_stage(lowering->plan, member.rank, chunk)], chunk);
     }
-    for (int first = 0; !rc && lowering->coupled > 1 && first < lowering->out->replicas; first += lowering->coupled)
+    for (int first = 0; !rc && lowering->lockstep > 1 && first < lowering->out->replicas; first += lowering->lockstep)
         for (int rank = 0; rank < stages; rank++)
             for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
                 keep_step(lowering, first, rank, chunk);
@@ -340,29 +343,29 @@ static void communicate(struct op *op, enum peers with, double seconds)
     op->with[with] += seconds;
 }
 
-/* Gathers that no EXCHANGE_BESIDE stands for run beside all the kernels. */
+/* Gathers that no EXCHANGE_OVERLAPPED stands for run beside all the kernels. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
 {
-    struct contention *beside = &lowering->beside[program_rank(lowering, here.replica, here.rank)];
-    const struct exchange_cost *exchanges = here.holder->exchanges;
+    struct contention *beside = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
+    const struct exchange_cost *exchanges = here.chunk_state->exchanges;
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
         communicate(op, peers_of(i),
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
-        here.holder->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
+        here.chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
-        gathers -= cost->exchanges[EXCHANGE_BESIDE + c];
+        gathers -= cost->exchanges[EXCHANGE_OVERLAPPED + c];
     if (gathers > 0)
-        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.holder->gather.seconds, cost->seconds,
-                                                         here.holder->gather.share));
-    op->sent += cost->hidden_gathers * here.holder->gather.bytes_sent;
-    here.holder->gathered += cost->hidden_gathers * here.holder->gather.bytes_sent;
+        communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.chunk_state->gather.seconds, cost->seconds,
+                                                         here.chunk_state->gather.share));
+    op->sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
+    here.chunk_state->gathered += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
     op->activations =
-        cost->hidden_gathers * here.holder->gather.bytes_sent +
+        cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
     contention_pass(beside, op->communication);
     communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
@@ -376,16 +379,17 @@ void exchanges_carry(struct lowering *lowering)
     int tensor = lowering->scenario->parallelism.tensor;
 
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
-        const struct holder *holder = &lowering->holders[h];
+        const struct chunk_state *chunk_state = &lowering->chunk_states[h];
 
-        measure_carry(lowering->measure, holder->gather.index, holder->gather.first, GROUP_TENSOR,
-                      holder->gathered * tensor);
+        measure_carry(lowering->measure, chunk_state->gather.index, chunk_state->gather.first, GROUP_TENSOR,
+                      chunk_state->gathered * tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
             enum group_kind kind = kinds[peers_of(i)];
             int size = lowering->scenario->groups.of[kind].size;
+            const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 
-            measure_carry(lowering->measure, holder->exchanges[i].index, holder->exchanges[i].first, (int)kind,
-                          holder->exchanged[i] * stood_for(lowering, kind == GROUP_TENSOR ? size : 1, size));
+            measure_carry(lowering->measure, exchange->index, exchange->first, (int)kind,
+                          chunk_state->exchanged[i] * stood_for(lowering, kind == GROUP_TENSOR ? size : 1, size));
         }
     }
 }

@@ -53,7 +53,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
     return event_of(lower_after(lowering, op, after));
 }
 
-/* What lowering a cell layer by layer goes through. */
+/* What lowering a entry layer by layer goes through. */
 struct walk {
     struct lowering *lowering;
     struct place here;
@@ -102,7 +102,7 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
  * more. The first layer's wait for all that was computed before. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
-    struct contention *beside = &walk->lowering->beside[walk->prank];
+    struct contention *beside = &walk->lowering->overlapped[walk->prank];
     struct event none = {0}, before = event_of(walk->lowering->latest[walk->prank]);
 
     if (walk->whole != layer) {
@@ -138,12 +138,13 @@ static void weights_for(struct walk *walk, const struct slice *layer, const stru
     also_wait(walk, host->fetched);
 }
 
-static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, bool lean, double takes,
-                          double frees)
+static void compute_layer(struct walk *walk, enum work_kind kind, const struct slice *layer, bool selective,
+                          double takes, double frees)
 {
     struct lowering *lowering = walk->lowering;
-    const struct workspace *workspace = lean ? &layer->lean.workspace : &layer->workspace;
-    struct stage_work kernels = lean ? stage_work_sum(layer->work[kind], layer->lean.core) : layer->work[kind];
+    const struct workspace *workspace = selective ? &layer->selective.workspace : &layer->workspace;
+    struct stage_work kernels =
+        selective ? stage_work_sum(layer->work[kind], layer->selective.core) : layer->work[kind];
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
     struct op op = walk->op;
 
@@ -159,17 +160,17 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
 static void leave_layer(struct walk *walk)
 {
     if (walk->gathers)
-        walk->lowering->beside[walk->prank] = (struct contention){0};
+        walk->lowering->overlapped[walk->prank] = (struct contention){0};
 }
 
 /* A forward that makes something for the host waits until all but one of the copies before have left. */
 static void forward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
-    struct cell *cell = walk->here.cell;
+    struct micro_batch_state *state = walk->here.state;
 
-    if (plan->chain.offloaded > 0 && !cell->moved)
-        cell->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
+    if (plan->chain.offloaded > 0 && !state->moved)
+        state->moved = ARENA_ARRAY(&walk->lowering->arena, struct event, plan->count);
     for (size_t l = 0; l < plan->count; l++) {
         const struct slice *layer = stage_layer(walk->stage, l);
 
@@ -180,10 +181,10 @@ static void forward_layers(struct walk *walk)
         leave_layer(walk);
         if (plan->moved[l] == 0)
             continue;
-        cell->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
+        state->moved[l] = host_copy(walk->lowering, true, plan->moved[l], walk->prank, copied(walk, 0, plan->moved[l]),
                                    event_of(walk->id));
         walk->host->out[0] = walk->host->out[1];
-        walk->host->out[1] = cell->moved[l];
+        walk->host->out[1] = state->moved[l];
     }
 }
 
@@ -196,7 +197,7 @@ static struct event load_next(struct walk *walk, size_t layer, struct event afte
     while (layer-- > 0)
         if (plan->moved[layer] > 0) {
             struct arena *arena = &walk->lowering->arena;
-            struct event computed = event_both(arena, walk->here.cell->moved[layer], after);
+            struct event computed = event_both(arena, walk->here.state->moved[layer], after);
 
             return host_copy(walk->lowering, false, plan->moved[layer], walk->prank,
                              copied(walk, plan->moved[layer], 0),
@@ -221,13 +222,13 @@ static struct event scatter(struct walk *walk, const struct slice *layer, bool l
 static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
     const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
-    struct holder *holder = walk->here.holder;
+    struct chunk_state *chunk_state = walk->here.chunk_state;
     struct event done = scatter(walk, &walk->stage->slices[slice], completes);
 
     if (!completes)
         return;
-    if (holder->layers)
-        holder->layers[slice] = done;
+    if (chunk_state->layers)
+        chunk_state->layers[slice] = done;
     for (size_t b = 0; b < buckets->count; b++)
         if (buckets->items[b].slice == slice)
             bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
@@ -264,7 +265,7 @@ static void backward_layers(struct walk *walk, bool completes)
         }
         below = step->layer < below ? step->layer : below;
         walk->op.continues = i > 0 && plan->steps[i - 1].backward == step->backward;
-        compute_layer(walk, kind, layer, step->lean, step->takes, step->frees);
+        compute_layer(walk, kind, layer, step->selective, step->takes, step->frees);
         if (i + 1 == plan->chain.nsteps || plan->steps[i + 1].layer != step->layer)
             leave_layer(walk);
         if (step->backward)
@@ -283,7 +284,7 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
 /* The work's next layer from the k-th on; a recomputation leaves out those that keep what they need. */
 static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t k)
 {
-    while (kind == RECOMPUTE && k < stage->nslices && !layer_of(stage, kind, k)->again)
+    while (kind == RECOMPUTE && k < stage->nslices && !layer_of(stage, kind, k)->recompute)
         k++;
     return k;
 }
@@ -293,7 +294,7 @@ static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t 
  * for each. */
 static bool fused(const struct lowering *lowering, struct place here)
 {
-    return here.cell->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
+    return here.state->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
            scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
@@ -353,8 +354,8 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
         .gathers = zero_applies(lowering),
     };
 
-    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.holder->layers)
-        here.holder->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
+    if (scenario_offloads(lowering->scenario, OFFLOAD_OPTIMIZER) && !here.chunk_state->layers)
+        here.chunk_state->layers = ARENA_ARRAY(&lowering->arena, struct event, walk.stage->nslices);
     if (!walk.stage->plan)
         gathered_layers(&walk, completes);
     else if (work.kind == FORWARD)

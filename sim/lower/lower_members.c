@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One that holds a global stage: a rank of a replica, with the chunk; its group, and its place there. */
+/* One that holds a virtual stage: a rank of a replica, with the chunk; its group, and its place there. */
 struct seat { int group, place, chunk, replica, rank; };
 
 static int by_place(const void *a, const void *b)
@@ -16,21 +16,21 @@ static int by_place(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* All holders of a stage, group by group, in the order of their GPUs, so that those of a node are next to each other;
- * but replicas alone in their own order, so that the first of them may stand for all. */
+/* All chunk_states of a stage, group by group, in the order of their GPUs, so that those of a node are next to each
+ * other; but replicas alone in their own order, so that the first of them may stand for all. */
 static struct seat *find_seats(const struct lowering *lowering, enum group_kind kind, int stage, int all)
 {
     const struct scenario *scenario = lowering->scenario;
-    int directions = plan_directions(lowering->plan), holders = plan_holders(lowering->plan, stage);
+    int directions = plan_directions(lowering->plan), chunk_states = plan_holders(lowering->plan, stage);
     struct seat *seats = xcalloc((size_t)all, sizeof *seats);
 
     for (int i = 0; i < all; i++) {
         struct seat *seat = &seats[i];
 
-        seat->replica = i / holders;
-        seat->rank = plan_rank(lowering->plan, i % directions, stage, i % holders / directions, &seat->chunk);
+        seat->replica = i / chunk_states;
+        seat->rank = plan_rank(lowering->plan, i % directions, stage, i % chunk_states / directions, &seat->chunk);
         seat->group = group_of(&scenario->groups.of[kind], seat->replica);
-        seat->place = holders > 1 ? scenario_gpu(scenario, 0, seat->replica, seat->rank) : i;
+        seat->place = chunk_states > 1 ? scenario_gpu(scenario, 0, seat->replica, seat->rank) : i;
     }
     qsort(seats, (size_t)all, sizeof *seats, by_place);
     return seats;
@@ -57,12 +57,12 @@ static struct members *members_make(struct lowering *lowering, struct members li
     members->gpus = ARENA_ARRAY(arena, int, all * scenario->parallelism.tensor);
     members->ranks = ARENA_ARRAY(arena, int, all);
     members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
-    members->holders = ARENA_ARRAY(arena, struct holder *, all);
+    members->chunk_states = ARENA_ARRAY(arena, struct chunk_state *, all);
     for (int i = 0; i < all; i++) {
         members->ranks[i] = program_rank(lowering, seats[i].replica, seats[i].rank);
         members->first[seats[i].replica] = i - i % like.size;
         if (i < like.here)
-            members->holders[i] = holder_of(lowering, members->ranks[i], seats[i].chunk);
+            members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], seats[i].chunk);
         for (int t = 0; t < scenario->parallelism.tensor; t++)
             members->gpus[t * all + i] = scenario_gpu(scenario, t, seats[i].replica, seats[i].rank);
     }
@@ -99,7 +99,7 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
 struct members *members_tied(struct lowering *lowering, int replica)
 {
     const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
-    int stages[] = {0, plan_global_stages(lowering->plan) - 1};
+    int stages[] = {0, plan_virtual_stages(lowering->plan) - 1};
     struct seat seats[2];
 
     if (lowering->tied[replica])

@@ -2,8 +2,8 @@
  * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the
  * gradients of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
  *
- * One process issues all that, on the GPUs' default streams, so nothing overlaps: each cell of the rows begins when all
- * GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
+ * One process issues all that, on the GPUs' default streams, so nothing overlaps: each entry of the rows begins when
+ * all GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
  * (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce), which a kernel fills where they hold several
  * tensors. The process's own time (threads, Python) is not modelled. */
 #include "lower/lower_internal.h"
@@ -100,7 +100,7 @@ static struct event copy_over(struct lowering *lowering, int from, int to, enum 
 
 static void wait_before_next(struct lowering *lowering, int replica, struct event event)
 {
-    wait_for(&holder_of(lowering, replica, 0)->awaited, event);
+    wait_for(&chunk_state_of(lowering, replica, 0)->awaited, event);
 }
 
 /* Before a forward: its samples and all weights. */
@@ -114,7 +114,7 @@ static void hand_out(struct lowering *lowering, int mb)
 
     for (int d = 1; stage->outside.input > 0 && d < lowering->out->replicas; d++)
         wait_before_next(lowering, d, copy_over(lowering, 0, d, WHAT_ACTIVATION, stage->outside.input, mb, first));
-    first = event_of(pack(lowering, 0, buffers.packed, holder_of(lowering, 0, 0)->synced));
+    first = event_of(pack(lowering, 0, buffers.packed, chunk_state_of(lowering, 0, 0)->synced));
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.weights.collective, WHAT_WEIGHTS);
     for (int d = 0; d < lowering->out->replicas; d++) {
         wait_before_next(lowering, d, members->done[d]);
@@ -133,7 +133,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     struct op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
 
     for (int d = 1; d < n; d++) {
-        forwarded = event_of(lowering_cell(lowering, d, 0, 0, mb)->forwarded);
+        forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->forwarded);
         last = copy_over(lowering, d, 0, WHAT_ACTIVATION, outside->output, mb,
                          event_both(&lowering->arena, last, forwarded));
     }
@@ -166,7 +166,7 @@ static void sum_gradients(struct lowering *lowering)
     lowering->summed[0] = event_taken(&lowering->arena, &computed);
     members = exchange_buffers(lowering, &buffers, lowering->scenario->recipe.gradients.collective, WHAT_SYNC);
     for (int d = 0; d < members->here; d++)
-        members->holders[d]->synced = members->done[d];
+        members->chunk_states[d]->synced = members->done[d];
     free(buffers.items);
 }
 

@@ -74,17 +74,17 @@ void lower_arrival(struct lowering *lowering, struct place here, struct work wor
                      scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
     struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
-    struct event arrival = *arrival_of(here.cell, work.kind);
+    struct event arrival = *arrival_of(here.state, work.kind);
     uint32_t id;
 
-    if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_global_stages(lowering->plan) ||
-        (backward && here.cell->copied))
+    if (!lowering->copy_lane || (!forward && !backward) || from < 0 || from >= plan_virtual_stages(lowering->plan) ||
+        (backward && here.state->copied))
         return;
     rank = plan_rank(lowering->plan, here.direction, from, work.mb, NULL);
     if (rank == here.rank)
         return;
     id = copy_boundary(lowering, program_rank(lowering, here.replica, rank), to, false, like,
                        lowering->stages[forward ? from : here.stage].boundary, arrival);
-    here.cell->copied |= backward && id != NO_OP;
+    here.state->copied |= backward && id != NO_OP;
     wait_for(&lowering->waits, id != NO_OP ? event_of(id) : arrival);
 }

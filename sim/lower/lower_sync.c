@@ -10,7 +10,7 @@ static int sum(struct lowering *lowering, struct members *members, const struct 
         return -1;
     for (int i = 0; i < members->here; i++)
         if (members->done[i].count)
-            members->holders[i]->synced = members->done[i];
+            members->chunk_states[i]->synced = members->done[i];
     return 0;
 }
 
@@ -25,7 +25,7 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
 {
     for (int i = 0; i < members->here; i++)
         members->after[i] = event_of(
-            lower_pack(lowering, members->ranks[i], members->stage, seconds, members->holders[i]->synced));
+            lower_pack(lowering, members->ranks[i], members->stage, seconds, members->chunk_states[i]->synced));
 }
 
 /* The first exchange of a bucket's gradients; with the last ones before an update, the recipe's sum across. */
@@ -37,14 +37,14 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
 
     for (int i = 0; i < members->here; i++)
         members->after[i] = event_of(recipe->gradients.flush ? lowering->latest[members->ranks[i]]
-                                                             : members->holders[i]->ready.items[at]);
+                                                             : members->chunk_states[i]->ready.items[at]);
     if (sum_leg(lowering, members, &bucket->sum.legs[0]))
         return -1;
     if (!recipe->gradients.across || !last)
         return 0;
     members = members_of(lowering, GROUP_SAME_SHARE, stage);
     for (int i = 0; i < members->here; i++)
-        members->after[i] = members->holders[i]->synced;
+        members->after[i] = members->chunk_states[i]->synced;
     return sum(lowering, members, recipe->gradients.across,
                bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class]);
 }
@@ -61,7 +61,7 @@ static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool las
         if (first_leg(lowering, stage, &buckets->items[b], at * buckets->count + b, last))
             return -1;
         for (int i = 0; i < members->here && hosted; i++)
-            *GROW(&members->holders[i]->sums) = members->holders[i]->synced;
+            *GROW(&members->chunk_states[i]->sums) = members->chunk_states[i]->synced;
     }
     if (lowering->scenario->parallelism.compression.method == COMPRESSION_NONE)
         return 0;
@@ -90,7 +90,7 @@ static bool at_update(const struct lowering *lowering, int program_rank)
     return row->items[lowering->cursor[program_rank]].kind == UPDATE;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its holders have lowered theirs; all before
+/* The next sums of a stage's gradients, up to `count` in all, once all its chunk_states have lowered theirs; all before
  * their updates, where a sum waits for that, and with compression, whose kernels follow them on the ranks' lanes. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
@@ -103,10 +103,10 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     if (*done >= count)
         return !lowering->failed;
     for (int i = 0; i < members->here; i++)
-        if (members->holders[i]->completed < count || (late && !at_update(lowering, members->ranks[i])))
+        if (members->chunk_states[i]->completed < count || (late && !at_update(lowering, members->ranks[i])))
             return false;
     for (int i = 0; i < members->here; i++)
-        wait_for(&computed, event_of(late ? lowering->latest[members->ranks[i]] : members->holders[i]->complete));
+        wait_for(&computed, event_of(late ? lowering->latest[members->ranks[i]] : members->chunk_states[i]->complete));
     lowering->summed[stage] = event_taken(&lowering->arena, &computed);
     for (; !lowering->failed && *done < count; ++*done)
         lowering->failed =
@@ -122,7 +122,7 @@ static bool sync_row(struct lowering *lowering, int rank)
     bool synced = true;
 
     for (size_t i = 0; i < row->count && synced; i++) {
-        int chunk = row->items[i].chunk, stage = plan_global_stage(lowering->plan, rank, chunk);
+        int chunk = row->items[i].chunk, stage = plan_virtual_stage(lowering->plan, rank, chunk);
 
         if (lowering->completes[rank][i] && lowering->buckets[stage].count)
             synced = sync_stage(lowering, stage, ++done[chunk]);
@@ -137,9 +137,9 @@ static bool sync_rank(struct lowering *lowering, int rank, int count)
 {
     if (lowering->scenario->recipe.gradients.every)
         return sync_row(lowering, rank);
-    for (int stage = plan_global_stages(lowering->plan) - 1; stage >= 0; stage--)
+    for (int stage = plan_virtual_stages(lowering->plan) - 1; stage >= 0; stage--)
         for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-            if (plan_global_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
+            if (plan_virtual_stage(lowering->plan, rank, chunk) == stage && lowering->buckets[stage].count &&
                 !sync_stage(lowering, stage, count))
                 return false;
     return true;
@@ -157,7 +157,7 @@ bool tied_rank(const struct lowering *lowering, int rank)
 static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;
-    double bytes = lowering->stages[plan_global_stages(lowering->plan) - 1].tied *
+    double bytes = lowering->stages[plan_virtual_stages(lowering->plan) - 1].tied *
                    scenario_parameter_bytes(scenario).sent /
                    scenario->recipe.divided[HELD_GRADIENTS][PARAMETERS_COMMON];
     struct members *members = members_tied(lowering, replica);
@@ -166,20 +166,20 @@ static bool tie(struct lowering *lowering, int replica, int count)
     if (lowering->ties[replica] >= count)
         return true;
     for (int i = 0; i < members->all; i++)
-        if (members->holders[i]->completed < count ||
+        if (members->chunk_states[i]->completed < count ||
             !sync_rank(lowering, members->ranks[i] % lowering->plan->stages, count))
             return false;
     for (int i = 0; i < members->all; i++) {
-        const struct holder *holder = members->holders[i];
+        const struct chunk_state *chunk_state = members->chunk_states[i];
 
-        members->after[i] = holder->synced.count ? holder->synced : event_of(holder->complete);
-        wait_for(&computed, event_of(holder->complete));
+        members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
+        wait_for(&computed, event_of(chunk_state->complete));
     }
     if (exchange_all(lowering, members, (struct emission){collective_find(COLLECTIVE_ALL_REDUCE, "ring"), WHAT_SYNC,
                                                           bytes}))
         return false;
     for (int i = 0; i < members->all; i++)
-        members->holders[i]->tied = members->done[i];
+        members->chunk_states[i]->tied = members->done[i];
     lowering->untied[replica] = event_taken(&lowering->arena, &computed);
     lowering->ties[replica] = count;
     return true;

@@ -44,7 +44,7 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
         return true;
     }
     for (int direction = 0; direction < plan_directions(plan); direction++)
-        for (int stage = 0; stage + 1 < plan_global_stages(plan); stage++)
+        for (int stage = 0; stage + 1 < plan_virtual_stages(plan); stage++)
             for (int pair = 0; pair < plan_sharers(plan, stage) * plan_sharers(plan, stage + 1); pair++)
                 if (!flows_alike(scenario, d,
                                  plan_rank(plan, direction, stage, pair / plan_sharers(plan, stage + 1), NULL),

@@ -45,23 +45,24 @@ static struct event update_unit(struct lowering *lowering, int prank, int stage,
 static struct event host_update(struct lowering *lowering, int prank, int chunk)
 {
     const struct scenario *scenario = lowering->scenario;
-    const struct holder *holder = holder_of(lowering, prank, chunk);
-    int index = plan_global_stage(lowering->plan, prank % lowering->plan->stages, chunk);
+    const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
+    int index = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, chunk);
     const struct stage *stage = &lowering->stages[index];
     const struct buckets *buckets = &lowering->buckets[index];
     int share = scenario->recipe.divided[HELD_STATES][PARAMETERS_COMMON];
-    size_t before = holder->sums.count - buckets->count;
+    size_t before = chunk_state->sums.count - buckets->count;
     struct event done = {0};
 
     for (size_t b = 0; b < buckets->count; b++) {
-        struct portion portion = {buckets->items[b].values / share, holder->sums.items[before + b]};
+        struct portion portion = {buckets->items[b].values / share, chunk_state->sums.items[before + b]};
 
-        done = update_unit(lowering, prank, index, portion, holder->tied);
+        done = update_unit(lowering, prank, index, portion, chunk_state->tied);
     }
     for (size_t i = 0; buckets->count == 0 && i < stage->nslices; i++)
         if (stage->slices[i].parameters > 0)
             done = update_unit(lowering, prank, index,
-                               (struct portion){stage->slices[i].parameters / share, holder->layers[i]}, holder->tied);
+                               (struct portion){stage->slices[i].parameters / share, chunk_state->layers[i]},
+                               chunk_state->tied);
     return done;
 }
 
@@ -69,14 +70,14 @@ static struct event host_update(struct lowering *lowering, int prank, int chunk)
 static void host_store_weights(struct lowering *lowering, int prank, struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
-    int rank = prank % lowering->plan->stages, first = plan_global_stage(lowering->plan, rank, 0);
+    int rank = prank % lowering->plan->stages, first = plan_virtual_stage(lowering->plan, rank, 0);
     double bytes = 0;
 
     if (!scenario_offloads(scenario, OFFLOAD_WEIGHTS) ||
         (scenario_offloads(scenario, OFFLOAD_OPTIMIZER) && scenario->recipe.weights.when != WEIGHTS_UPDATED))
         return;
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
-        const struct stage *stage = &lowering->stages[plan_global_stage(lowering->plan, rank, chunk)];
+        const struct stage *stage = &lowering->stages[plan_virtual_stage(lowering->plan, rank, chunk)];
 
         bytes += recipe_share(&scenario->recipe, HELD_WEIGHTS, stage->trained) *
                  scenario_parameter_bytes(scenario).weights;
@@ -98,11 +99,11 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
     int prank = program_rank(lowering, replica, rank);
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++) {
-        const struct holder *holder = holder_of(lowering, prank, chunk);
+        const struct chunk_state *chunk_state = chunk_state_of(lowering, prank, chunk);
 
-        wait_for(waits, holder->synced);
-        wait_for(waits, holder->tied);
-        wait_for(waits, lowering->summed[plan_global_stage(lowering->plan, rank, chunk)]);
+        wait_for(waits, chunk_state->synced);
+        wait_for(waits, chunk_state->tied);
+        wait_for(waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, chunk)]);
     }
     if (tied_rank(lowering, rank))
         wait_for(waits, lowering->untied[replica]);
@@ -114,7 +115,7 @@ static uint32_t add_update(struct lowering *lowering, int prank, double seconds,
     uint32_t id = program_add(lowering->program, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
         .continues = continues, .mb = -1,
-        .stage = plan_global_stage(lowering->plan, prank % lowering->plan->stages, 0),
+        .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),
     }, waits->items, waits->count);
 
     waits->count = 0;
@@ -139,34 +140,34 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         if (hosted)
             wait_for(&waits, host_update(lowering, prank, chunk));
         else
-            seconds += lowering->stages[plan_global_stage(lowering->plan, rank, chunk)].update;
+            seconds += lowering->stages[plan_virtual_stage(lowering->plan, rank, chunk)].update;
     }
     wait_for_sums(lowering, replica, rank, &waits);
-    lowering->beside[prank] = (struct contention){0};    /* the sums have ended */
+    lowering->overlapped[prank] = (struct contention){0}; /* the sums have ended */
     if (waits.count > 0 || seconds > 0 || always)
         id = add_update(lowering, prank, seconds, false, &waits);
     free(waits.items);
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank); chunk++)
-        holder_of(lowering, prank, chunk)->updated = id;
+        chunk_state_of(lowering, prank, chunk)->updated = id;
     if (!handed_out)
         host_store_weights(lowering, prank, event_of(id != NO_OP ? id : lowering->latest[prank]));
     ++*updates;
     return true;
 }
 
-bool lower_meeting(struct lowering *lowering, int rank)
+bool lower_barrier(struct lowering *lowering, int rank)
 {
     const struct plan *plan = lowering->plan;
-    int stage = plan_global_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
+    int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);
     int first = plan_rank(plan, 0, stage, 0, NULL), count = lowering->updates[rank] + 1;
     struct waits computed = {0};
 
     if (sharers > 1 && lowering->stages[stage].parameters > 0 && lowering->syncs[stage] < count) {
         for (int i = 0; i < sharers; i++)
-            if (holder_of(lowering, first + i, 0)->completed < count)
+            if (chunk_state_of(lowering, first + i, 0)->completed < count)
                 return false;
         for (int i = 0; i < sharers; i++)
-            wait_for(&computed, event_of(holder_of(lowering, first + i, 0)->complete));
+            wait_for(&computed, event_of(chunk_state_of(lowering, first + i, 0)->complete));
         lowering->summed[stage] = event_taken(&lowering->arena, &computed);
         lowering->syncs[stage] = count;
     }
@@ -174,7 +175,7 @@ bool lower_meeting(struct lowering *lowering, int rank)
     return true;
 }
 
-/* Hands out a stage's updated weights, once all its holders have lowered their updates. */
+/* Hands out a stage's updated weights, once all its chunk_states have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -189,7 +190,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
         for (int i = 0; i < members->here; i++) {
             if (lowering->updates[members->ranks[i]] < count)
                 return false;
-            members->after[i] = event_of(members->holders[i]->updated);
+            members->after[i] = event_of(members->chunk_states[i]->updated);
         }
         if (exchange_all(lowering, members, (struct emission){scenario->recipe.weights.collective, WHAT_WEIGHTS,
                                                               bytes})) {
@@ -198,7 +199,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
         }
         for (int i = 0; i < members->here; i++)
             if (members->done[i].count)
-                members->holders[i]->published = members->done[i];
+                members->chunk_states[i]->published = members->done[i];
     }
     lowering->gathers[stage] = count;
     return true;
@@ -214,18 +215,18 @@ static bool shared(const struct lowering *lowering, int stage)
 bool lower_gather(struct lowering *lowering, int replica, int rank)
 {
     int prank = program_rank(lowering, replica, rank);
-    uint32_t id = holder_of(lowering, prank, 0)->updated;
+    uint32_t id = chunk_state_of(lowering, prank, 0)->updated;
     struct waits waits = {0};
     bool gathered = true;
     double seconds = 0;
 
     for (int chunk = 0; chunk < plan_chunks(lowering->plan, rank) && gathered; chunk++) {
-        int stage = plan_global_stage(lowering->plan, rank, chunk);
+        int stage = plan_virtual_stage(lowering->plan, rank, chunk);
 
         if (!shared(lowering, stage))
             continue;
         gathered = gather_stage(lowering, stage, lowering->updates[prank]);
-        wait_for(&waits, holder_of(lowering, prank, chunk)->published);
+        wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
             seconds += lowering->stages[stage].averaging;
     }

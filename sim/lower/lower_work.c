@@ -1,33 +1,33 @@
-/* One cell of a row: its operation or operations, what they wait for, and what may wait for them. */
+/* One entry of a row: its operation or operations, what they wait for, and what may wait for them. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
 
-struct cell *lowering_cell(const struct lowering *lowering, int replica, int direction, int stage, int mb)
+struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage, int mb)
 {
     const struct plan *plan = lowering->plan;
     size_t at = (size_t)replica * (size_t)plan_directions(plan) + (size_t)direction;
 
-    at = at * (size_t)plan_global_stages(plan) + (size_t)stage;
-    return lowering->cells + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
+    at = at * (size_t)plan_virtual_stages(plan) + (size_t)stage;
+    return lowering->states + at * (size_t)(plan_micro_batches(plan) * lowering->steps) + (size_t)mb;
 }
 
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work)
 {
-    int stage = plan_global_stage(lowering->plan, rank, work.chunk);
+    int stage = plan_virtual_stage(lowering->plan, rank, work.chunk);
     int direction = plan_direction(lowering->plan, rank, work.chunk);
 
     return (struct place){
         .replica = replica, .rank = rank, .stage = stage, .direction = direction,
-        .cell = lowering_cell(lowering, replica, direction, stage, work.mb),
-        .holder = holder_of(lowering, program_rank(lowering, replica, rank), work.chunk),
+        .state = lowering_state(lowering, replica, direction, stage, work.mb),
+        .chunk_state = chunk_state_of(lowering, program_rank(lowering, replica, rank), work.chunk),
     };
 }
 
 /* The same micro-batch on another stage. */
-static struct cell *on_stage(const struct lowering *lowering, struct place here, int stage, int mb)
+static struct micro_batch_state *on_stage(const struct lowering *lowering, struct place here, int stage, int mb)
 {
-    return lowering_cell(lowering, here.replica, here.direction, stage, mb);
+    return lowering_state(lowering, here.replica, here.direction, stage, mb);
 }
 
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
@@ -134,35 +134,35 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     return lower_compute(lowering, here, work, after, last);
 }
 
-/* What a cell does before its kernels: a boundary that came in shares from another rank is put together, and before a
+/* What a entry does before its kernels: a boundary that came in shares from another rank is put together, and before a
  * backward the stage's own output too where only a share of it was kept. */
 static struct op receive(const struct lowering *lowering, struct place here, struct work work)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
     bool receives = (work.kind == FORWARD || work.kind == BACKWARD || work.kind == BACKWARD_INPUT) && from >= 0 &&
-                    from < plan_global_stages(lowering->plan) &&
+                    from < plan_virtual_stages(lowering->plan) &&
                     plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
         return (struct op){0};
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
-    here.holder->gathered += gathers * here.holder->gather.bytes_sent;
+    here.chunk_state->gathered += gathers * here.chunk_state->gather.bytes_sent;
 
-    return (struct op){.communication = gathers * here.holder->gather.seconds,
-                       .with[PEERS_TENSOR] = gathers * here.holder->gather.seconds,
-                       .sent = gathers * here.holder->gather.bytes_sent};
+    return (struct op){.communication = gathers * here.chunk_state->gather.seconds,
+                       .with[PEERS_TENSOR] = gathers * here.chunk_state->gather.seconds,
+                       .sent = gathers * here.chunk_state->gather.bytes_sent};
 }
 
-/* Replicas that exchange within their works begin them together: a cell also waits for what has to arrive at the
+/* Replicas that exchange within their works begin them together: a entry also waits for what has to arrive at the
  * others. False when some of it has not been lowered yet. */
-static bool wait_for_coupled(struct lowering *lowering, struct place here, struct work work)
+static bool wait_for_lockstep(struct lowering *lowering, struct place here, struct work work)
 {
-    int n = lowering->coupled, first = here.replica / n * n;
+    int n = lowering->lockstep, first = here.replica / n * n;
 
     for (int replica = first; replica < first + n; replica++) {
         struct event arrival = *arrival_of(
-            lowering_cell(lowering, replica, here.direction, here.stage, work.mb), work.kind);
+            lowering_state(lowering, replica, here.direction, here.stage, work.mb), work.kind);
 
         if (replica == here.replica)
             continue;
@@ -173,31 +173,31 @@ static bool wait_for_coupled(struct lowering *lowering, struct place here, struc
     return true;
 }
 
-/* Adds what a cell waits for beside its lane; false when some of it has not been lowered yet. */
+/* Adds what a entry waits for beside its lane; false when some of it has not been lowered yet. */
 static bool dependencies(struct lowering *lowering, struct place here, struct work work)
 {
     enum recompute_rule rule = scenario_schedule(lowering->scenario)->recompute;
-    bool first = here.stage == 0, last = here.stage == plan_global_stages(lowering->plan) - 1;
+    bool first = here.stage == 0, last = here.stage == plan_virtual_stages(lowering->plan) - 1;
     struct event arrival = {0};
-    struct waits *waits = &lowering->waits, *awaited = &here.holder->awaited;
+    struct waits *waits = &lowering->waits, *awaited = &here.chunk_state->awaited;
     bool wanted = false;
     uint32_t own = NO_OP;
 
     if (work.kind == FORWARD) {
-        arrival = *arrival_of(here.cell, work.kind);
+        arrival = *arrival_of(here.state, work.kind);
         wanted = !first;
     } else if (work.kind == BACKWARD_WEIGHT) {
-        own = here.cell->backwarded;
+        own = here.state->backwarded;
     } else if (work.kind == RECOMPUTE) {
-        own = here.cell->forwarded;
+        own = here.state->forwarded;
         wanted = rule != RECOMPUTE_EARLY && !last;
         if (rule == RECOMPUTE_WITH_GRADIENT || lowering->opportunistic)
-            arrival = here.cell->gradient;
+            arrival = here.state->gradient;
         else if (rule == RECOMPUTE_JUST_IN_TIME)
-            arrival = event_of(here.cell->due);
+            arrival = event_of(here.state->due);
     } else {
-        own = here.cell->recomputes ? here.cell->recomputed : here.cell->forwarded;
-        arrival = *arrival_of(here.cell, work.kind);
+        own = here.state->recomputes ? here.state->recomputed : here.state->forwarded;
+        arrival = *arrival_of(here.state, work.kind);
         wanted = !last;
     }
     if ((work.kind != FORWARD && own == NO_OP) || (wanted && !arrival.count))
@@ -208,7 +208,7 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
     if (!arrival.count || (work.kind == RECOMPUTE && lowering->opportunistic))
         return true;
     wait_for(waits, arrival);
-    return work.kind == RECOMPUTE || wait_for_coupled(lowering, here, work);
+    return work.kind == RECOMPUTE || wait_for_lockstep(lowering, here, work);
 }
 
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
@@ -216,7 +216,7 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
 static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
     struct stage_work cost = lowering->stages[here.stage].work[work.kind];
-    struct event gradient = here.cell->gradient;
+    struct event gradient = here.state->gradient;
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
     op.advances = work.kind == FORWARD;
@@ -229,13 +229,13 @@ static uint32_t opportunistic_work(struct lowering *lowering, struct place here,
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes)
 {
     const struct stage *costs = &lowering->stages[here.stage];
-    bool again = here.cell->recomputes, sliced = completes && lowering->buckets[here.stage].count;
+    bool again = here.state->recomputes, sliced = completes && lowering->buckets[here.stage].count;
     bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
                    scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
     double kept = again ? costs->checkpoint : costs->activation;
-    double working = !again ? 0 : here.cell->split ? costs->working_split : costs->working;
+    double working = !again ? 0 : here.state->split ? costs->working_split : costs->working;
     const struct stage_workspace *workspace =
-        !again ? &costs->plain : here.cell->split ? &costs->ahead : &costs->again;
+        !again ? &costs->plain : here.state->split ? &costs->ahead : &costs->recompute;
     struct op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
@@ -260,21 +260,21 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     return lower_compute(lowering, here, work, costs->work[work.kind], op);
 }
 
-/* What others may now wait for: `id` is the operation after which the cell's result is there. */
+/* What others may now wait for: `id` is the operation after which the entry's result is there. */
 static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
 {
     if (work.kind == RECOMPUTE) {
-        here.cell->recomputed = id;
+        here.state->recomputed = id;
     } else if (work.kind == FORWARD) {
-        here.cell->forwarded = id;
-        if (here.stage + 1 < plan_global_stages(lowering->plan))
+        here.state->forwarded = id;
+        if (here.stage + 1 < plan_virtual_stages(lowering->plan))
             on_stage(lowering, here, here.stage + 1, work.mb)->activation =
                 lower_send(lowering, here, here.stage + 1, work.mb, id);
     } else if (work.kind != BACKWARD_WEIGHT) {
-        here.cell->backwarded = id;
+        here.state->backwarded = id;
         if (here.stage == 0)
             return;
-        struct cell *before = on_stage(lowering, here, here.stage - 1, work.mb);
+        struct micro_batch_state *before = on_stage(lowering, here, here.stage - 1, work.mb);
         before->gradient = lower_send(lowering, here, here.stage - 1, work.mb, id);
         if (before->due == NO_OP)
             before->due = id;
@@ -294,44 +294,44 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
         const struct stage_work *cost = &lowering->stages[here.stage].work[work.kind];
 
         kernels += cost->seconds;
-        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.holder->exchanges[EXCHANGE_DISPATCH].seconds;
-        share = here.holder->exchanges[EXCHANGE_DISPATCH].share;
+        dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;
+        share = here.chunk_state->exchanges[EXCHANGE_DISPATCH].share;
     }
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
-/* Replicas that are kept in step begin their next cell when the last of them has done the one before: whoever is late
- * holds up all, as in the first exchange of the work. Adds that to what the cell waits for; false when some of them
+/* Replicas that are kept in step begin their next entry when the last of them has done the one before: whoever is late
+ * holds up all, as in the first exchange of the work. Adds that to what the entry waits for; false when some of them
  * have not been lowered that far. */
 static bool meet(struct lowering *lowering, int replica, int rank)
 {
-    int n = lowering->together, first = replica / n * n;
-    size_t cell = lowering->cursor[program_rank(lowering, replica, rank)];
-    struct meeting *meeting = &lowering->meetings[program_rank(lowering, first, rank)];
+    int n = lowering->barrier_group, first = replica / n * n;
+    size_t entry = lowering->cursor[program_rank(lowering, replica, rank)];
+    struct barrier *barrier = &lowering->barriers[program_rank(lowering, first, rank)];
     struct waits all = {0};
 
-    if (n == 1 || cell == 0)
+    if (n == 1 || entry == 0)
         return true;
-    if (meeting->cell != cell) {
+    if (barrier->entry != entry) {
         for (int r = first; r < first + n; r++)
-            if (lowering->cursor[program_rank(lowering, r, rank)] != cell)
+            if (lowering->cursor[program_rank(lowering, r, rank)] != entry)
                 return false;
         for (int r = first; r < first + n; r++)
             wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
-        *meeting = (struct meeting){cell, program_add(lowering->program, (struct op){
+        *barrier = (struct barrier){entry, program_add(lowering->program, (struct op){
             .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
-            .mb = lowering->rows[rank].items[cell].mb, .stage = -1,
+            .mb = lowering->rows[rank].items[entry].mb, .stage = -1,
         }, all.items, all.count)};
         free(all.items);
         for (int r = first; r < first + n; r++)
-            lowering->latest[program_rank(lowering, r, rank)] = meeting->id;
+            lowering->latest[program_rank(lowering, r, rank)] = barrier->id;
     }
-    wait_for(&lowering->waits, event_of(meeting->id));
+    wait_for(&lowering->waits, event_of(barrier->id));
     return true;
 }
 
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
-bool lower_cell(struct lowering *lowering, int replica, int rank)
+bool lower_entry(struct lowering *lowering, int replica, int rank)
 {
     const struct row *row = &lowering->rows[rank];
     size_t *cursor = &lowering->cursor[program_rank(lowering, replica, rank)], first = *cursor, last = first;
@@ -345,14 +345,14 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
         bool updates = row->items[first].kind == UPDATE;
 
         if (lowering->whole ? !(updates ? lower_update : lower_gather)(lowering, replica, rank)
-                            : updates && !lower_meeting(lowering, rank))
+                            : updates && !lower_barrier(lowering, rank))
             return false;
         ++*cursor;
         return true;
     }
     while (row->items[last].with_next)
         last++;
-    lowering->waits.count = 0;       /* of a cell that could not be lowered */
+    lowering->waits.count = 0;       /* of a entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)
@@ -361,7 +361,7 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
         if (!dependencies(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]))
             return false;
     if (!lowering->whole && first > 0 && row->items[first - 1].kind == UPDATE)
-        wait_for(&lowering->waits, lowering->summed[plan_global_stage(lowering->plan, rank, 0)]);
+        wait_for(&lowering->waits, lowering->summed[plan_virtual_stage(lowering->plan, rank, 0)]);
     for (size_t i = first; i <= last; i++)
         lower_arrival(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i]);
     hidden = hidden_share(lowering, replica, rank, first, last);
@@ -370,9 +370,9 @@ bool lower_cell(struct lowering *lowering, int replica, int rank)
 
         here.hidden = hidden;
         id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i]);
-        here.holder->completed += lowering->completes[rank][i];
+        here.chunk_state->completed += lowering->completes[rank][i];
         if (lowering->completes[rank][i])
-            here.holder->complete = id;
+            here.chunk_state->complete = id;
     }
     for (size_t i = first; i <= last; i++)
         finish(lowering, lowering_place(lowering, replica, rank, row->items[i]), row->items[i], id);

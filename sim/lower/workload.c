@@ -12,7 +12,7 @@ static void take_times(struct workload *workload)
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
     struct plan_times *times = &workload->plan.times;
-    int count = plan_global_stages(&workload->plan);
+    int count = plan_virtual_stages(&workload->plan);
 
     for (int s = 0; s < count; s++) {
         times->forward += stages[s].work[FORWARD].seconds / count;
@@ -34,7 +34,7 @@ static void count_versions(struct workload *workload)
     const struct schedule *schedule = scenario_schedule(workload->scenario);
     const struct plan *plan = &workload->plan;
 
-    for (int s = 0; s < plan_global_stages(plan); s++)
+    for (int s = 0; s < plan_virtual_stages(plan); s++)
         workload->stages[s].versions =
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }

@@ -8,7 +8,7 @@
 struct workload {
     const struct scenario *scenario;
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
-    struct stage *stages;            /* one a global stage: costs, versions of weights, plans of layers */
+    struct stage *stages;            /* one a virtual stage: costs, versions of weights, plans of layers */
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
     struct arena arena;              /* of the stages */
 };

@@ -22,21 +22,21 @@ static void forward_step(const struct planner *planner, struct draft *draft, int
     draft->plan.recompute += planner->layers[layer].forward;
 }
 
-static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool lean, double held)
+static void backward_step(const struct planner *planner, struct draft *draft, int layer, bool selective, double held)
 {
     const struct chain_layer *here = &planner->layers[layer];
 
-    use(draft, held + (lean ? lean_of(here) + here->space.lean : rest_of(here) + here->space.backward));
+    use(draft, held + (selective ? selective_of(here) + here->space.selective : rest_of(here) + here->space.backward));
     draft->plan.steps[draft->plan.nsteps++] =
-        (struct chain_step){.backward = true, .layer = (size_t)layer, .lean = lean};
-    draft->plan.recompute += lean ? planner->layers[layer].again : 0;
+        (struct chain_step){.backward = true, .layer = (size_t)layer, .selective = selective};
+    draft->plan.recompute += selective ? planner->layers[layer].recompute : 0;
 }
 
 /* Computes a segment again, and its backward; `used` is what is held already, its input included. */
 static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
 {
     int how = planner->how[chain_at(planner, s, t, m)], next = how < 0 ? s + 1 : how;
-    struct way way = {.next = next, .saves = how < 0, .lean = how == SAVE_LEAN};
+    struct way way = {.next = next, .saves = how < 0, .selective = how == SAVE_SELECTIVE};
     double held = used, input = next < t ? planner->layers[next].input : 0;
     int left = m - (next < t ? planner->input[next] : 0) - way_slots(planner, s, way);
 
@@ -49,7 +49,7 @@ static void write_segment(const struct planner *planner, int s, int t, int m, do
         write_segment(planner, s, next, m, used, draft);
         return;
     }
-    backward_step(planner, draft, s, way.lean, held);
+    backward_step(planner, draft, s, way.selective, held);
 }
 
 static void leave(struct draft *draft, double bytes, bool offloaded)
@@ -72,7 +72,7 @@ static void write_first(const struct planner *planner, int s, int budget, double
     for (int l = s; l < way.next; l++)
         use(draft, used + rest + planner->layers[l].space.forward);
     draft->plan.kept[s].rest = way.saves;
-    draft->plan.kept[s].lean = way.lean;
+    draft->plan.kept[s].selective = way.selective;
     draft->plan.kept[s].rest_offloaded = way.offloads_rest;
     leave(draft, rest, way.offloads_rest);
     if (way.next < planner->n) {
@@ -83,7 +83,7 @@ static void write_first(const struct planner *planner, int s, int budget, double
                     used + (way.offloads_rest ? 0 : rest) + (way.offloads_input ? 0 : input), draft);
     }
     if (way.saves)
-        backward_step(planner, draft, s, way.lean, used);
+        backward_step(planner, draft, s, way.selective, used);
     else
         write_segment(planner, s, way.next, budget + planner->spare, used, draft);
 }
@@ -98,9 +98,9 @@ static double steps_seconds(const struct planner *planner, const struct chain_pl
         const struct chain_layer *layer = &planner->layers[step->layer];
 
         if (step->backward)
-            seconds += step_backward(layer, step->lean);
+            seconds += step_backward(layer, step->selective);
         else if (next && next->layer == step->layer)
-            seconds += step_both(layer, next->lean), i++;
+            seconds += step_both(layer, next->selective), i++;
         else
             seconds += step_forward(layer);
     }
@@ -198,26 +198,26 @@ static void try_budget(struct planner *planner, double memory, int in_flight, in
 }
 
 /* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that
- * kept all, of one that is lean, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
+ * kept all, of one that is selective, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
  * others between. */
 static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
 {
     enum { TRIES = 12 };
-    double space = 0, lean = 0, least = INFINITY, rest = 0, input = 0;
+    double space = 0, selective = 0, least = INFINITY, rest = 0, input = 0;
     int most = (int)floor(memory / planner->slot + 0.5) / in_flight + 2;
 
     for (int l = 0; l < planner->n; l++) {
         const struct chain_layer *layer = &planner->layers[l];
 
         space = fmax(space, fmax(layer->space.forward, layer->keep ? layer->space.backward : 0));
-        lean = fmax(lean, layer->space.lean);
+        selective = fmax(selective, layer->space.selective);
         rest = fmax(rest, layer->keep ? 0 : rest_of(layer) + layer->space.backward);
         least = fmin(least, layer->keep ? INFINITY : rest_of(layer) + layer->space.backward);
         input = fmax(input, layer->input);
     }
-    lean = fmax(space, lean);
-    rest = fmax(lean, rest);
-    const double needs[] = {space, lean, fmin(fmax(lean, least), rest), rest, rest + input};
+    selective = fmax(space, selective);
+    rest = fmax(selective, rest);
+    const double needs[] = {space, selective, fmin(fmax(selective, least), rest), rest, rest + input};
     for (size_t i = 0; i < COUNT(needs); i++)
         for (int more = 1; more >= -1 && (i == 0 || needs[i] > needs[i - 1]); more--)
             try_budget(planner, memory, in_flight,

@@ -4,15 +4,15 @@
  * Recomputation alone is the dynamic programme of Beaumont, Eyraud-Dubois, Herrmann, Joly and Shilova 2019 (Optimal
  * checkpointing for heterogeneous chains; their tool is Rotor): the least time to compute layers s..t-1 forward and
  * backward in memory m either saves all of layer s and goes on with s + 1, or runs forward to some layer j, keeps its
- * input alone, and comes back to s..j-1 later. Three things are added. A layer may be saved lean, without a part that
- * its own backward computes again (selective recomputation: Korthikanti et al. 2022, section 5). A pipeline has several
- * micro-batches in flight, each of which keeps what its forward left while another one's backward takes working memory:
- * the first pass has a budget of its own. And what the first pass keeps may go to the host at a price for each byte
- * (Beaumont, Eyraud-Dubois, Shilova 2021, Efficient combination of rematerialization and offloading): the price that
- * gives the shortest time, with transfers running beside kernels, is looked for. Where weights are gathered for
+ * input alone, and comes back to s..j-1 later. Three things are added. A layer may be saved selective, without a part
+ * that its own backward computes again (selective recomputation: Korthikanti et al. 2022, section 5). A pipeline has
+ * several micro-batches in flight, each of which keeps what its forward left while another one's backward takes working
+ * memory: the first pass has a budget of its own. And what the first pass keeps may go to the host at a price for each
+ * byte (Beaumont, Eyraud-Dubois, Shilova 2021, Efficient combination of rematerialization and offloading): the price
+ * that gives the shortest time, with transfers running beside kernels, is looked for. Where weights are gathered for
  * each use (ZeRO 3), a step takes as long as the slower of its kernels and of what travels beside them; a layer that is
  * computed again right before its backward is gathered once for both.
- */
+ *  */
 #ifndef DTSIM_CHAIN_H
 #define DTSIM_CHAIN_H
 
@@ -25,10 +25,10 @@ struct chain_layer {
                                     after the backward, both beside kernels (ZeRO 3) */
     double input;                /* B of its input, which alone suffices to compute it again */
     double saved;                /* B of all that its backward needs, the input included */
-    double lean, again;          /* it may keep so many B instead, the input included, and compute the rest of them in
-                                    its backward, for so many s; again 0: it may not */
-    struct { double forward, backward, lean; } space;    /* B on top while that runs; of the lean backward with what it
-                                    computes again */
+    double selective, recompute; /* it may keep so many B instead, the input included, and compute the rest of them in
+                                    its backward, for so many s; recompute 0: it may not */
+    struct { double forward, backward, selective; } space;   /* B on top while each of them runs; the selective
+                                    backward's with the part that it computes again */
     bool keep;                   /* it is never computed again */
 };
 
@@ -42,12 +42,12 @@ struct chain_limit {
 /* What the first forward leaves of a layer. */
 struct chain_kept {
     bool input, rest;            /* the input; and what else its backward needs, */
-    bool lean;                   /* but for what that computes again itself */
+    bool selective;              /* but for what that computes again itself */
     bool input_offloaded, rest_offloaded;
 };
 
-struct chain_step { bool backward; size_t layer; bool lean; };   /* a forward is one that is computed again; a backward
-                                                                  * is lean where its layer kept less */
+/* A forward is one that is computed again; a backward is selective where its layer kept less. */
+struct chain_step { bool backward; size_t layer; bool selective; };
 
 struct chain_plan {
     struct chain_kept *kept;     /* a layer */

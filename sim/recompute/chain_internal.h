@@ -7,12 +7,12 @@
 #include <math.h>
 
 /* How a segment s..t-1 goes on: by saving all of s, or most of it, or by running forward to j and coming back. */
-enum { SAVE_ALL = -1, SAVE_LEAN = -2 };
+enum { SAVE_ALL = -1, SAVE_SELECTIVE = -2 };
 
 /* One way of the first pass on from a layer. */
 struct way {
     int next;                    /* the layer that it reaches, whose input it keeps; 0: none is possible */
-    bool saves, lean;            /* all of the layer, or most of it; else layers s..next-1 are computed again */
+    bool saves, selective;       /* all of the layer, or most of it; else layers s..next-1 are computed again */
     bool offloads_rest, offloads_input;  /* of what is saved of the layer; of layer `next` */
 };
 
@@ -23,8 +23,8 @@ struct planner {
     double slot;                 /* B */
     double host_bandwidth;
     bool recompute;
-    int *input, *rest, *lean;    /* slots of a layer's input, of what else its backward needs, and of most of that */
-    struct { int forward, backward, lean; } *space;      /* and on top while that runs */
+    int *input, *rest, *selective; /* slots of a layer's input, of what else its backward needs, and of most of that */
+    struct { int forward, backward, selective; } *space; /* and on top while that runs */
     double *sum;                 /* [s]: s of the steps forward before layer s */
     double *time;                /* [segment][m]: least s to compute a segment forward and backward in m slots */
     int *how;                    /* [segment][m] */
@@ -56,20 +56,20 @@ static inline double step_forward(const struct chain_layer *layer)
     return fmax(layer->forward + layer->exchange, layer->gather);
 }
 
-static inline double step_backward(const struct chain_layer *layer, bool lean)
+static inline double step_backward(const struct chain_layer *layer, bool selective)
 {
-    return fmax(layer->backward + (lean ? layer->again : 0), layer->gather + layer->scatter);
+    return fmax(layer->backward + (selective ? layer->recompute : 0), layer->gather + layer->scatter);
 }
 
-static inline double step_both(const struct chain_layer *layer, bool lean)
+static inline double step_both(const struct chain_layer *layer, bool selective)
 {
-    return fmax(layer->forward + layer->exchange + layer->backward + (lean ? layer->again : 0),
+    return fmax(layer->forward + layer->exchange + layer->backward + (selective ? layer->recompute : 0),
                 layer->gather + layer->scatter);
 }
 
-static inline double lean_of(const struct chain_layer *layer)
+static inline double selective_of(const struct chain_layer *layer)
 {
-    return fmax(layer->lean - layer->input, 0);
+    return fmax(layer->selective - layer->input, 0);
 }
 
 #endif

@@ -22,9 +22,9 @@ static bool repeatable(const struct planner *planner, int s, int t)
     return planner->recompute;
 }
 
-static bool may_be_lean(const struct planner *planner, int l)
+static bool may_be_selective(const struct planner *planner, int l)
 {
-    return planner->recompute && planner->layers[l].again > 0 && !planner->layers[l].keep;
+    return planner->recompute && planner->layers[l].recompute > 0 && !planner->layers[l].keep;
 }
 
 static double forward_between(const struct planner *planner, int s, int t)
@@ -38,22 +38,22 @@ static int larger(int a, int b)
 }
 
 /* Saves all of layer s, or most of it, and goes on with s + 1. */
-static void save_layer(struct planner *planner, int s, int t, bool lean)
+static void save_layer(struct planner *planner, int s, int t, bool selective)
 {
     const struct chain_layer *layer = &planner->layers[s];
     double *time = &planner->time[chain_at(planner, s, t, 0)];
     int *how = &planner->how[chain_at(planner, s, t, 0)];
     bool alone = t == s + 1;
-    int rest = lean ? planner->lean[s] : planner->rest[s], saved = rest + (alone ? 0 : planner->input[s + 1]);
+    int rest = selective ? planner->selective[s] : planner->rest[s], saved = rest + (alone ? 0 : planner->input[s + 1]);
     int least = larger(saved + planner->space[s].forward,
-                       rest + (lean ? planner->space[s].lean : planner->space[s].backward));
+                       rest + (selective ? planner->space[s].selective : planner->space[s].backward));
 
     for (int m = least; m <= planner->slots; m++) {
-        double all = alone ? step_both(layer, lean) : step_forward(layer) + step_backward(layer, lean);
+        double all = alone ? step_both(layer, selective) : step_forward(layer) + step_backward(layer, selective);
 
         if (!alone)
             all += planner->time[chain_at(planner, s + 1, t, m - saved)];
-        how[m] = all < time[m] ? (lean ? SAVE_LEAN : SAVE_ALL) : how[m];
+        how[m] = all < time[m] ? (selective ? SAVE_SELECTIVE : SAVE_ALL) : how[m];
         time[m] = all < time[m] ? all : time[m];
     }
 }
@@ -67,7 +67,7 @@ static void fill_segment(struct planner *planner, int s, int t)
     for (int m = 0; m <= planner->slots; m++)
         time[m] = INFINITY, how[m] = SAVE_ALL;
     save_layer(planner, s, t, false);
-    if (planner->lean[s] >= 0)
+    if (planner->selective[s] >= 0)
         save_layer(planner, s, t, true);
     for (int j = s + 1; j < t && repeatable(planner, s, j); j++) {
         const double *restrict left = &planner->time[chain_at(planner, s, j, 0)];
@@ -87,12 +87,12 @@ static void fill_segment(struct planner *planner, int s, int t)
 
 double way_rest(const struct planner *planner, int s, struct way way)
 {
-    return !way.saves ? 0 : way.lean ? lean_of(&planner->layers[s]) : rest_of(&planner->layers[s]);
+    return !way.saves ? 0 : way.selective ? selective_of(&planner->layers[s]) : rest_of(&planner->layers[s]);
 }
 
 int way_slots(const struct planner *planner, int s, struct way way)
 {
-    return !way.saves ? 0 : way.lean ? planner->lean[s] : planner->rest[s];
+    return !way.saves ? 0 : way.selective ? planner->selective[s] : planner->rest[s];
 }
 
 struct best { double time; struct way way; };
@@ -127,7 +127,7 @@ static void try_way(const struct planner *planner, int s, int budget, double tim
  * its backward does. */
 static bool way_fits(const struct planner *planner, int s, struct way way, int slots)
 {
-    int backward = way.lean ? planner->space[s].lean : planner->space[s].backward;
+    int backward = way.selective ? planner->space[s].selective : planner->space[s].backward;
 
     return way_slots(planner, s, way) + larger(planner->space[s].forward, backward) <= slots;
 }
@@ -137,14 +137,15 @@ static void fill_first(struct planner *planner, int s, int budget)
 {
     const struct chain_layer *layer = &planner->layers[s];
     struct best best = {.time = INFINITY};
-    const struct way all = {.next = s + 1, .saves = true}, lean = {.next = s + 1, .saves = true, .lean = true};
+    const struct way all = {.next = s + 1, .saves = true};
+    const struct way selective = {.next = s + 1, .saves = true, .selective = true};
     int working = budget + planner->spare;
     size_t here = (size_t)s * (size_t)(planner->slots + 1) + (size_t)budget;
 
     if (way_fits(planner, s, all, working))
         try_way(planner, s, budget, step_forward(layer) + step_backward(layer, false), all, &best);
-    if (planner->lean[s] >= 0 && way_fits(planner, s, lean, working))
-        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true), lean, &best);
+    if (planner->selective[s] >= 0 && way_fits(planner, s, selective, working))
+        try_way(planner, s, budget, step_forward(layer) + step_backward(layer, true), selective, &best);
     for (int j = s + 1; j <= planner->n && repeatable(planner, s, j) && planner->space[j - 1].forward <= working; j++)
         try_way(planner, s, budget, forward_between(planner, s, j) + planner->time[chain_at(planner, s, j, working)],
                 (struct way){.next = j}, &best);
@@ -164,10 +165,10 @@ static double slot_size(const struct planner *planner, double memory, int slots)
 
         for (int l = 0; l < planner->n; l++) {
             double input = planner->layers[l].input / size, rest = rest_of(&planner->layers[l]) / size;
-            double lean = may_be_lean(planner, l) ? lean_of(&planner->layers[l]) / size : 0;
+            double selective = may_be_selective(planner, l) ? selective_of(&planner->layers[l]) / size : 0;
 
             error += size * (fabs(input - floor(input + 0.5)) + fabs(rest - floor(rest + 0.5)) +
-                             fabs(lean - floor(lean + 0.5)));
+                             fabs(selective - floor(selective + 0.5)));
         }
         if (error < least)
             least = error, best = size;
@@ -186,7 +187,7 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
     planner->sum = ARENA_ARRAY(arena, double, n + 1);
     planner->input = ARENA_ARRAY(arena, int, n);
     planner->rest = ARENA_ARRAY(arena, int, n);
-    planner->lean = ARENA_ARRAY(arena, int, n);
+    planner->selective = ARENA_ARRAY(arena, int, n);
     planner->space = arena_alloc(arena, n * sizeof *planner->space);
     planner->time = ARENA_ARRAY(arena, double, n * (n + 1) / 2 * each);
     planner->how = ARENA_ARRAY(arena, int, n * (n + 1) / 2 * each);
@@ -197,9 +198,10 @@ void chain_tables(struct planner *planner, struct arena *arena, double memory)
         planner->input[l] = slots_of(planner, planner->layers[l].input);
         planner->space[l].forward = slots_of(planner, planner->layers[l].space.forward);
         planner->space[l].backward = slots_of(planner, planner->layers[l].space.backward);
-        planner->space[l].lean = slots_of(planner, planner->layers[l].space.lean);
+        planner->space[l].selective = slots_of(planner, planner->layers[l].space.selective);
         planner->rest[l] = slots_of(planner, rest_of(&planner->layers[l]));
-        planner->lean[l] = may_be_lean(planner, (int)l) ? slots_of(planner, lean_of(&planner->layers[l])) : -1;
+        planner->selective[l] =
+            may_be_selective(planner, (int)l) ? slots_of(planner, selective_of(&planner->layers[l])) : -1;
     }
     for (int s = planner->n; s-- > 0;)
         for (int t = s + 1; t <= planner->n; t++)

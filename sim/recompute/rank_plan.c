@@ -106,7 +106,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
 static int plan_chunk(const struct sharing *sharing, int chunk, double memory, int flying, struct chain_plan *plan)
 {
     const struct scenario *scenario = sharing->scenario;
-    const struct stage *stage = &sharing->stages[plan_global_stage(&scenario->plan, sharing->rank, chunk)];
+    const struct stage *stage = &sharing->stages[plan_virtual_stage(&scenario->plan, sharing->rank, chunk)];
     bool offloads = scenario_offloads(scenario, OFFLOAD_ACTIVATIONS);
     struct chain_limit limit = {
         .memory = memory, .in_flight = flying, .recompute = scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL,

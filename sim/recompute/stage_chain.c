@@ -74,15 +74,15 @@ struct chain_layer *stage_chain(struct arena *arena, const struct scenario *scen
     estimate_replicas(scenario, stage, rank, &estimates);
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = stage_layer(stage, l);
-        const struct stage_work *forward = &slice->work[slice->again ? RECOMPUTE : FORWARD];
+        const struct stage_work *forward = &slice->work[slice->recompute ? RECOMPUTE : FORWARD];
         double weights = recipe_exchanged(scenario, slice_weights(slice));
         double gradients = recipe_exchanged(scenario, slice->trained);
 
         layers[l] = (struct chain_layer){
             .forward = forward->seconds, .backward = slice->work[BACKWARD].seconds, .input = slice->input,
-            .saved = fmax(slice->activation, slice->input), .keep = !slice->again,
-            .lean = fmax(slice->lean.activation, slice->input), .again = slice->lean.core.seconds,
-            .space = {slice->workspace.forward, slice->workspace.backward, slice->lean.workspace.backward},
+            .saved = fmax(slice->activation, slice->input), .keep = !slice->recompute,
+            .selective = fmax(slice->selective.activation, slice->input), .recompute = slice->selective.core.seconds,
+            .space = {slice->workspace.forward, slice->workspace.backward, slice->selective.workspace.backward},
             .gather = estimate(scenario, collective_half(all_reduce, COLLECTIVE_ALL_GATHER), estimates.gpus,
                                estimates.replicas, weights * each.weights),
             .scatter = estimate(scenario, collective_half(all_reduce, COLLECTIVE_REDUCE_SCATTER), estimates.gpus,

@@ -46,7 +46,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
         if (!step->backward)
             continue;
         back[step->layer] = i;
-        saved[step->layer] = step->lean ? layers[step->layer].lean : layers[step->layer].saved;
+        saved[step->layer] = step->selective ? layers[step->layer].selective : layers[step->layer].saved;
     }
     for (size_t l = 0; l < n; l++) {
         const struct chain_kept *kept = &plan->chain.kept[l];
@@ -66,7 +66,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
         bool again = false;
 
         *step = (struct plan_step){
-            .backward = plan->chain.steps[i].backward, .lean = plan->chain.steps[i].lean, .layer = l,
+            .backward = plan->chain.steps[i].backward, .selective = plan->chain.steps[i].selective, .layer = l,
         };
         for (size_t k = i + 1; k < back[l] && !again; k++)
             again = plan->chain.steps[k].layer == l;
@@ -92,8 +92,8 @@ void stage_plan_set(struct arena *arena, struct stage *stage, const struct chain
 
         if (!chain->steps[i].backward)
             stage->recomputed = stage_work_sum(stage->recomputed, layer->work[RECOMPUTE]);
-        else if (chain->steps[i].lean)
-            stage->recomputed = stage_work_sum(stage->recomputed, layer->lean.core);
+        else if (chain->steps[i].selective)
+            stage->recomputed = stage_work_sum(stage->recomputed, layer->selective.core);
     }
 }
 
@@ -112,7 +112,7 @@ static void keep_everything(struct arena *arena, const struct scenario *scenario
     bool full = scenario->memory.recompute.mode == RECOMPUTE_FULL;
 
     for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-        const struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+        const struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, c)];
 
         if (full)
             plans[c] = full_plan(arena, stage->chain, stage->nslices,
@@ -129,7 +129,7 @@ static double host_bytes(const struct scenario *scenario, const struct stage *st
     double bytes = 0;
 
     for (int c = 0; c < plan_chunks(plan, rank); c++)
-        bytes += row_in_flight(row, c) * stages[plan_global_stage(plan, rank, c)].plan->chain.offloaded;
+        bytes += row_in_flight(row, c) * stages[plan_virtual_stage(plan, rank, c)].plan->chain.offloaded;
     return bytes + memory_offloaded_states(scenario, stages, rank);
 }
 
@@ -162,7 +162,7 @@ static void make_chains(struct arena *arena, const struct scenario *scenario, st
 {
     for (int rank = 0; rank < scenario->plan.stages; rank++)
         for (int c = 0; c < plan_chunks(&scenario->plan, rank); c++) {
-            struct stage *stage = &stages[plan_global_stage(&scenario->plan, rank, c)];
+            struct stage *stage = &stages[plan_virtual_stage(&scenario->plan, rank, c)];
 
             if (!stage->chain)
                 stage->chain = stage_chain(arena, scenario, stage, rank);
@@ -181,7 +181,7 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: %s splits its backwards, whose "
                              "second halves need what 'recompute: optimal' and 'offload' give back after the first",
                              scenario_schedule(scenario)->name);
-        if (plan_sharers(plan, plan_global_stage(plan, rank, 0)) > 1)
+        if (plan_sharers(plan, plan_virtual_stage(plan, rank, 0)) > 1)
             return error_add(err, EXIT_INPUT, scenario->memory.node->loc, "memory: a stage on several ranks has no "
                              "plan of its layers; expected one rank a stage with 'recompute: optimal' or 'offload'");
         if (!scenario_plans_memory(scenario))
@@ -189,7 +189,7 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
         else if (rank_plan(arena, scenario, stages, rank, &rows[rank], plans, err))
             return -1;
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
-            struct stage *stage = &stages[plan_global_stage(plan, rank, c)];
+            struct stage *stage = &stages[plan_virtual_stage(plan, rank, c)];
 
             if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
                 stage_plan_set(arena, stage, &plans[c]);

@@ -14,9 +14,9 @@
 
 #include "recompute/stage_chain.h"
 
-/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends; a lean backward
- * computes the core of its layer's attention again. */
-struct plan_step { bool backward, lean; size_t layer; double takes, frees; };
+/* One step of the backward phase, and the bytes that it takes when it begins and frees when it ends; a selective
+ * backward computes the core of its layer's attention again. */
+struct plan_step { bool backward, selective; size_t layer; double takes, frees; };
 
 struct stage_plan {
     struct chain_plan chain;     /* layers in the order of the forward */

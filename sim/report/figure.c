@@ -153,7 +153,7 @@ static int check_slots(const struct replayed *replayed, struct error *err)
 /* "S2" is the second rank; where ranks share stages, the second stage, and "S2.1" the first rank of it. */
 static int row_label(const struct plan *plan, int rank, char *buffer, size_t size)
 {
-    int stage = plan_global_stage(plan, rank, 0);
+    int stage = plan_virtual_stage(plan, rank, 0);
 
     if (plan_sharers(plan, stage) > 1)
         return snprintf(buffer, size, "S%d.%d", stage + 1, rank - plan_rank(plan, 0, stage, 0, NULL) + 1);

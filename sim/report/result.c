@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "report/notes.h"
+#include "report/caveats.h"
 
 static json_t *number(double value)
 {
@@ -116,14 +116,14 @@ static json_t *protocols_json(const struct lowered *lowered)
     return json;
 }
 
-static json_t *notes_json(const struct scenario *scenario)
+static json_t *caveats_json(const struct scenario *scenario)
 {
     struct arena arena = {0};
-    struct notes notes = notes_of(&arena, scenario);
+    struct caveats caveats = caveats_of(&arena, scenario);
     json_t *json = json_array();
 
-    for (size_t i = 0; i < notes.count; i++)
-        json_array_append_new(json, json_string(notes.items[i]));
+    for (size_t i = 0; i < caveats.count; i++)
+        json_array_append_new(json, json_string(caveats.items[i]));
     arena_release(&arena);
     return json;
 }
@@ -170,7 +170,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());
-    json_object_set_new(json, "notes", notes_json(scenario));
+    json_object_set_new(json, "notes", caveats_json(scenario));
     json_object_set_new(json, "engine", json_string(engine_names[scenario->simulation.engine]));
     json_object_set_new(json, "version", json_string(DTSIM_VERSION));
     json_object_set_new(json, "scenario", scenario_json(scenario));

@@ -124,7 +124,7 @@ static double least_cost(const struct workload *workload)
     const struct stage *stages = workload->stages;
     double seconds = 0;
 
-    for (int s = 0; s < plan_global_stages(&workload->plan); s++)
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
         seconds += stages[s].work[FORWARD].seconds + stages[s].work[BACKWARD].seconds +
                    (stages[s].plan ? stages[s].plan->chain.recompute : 0);
     return seconds * scenario->parallelism.tensor * scenario->parallelism.context / scenario->batch.micro;

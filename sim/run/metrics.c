@@ -170,14 +170,14 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     for (int rank = 0; !model_is_timed(&scenario->model) && rank < plan->stages; rank++) {
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
-            const struct stage *stage = &workload->stages[plan_global_stage(plan, rank, work.chunk)];
+            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
             struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
 
             hardware += stage->work[work.kind].flop + again.flop;
             extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
         }
         for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-            extrapolated += updates * workload->stages[plan_global_stage(plan, rank, chunk)].update_extrapolated;
+            extrapolated += updates * workload->stages[plan_virtual_stage(plan, rank, chunk)].update_extrapolated;
     }
     metrics->extrapolated = extrapolated / plan->stages / updates;
     if (model_is_timed(&scenario->model))

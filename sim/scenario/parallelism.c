@@ -215,7 +215,7 @@ int sharers_check(const struct scenario *scenario, struct error *err)
     const struct plan *plan = &scenario->plan;
     const struct batch *batch = &scenario->batch;
 
-    for (int s = 0; s < plan_global_stages(plan); s++)
+    for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (plan->micro_batches % plan_sharers(plan, s))
             return error_add(err, EXIT_INFEASIBLE,
                              node_loc(batch->node, node_get(batch->node, "global") ? "global" : "micro_batches"),

@@ -65,7 +65,7 @@ struct parallelism {
     int all_reduce;                  /* index of collective_of, of the all-reduces */
     int channels;                    /* rings at once; 0: collective_channels */
     struct list placement;           /* of int, enum dimension: fastest-varying first */
-    struct list split;               /* of int: layers of every global stage; empty: evenly */
+    struct list split;               /* of int: layers of every virtual stage; empty: evenly */
 };
 
 #endif

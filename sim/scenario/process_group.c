@@ -9,7 +9,7 @@ static struct process_group embedding_group(const struct scenario *scenario)
 {
     const struct plan *plan = &scenario->plan;
     const struct transformer *shape = scenario->model.transformer;
-    int first = plan_rank(plan, 0, 0, 0, NULL), last = plan_rank(plan, 0, plan_global_stages(plan) - 1, 0, NULL);
+    int first = plan_rank(plan, 0, 0, 0, NULL), last = plan_rank(plan, 0, plan_virtual_stages(plan) - 1, 0, NULL);
     bool sums = shape && shape->tied && shape->head != HEAD_NONE && !scenario->memory.lora && first != last &&
                 plan_directions(plan) == 1 && !scenario_schedule(scenario)->asynchronous;
 

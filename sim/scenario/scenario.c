@@ -189,7 +189,7 @@ static int check_model(const struct scenario *scenario, struct error *err)
 {
     const struct model *model = &scenario->model;
     const struct list *split = &scenario->parallelism.split;
-    int stages = plan_global_stages(&scenario->plan), rc = 0;
+    int stages = plan_virtual_stages(&scenario->plan), rc = 0;
 
     if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
@@ -223,14 +223,14 @@ static int check_model(const struct scenario *scenario, struct error *err)
 static int check_size(const struct scenario *scenario, struct error *err)
 {
     enum { MOST = 10000000 };
-    double cells = (double)plan_global_stages(&scenario->plan) * scenario->plan.micro_batches * scenario->plan.batches *
-                   scenario->parallelism.local_steps;
+    double works = (double)plan_virtual_stages(&scenario->plan) * scenario->plan.micro_batches *
+                   scenario->plan.batches * scenario->parallelism.local_steps;
 
-    if (cells <= MOST)
+    if (works <= MOST)
         return 0;
     return error_add(err, EXIT_INPUT, BATCH_LOC(scenario),
                      "batch: %d stages x %d micro-batches are more than %d forwards; expected fewer of either",
-                     plan_global_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
+                     plan_virtual_stages(&scenario->plan), scenario->plan.micro_batches, MOST);
 }
 
 /* What each key says alone, and in which order the schedule computes. */

@@ -92,12 +92,12 @@ static bool placed_by(enum placement placement, const struct order *order, const
     struct plan plan = {.stages = order->ranks, .chunks = order->chunks, .placement = placement};
 
     if ((placement != PLACEMENT_LOOP && order->chunks != 2) || plan_directions(&plan) != order->directions ||
-        plan_global_stages(&plan) != order->stages)
+        plan_virtual_stages(&plan) != order->stages)
         return false;
     for (int rank = 0; rank < order->ranks; rank++)
         for (int chunk = 0; chunk < order->chunks; chunk++)
             if (table->chunks[rank] != order->chunks ||
-                table->stage[rank * order->chunks + chunk] != plan_global_stage(&plan, rank, chunk) ||
+                table->stage[rank * order->chunks + chunk] != plan_virtual_stage(&plan, rank, chunk) ||
                 table->direction[rank * order->chunks + chunk] != plan_direction(&plan, rank, chunk))
                 return false;
     return true;

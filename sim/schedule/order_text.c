@@ -70,7 +70,7 @@ static int kind_read(struct reader *reader, enum work_kind *kind)
     if (length > 3)
         return refuse(reader, "only computation (F, B, I, W or R between stage and micro-batch; communication follows "
                               "from it)");
-    return refuse(reader, "a cell such as 0F0: global stage, kind (F, B, I, W or R), micro-batch");
+    return refuse(reader, "a cell such as 0F0: virtual stage, kind (F, B, I, W or R), micro-batch");
 }
 
 /* Reads "2F5" or "2F5@1" and the spaces after it. */
@@ -82,7 +82,7 @@ static int token_read(struct reader *reader)
         reader->at++;
     cell.column = loc_of(reader, reader->at).column;
     if (!number(reader, &cell.stage))
-        return refuse(reader, "a cell such as 0F0: global stage, kind (F, B, I, W or R), micro-batch");
+        return refuse(reader, "a cell such as 0F0: virtual stage, kind (F, B, I, W or R), micro-batch");
     if (kind_read(reader, &cell.kind))
         return -1;
     if (!number(reader, &cell.mb))

@@ -89,12 +89,12 @@ void rows_strip_updates(struct row *rows, int count)
     }
 }
 
-/* Whether forward and backward of a direction's global stage and micro-batch have been done. */
+/* Whether forward and backward of a direction's virtual stage and micro-batch have been done. */
 struct done { bool forward, backward; };
 
 static struct done *done_at(struct done *done, const struct plan *plan, int direction, int stage, int mb)
 {
-    size_t row = (size_t)direction * (size_t)plan_global_stages(plan) + (size_t)stage;
+    size_t row = (size_t)direction * (size_t)plan_virtual_stages(plan) + (size_t)stage;
 
     return &done[row * (size_t)plan_micro_batches(plan) + (size_t)mb];
 }
@@ -102,7 +102,7 @@ static struct done *done_at(struct done *done, const struct plan *plan, int dire
 /* Whether all work that a cell waits for has been done. */
 static bool may_begin(struct done *done, const struct plan *plan, int rank, struct work work)
 {
-    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+    int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
 
     if (work.kind == UPDATE)
         return true;
@@ -111,7 +111,7 @@ static bool may_begin(struct done *done, const struct plan *plan, int rank, stru
     if (work.kind == BACKWARD_WEIGHT)
         return done_at(done, plan, direction, stage, work.mb)->backward;
     return done_at(done, plan, direction, stage, work.mb)->forward &&
-           (work.kind == RECOMPUTE || stage == plan_global_stages(plan) - 1 ||
+           (work.kind == RECOMPUTE || stage == plan_virtual_stages(plan) - 1 ||
             done_at(done, plan, direction, stage + 1, work.mb)->backward);
 }
 
@@ -128,7 +128,7 @@ static size_t advance(struct done *done, const struct plan *plan, int rank, cons
             return 0;
     for (size_t i = first; i <= last; i++) {
         struct work work = row->items[i];
-        int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+        int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
 
         if (work.kind == FORWARD)
             done_at(done, plan, direction, stage, work.mb)->forward = true;
@@ -140,7 +140,7 @@ static size_t advance(struct done *done, const struct plan *plan, int rank, cons
 
 bool rows_deadlock(const struct row *rows, const struct plan *plan)
 {
-    size_t cells = (size_t)plan_directions(plan) * (size_t)plan_global_stages(plan) * (size_t)plan_micro_batches(plan);
+    size_t cells = (size_t)plan_directions(plan) * (size_t)plan_virtual_stages(plan) * (size_t)plan_micro_batches(plan);
     struct done *done = xcalloc(cells, sizeof *done);
     size_t *cursor = xcalloc((size_t)plan->stages, sizeof *cursor);
     bool moved = true, waiting = true;
@@ -185,20 +185,20 @@ int plan_directions(const struct plan *plan)
     return plan->placement == PLACEMENT_BIDIRECTIONAL ? 2 : 1;
 }
 
-int plan_global_stages(const struct plan *plan)
+int plan_virtual_stages(const struct plan *plan)
 {
     if (plan->placement == PLACEMENT_TABLE)
         return plan->table->stages;
     return plan->stages * plan->chunks / plan_directions(plan);
 }
 
-int plan_global_stage(const struct plan *plan, int rank, int chunk)
+int plan_virtual_stage(const struct plan *plan, int rank, int chunk)
 {
     if (plan->placement == PLACEMENT_TABLE)
         return plan->table->stage[rank * plan->chunks + chunk];
     if (plan->placement == PLACEMENT_LOOP)
         return chunk * plan->stages + rank;
-    return chunk == 0 ? rank : plan_global_stages(plan) - 1 - rank;
+    return chunk == 0 ? rank : plan_virtual_stages(plan) - 1 - rank;
 }
 
 int plan_direction(const struct plan *plan, int rank, int chunk)
@@ -213,9 +213,9 @@ int plan_chunks(const struct plan *plan, int rank)
     return plan->placement == PLACEMENT_TABLE ? plan->table->chunks[rank] : plan->chunks;
 }
 
-int plan_sharers(const struct plan *plan, int global_stage)
+int plan_sharers(const struct plan *plan, int virtual_stage)
 {
-    return plan->placement == PLACEMENT_TABLE && plan->table->sharers ? plan->table->sharers[global_stage] : 1;
+    return plan->placement == PLACEMENT_TABLE && plan->table->sharers ? plan->table->sharers[virtual_stage] : 1;
 }
 
 bool plan_shares(const struct plan *plan)
@@ -223,38 +223,38 @@ bool plan_shares(const struct plan *plan)
     return plan_most_holders(plan) > plan_directions(plan);
 }
 
-int plan_holders(const struct plan *plan, int global_stage)
+int plan_holders(const struct plan *plan, int virtual_stage)
 {
-    return plan_directions(plan) * plan_sharers(plan, global_stage);
+    return plan_directions(plan) * plan_sharers(plan, virtual_stage);
 }
 
 int plan_most_holders(const struct plan *plan)
 {
     int most = 0;
 
-    for (int stage = 0; stage < plan_global_stages(plan); stage++)
+    for (int stage = 0; stage < plan_virtual_stages(plan); stage++)
         most = plan_holders(plan, stage) > most ? plan_holders(plan, stage) : most;
     return most;
 }
 
-int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk)
+int plan_rank(const struct plan *plan, int direction, int virtual_stage, int mb, int *chunk)
 {
-    int turn = global_stage / plan->stages;
+    int turn = virtual_stage / plan->stages;
 
     if (plan->placement == PLACEMENT_TABLE) {
-        int at = direction * plan->table->stages + global_stage;
+        int at = direction * plan->table->stages + virtual_stage;
 
         if (chunk)
             *chunk = plan->table->chunk[at];
-        return plan->table->rank[at] + mb % plan_sharers(plan, global_stage);
+        return plan->table->rank[at] + mb % plan_sharers(plan, virtual_stage);
     }
     if (plan->placement == PLACEMENT_BIDIRECTIONAL)
         turn = direction;
     if (chunk)
         *chunk = turn;
     if (plan->placement == PLACEMENT_LOOP)
-        return global_stage % plan->stages;
-    return turn == 0 ? global_stage : plan_global_stages(plan) - 1 - global_stage;
+        return virtual_stage % plan->stages;
+    return turn == 0 ? virtual_stage : plan_virtual_stages(plan) - 1 - virtual_stage;
 }
 
 int plan_micro_batches(const struct plan *plan)
@@ -270,7 +270,7 @@ char work_letter(enum work_kind kind)
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size)
 {
     int length =
-        snprintf(buffer, size, "%d%c%d", plan_global_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
+        snprintf(buffer, size, "%d%c%d", plan_virtual_stage(plan, rank, work.chunk), work_letter(work.kind), work.mb);
 
     if (plan_directions(plan) > 1 && (size_t)length < size)
         snprintf(buffer + length, size - (size_t)length, "@%d", plan_direction(plan, rank, work.chunk));

@@ -31,13 +31,13 @@ void update(struct row *row);
 
 /* The part of the model that each of a rank's chunks is, with P ranks. */
 enum placement {
-    PLACEMENT_LOOP,          /* rank r holds the global stages r, P + r, 2P + r, ... */
+    PLACEMENT_LOOP,          /* rank r holds the virtual stages r, P + r, 2P + r, ... */
     PLACEMENT_V,             /* two chunks: rank r holds r and 2P - 1 - r */
     PLACEMENT_BIDIRECTIONAL, /* two chunks, each of another copy of the whole model (a direction): r and P - 1 - r */
     PLACEMENT_TABLE,         /* as in plan.table: for an order from a file, or for stages that ranks share */
 };
 
-/* Any assignment of global stages to ranks. A rank's chunks are ordered by direction, then by stage. Consecutive ranks
+/* Any assignment of virtual stages to ranks. A rank's chunks are ordered by direction, then by stage. Consecutive ranks
  * may share a stage: each of them holds it, and they take turns at the micro-batches. */
 struct stage_table {
     int stages, directions;
@@ -129,27 +129,27 @@ int rows_versions(const struct schedule *schedule, const struct plan *plan, cons
 const struct schedule *schedule_at(size_t index);        /* NULL past the last */
 const char *schedule_name(size_t index);                 /* a choice_name */
 
-/* The global stages are the model's chunks in model order. A direction is one of the copies of the model that a replica
- * holds: a bidirectional placement has two, any other has one. */
-int plan_global_stages(const struct plan *plan);
+/* The virtual stages are the model's chunks in model order. A direction is one of the copies of the model that a
+ * replica holds: a bidirectional placement has two, any other has one. */
+int plan_virtual_stages(const struct plan *plan);
 int plan_directions(const struct plan *plan);
-int plan_global_stage(const struct plan *plan, int rank, int chunk);
+int plan_virtual_stage(const struct plan *plan, int rank, int chunk);
 int plan_direction(const struct plan *plan, int rank, int chunk);
 /* The number of a rank's chunks: plan.chunks, unless a table gives another number. */
 int plan_chunks(const struct plan *plan, int rank);
-/* The rank that does a micro-batch's work on a global stage of a direction and, if `chunk` is not NULL, the chunk of
+/* The rank that does a micro-batch's work on a virtual stage of a direction and, if `chunk` is not NULL, the chunk of
  * this rank. */
-int plan_rank(const struct plan *plan, int direction, int global_stage, int mb, int *chunk);
+int plan_rank(const struct plan *plan, int direction, int virtual_stage, int mb, int *chunk);
 /* The number of ranks that share the stage; micro-batch m is done by sharer m modulo this number. */
-int plan_sharers(const struct plan *plan, int global_stage);
+int plan_sharers(const struct plan *plan, int virtual_stage);
 bool plan_shares(const struct plan *plan);           /* whether any ranks share a stage */
 /* The number of ranks of a replica that hold the stage's weights: its sharers in both directions. */
-int plan_holders(const struct plan *plan, int global_stage);
+int plan_holders(const struct plan *plan, int virtual_stage);
 int plan_most_holders(const struct plan *plan);      /* the maximum over all stages */
 /* Micro-batches of each direction, over all batches. */
 int plan_micro_batches(const struct plan *plan);
 
-/* The cell in PyTorch's notation, "2F5": global stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it
+/* The cell in PyTorch's notation, "2F5": virtual stage, kind (F B I W R), micro-batch from 0; "@0" or "@1" after it
  * where there are two directions. */
 char *work_format(const struct plan *plan, int rank, struct work work, char *buffer, size_t size);
 char work_letter(enum work_kind kind);

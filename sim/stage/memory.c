@@ -80,7 +80,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
     struct holding sum = {0};
 
     for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
-        int at = plan_global_stage(plan, rank, chunk);
+        int at = plan_virtual_stage(plan, rank, chunk);
         const struct stage *stage = &stages[at];
         const struct recipe *recipe = &scenario->recipe;
         double arrives = 0;
@@ -100,7 +100,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
         sum.fetched = fmax(sum.fetched, two_largest(scenario, stage));
         if (at > 0)
             arrives += stages[at - 1].boundary;
-        if (at + 1 < plan_global_stages(plan))
+        if (at + 1 < plan_virtual_stages(plan))
             arrives += stage->boundary;
         sum.arrives = fmax(sum.arrives, arrives);
     }

@@ -38,7 +38,7 @@ static size_t even_share(size_t blocks, size_t nstages, size_t stage)
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
                  const struct layer *layers, size_t count, size_t **begins, struct error *err)
 {
-    size_t nstages = (size_t)plan_global_stages(plan), blocks = 0, others;
+    size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
 
     for (size_t i = 0; i < count; i++)
         blocks += layers[i].role == LAYER_BLOCK;

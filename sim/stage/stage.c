@@ -145,15 +145,15 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
         .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
-        .again = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
+        .recompute = layer->role == LAYER_BLOCK && recompute_covers(&scenario->memory.recompute, peaks->blocks),
     };
-    if (slice->again)
+    if (slice->recompute)
         slice->work[RECOMPUTE] = again;
     if (scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL && layer->selective_activation < layer->activation) {
-        slice->lean.activation = layer->selective_activation;
-        slice->lean.workspace = layer->selective_workspace;
-        stage_add_core(&slice->lean.core, costs, layer, PHASE_FORWARD);
-        slice->lean.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
+        slice->selective.activation = layer->selective_activation;
+        slice->selective.workspace = layer->selective_workspace;
+        stage_add_core(&slice->selective.core, costs, layer, PHASE_FORWARD);
+        slice->selective.core.exchanges[EXCHANGE_ATTENTION] = divides_attention(spec, layer);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         stage->work[kind] = stage_work_sum(stage->work[kind], slice->work[kind]);
@@ -239,7 +239,7 @@ static void reverse(struct slice *slices, size_t count)
 static void place_layers(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
                          size_t count, const size_t *begins, struct stage *stages)
 {
-    size_t nstages = (size_t)plan_global_stages(&scenario->plan), block = 0, stage = 0;
+    size_t nstages = (size_t)plan_virtual_stages(&scenario->plan), block = 0, stage = 0;
     int first_rank = plan_rank(&scenario->plan, 0, 0, 0, NULL);
     struct stage_peaks *peaks = ARENA_ARRAY(arena, struct stage_peaks, nstages);
 
@@ -291,7 +291,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
     place_layers(arena, scenario, layers, count, begins, stages);
     if (spec->partitioned_outputs && spec->tensor > 1)
         assembly_add(stages, scenario);
-    stages[plan_global_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
+    stages[plan_virtual_stages(&scenario->plan) - 1].outside = outside_of(scenario, &layers[count - 1]);
     return 0;
 }
 
@@ -299,7 +299,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
  * boundary of the stage before it. */
 static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, struct stage *stages)
 {
-    int count = plan_global_stages(plan);
+    int count = plan_virtual_stages(plan);
 
     for (int s = 0; s < count; s++) {
         struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
@@ -320,7 +320,7 @@ static void from_given(struct arena *arena, const struct list *list, const struc
         stage->slices[0] = (struct slice){
             .tensors = &stage->parameters, .ntensors = 1, .ncommon = 1, .parameters = stage->parameters,
             .trained = stage->trained,
-            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .again = true,
+            .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .recompute = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
             stage->slices[0].work[kind] = stage->work[kind];
@@ -330,7 +330,7 @@ static void from_given(struct arena *arena, const struct list *list, const struc
 
 int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err)
 {
-    int count = plan_global_stages(&scenario->plan);
+    int count = plan_virtual_stages(&scenario->plan);
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)

@@ -1,4 +1,4 @@
-/* stage: which layers sit on which global stage, and what one micro-batch costs there. */
+/* stage: which layers sit on which virtual stage, and what one micro-batch costs there. */
 #ifndef DTSIM_STAGE_H
 #define DTSIM_STAGE_H
 
@@ -8,9 +8,9 @@
 enum exchange {
     EXCHANGE_TENSOR,             /* all-reduces of the tensor group; under sequence parallelism reduce-scatters with
                                     all-gathers */
-    EXCHANGE_BESIDE,             /* one of them for each column: those that sum the gradient of its input beside that of
+    EXCHANGE_OVERLAPPED,         /* one of them for each column: those that sum the gradient of its input beside that of
                                     its weights, and under sequence parallelism gather its input beside the former */
-    EXCHANGE_PIECES = EXCHANGE_BESIDE + COLUMN_COUNT,    /* one of them for each column, of the forward: what is
+    EXCHANGE_PIECES = EXCHANGE_OVERLAPPED + COLUMN_COUNT, /* one of them for each column, of the forward: what is
                                     gathered for it and what the product behind it scatters, beside pieces of both */
     EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of the rows that were dispatched */
     EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
@@ -26,7 +26,7 @@ extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 struct stage_work {
     double seconds;          /* kernels alone */
     int exchanges[EXCHANGE_COUNT];   /* how many of each */
-    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_BESIDE */
+    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_OVERLAPPED */
     double flop;             /* of matrix products and fused attention */
     double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
 };
@@ -44,10 +44,10 @@ struct slice {
     double input, activation;    /* B of its input, and of all that its backward needs */
     struct workspace workspace;
     bool block;              /* it is one of the model's blocks */
-    bool again;              /* it may be computed again, or under recompute: full is */
+    bool recompute;          /* it may be computed again, or under recompute: full is */
     /* The same under selective recomputation, where a plan chooses between layers: what its backward needs, and what
      * that computes again of the core of attention, 0 s where there is none. */
-    struct { double activation; struct workspace workspace; struct stage_work core; } lean;
+    struct { double activation; struct workspace workspace; struct stage_work core; } selective;
 };
 /* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
 struct outside {
@@ -89,7 +89,7 @@ struct stage {
     double working_split;    /* the same where the backward for the weights comes later: all that it will need */
     /* B that a work holds at its peak on top of what stands above: of a stage that keeps all; of one that recomputes
      * layer by layer with its backward, or all ahead of it. */
-    struct stage_workspace { double forward, backward; } plain, again, ahead;
+    struct stage_workspace { double forward, backward; } plain, recompute, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
     struct outside outside;  /* of the whole model: meant for a stage that is all of it */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
@@ -117,7 +117,7 @@ static inline struct by_class slice_weights(const struct slice *slice)
 /* What a GPU trains of a layer of the model, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);
 
-/* One struct for each global stage (pipeline * chunks), in model order, in the arena. Errors: more stages
+/* One struct for each virtual stage (pipeline * chunks), in model order, in the arena. Errors: more stages
  * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
 int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err);
 

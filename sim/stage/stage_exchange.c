@@ -84,7 +84,7 @@ void exchanges_overlap(struct stage_work *backward, struct stage *stage, const s
         if (!layer->columns[c])
             continue;
         backward->exchanges[EXCHANGE_TENSOR]--;
-        backward->exchanges[EXCHANGE_BESIDE + c]++;
+        backward->exchanges[EXCHANGE_OVERLAPPED + c]++;
         for (int phase = PHASE_BACKWARD_INPUT; phase <= PHASE_BACKWARD_WEIGHT; phase++) {
             double *least = phase == PHASE_BACKWARD_INPUT ? &stage->columns[c].input : &stage->columns[c].weight;
             double seconds = product_seconds(costs, layer, layer->columns[c], (enum phase)phase);
@@ -106,7 +106,7 @@ void assembly_add(struct stage *stages, const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
 
-    for (int s = 0; s + 1 < plan_global_stages(&scenario->plan); s++) {
+    for (int s = 0; s + 1 < plan_virtual_stages(&scenario->plan); s++) {
         double bytes = 5 * spec->tensor * stages[s].boundary;
         struct cost once = costs_traffic(&scenario->costs, "assemble", CLASS_COPY, bytes), both;
 

@@ -7,7 +7,7 @@
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {
     peaks->plain.backward += logits;
-    peaks->again.backward += logits;
+    peaks->recompute.backward += logits;
     peaks->ahead += logits;
 }
 
@@ -33,7 +33,7 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
         workspace.backward += layer->output;     /* a loss that is not fused keeps something else for its backward */
     stage->activation += layer->activation;
     peaks->blocks += layer->role == LAYER_BLOCK;
-    if (stage->slices[stage->nslices - 1].again) {
+    if (stage->slices[stage->nslices - 1].recompute) {
         bool begins = peaks->run++ % every == 0;
         double back = layer->activation - (begins ? layer->within : 0);      /* of a checkpoint that is there */
 
@@ -48,8 +48,9 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     peaks->kept = fmax(peaks->kept, stage->checkpoint + peaks->segment);
     peaks->plain.forward = fmax(peaks->plain.forward, stage->activation + workspace.forward);
     peaks->plain.backward = fmax(peaks->plain.backward, stage->activation + workspace.backward);
-    peaks->again.forward = fmax(peaks->again.forward, stage->checkpoint + workspace.forward);
-    peaks->again.backward = fmax(peaks->again.backward, stage->checkpoint + peaks->segment + workspace.backward);
+    peaks->recompute.forward = fmax(peaks->recompute.forward, stage->checkpoint + workspace.forward);
+    peaks->recompute.backward =
+        fmax(peaks->recompute.backward, stage->checkpoint + peaks->segment + workspace.backward);
     peaks->ahead = fmax(peaks->ahead, workspace.backward);
 }
 
@@ -60,10 +61,10 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
     stage->working = ahead ? stage->working_split : fmax(0, peaks->kept - stage->checkpoint);
     stage->plain.forward = fmax(0, peaks->plain.forward - stage->activation);
     stage->plain.backward = fmax(0, peaks->plain.backward - stage->activation);
-    stage->again.forward = stage->ahead.forward = fmax(0, peaks->again.forward - stage->checkpoint);
+    stage->recompute.forward = stage->ahead.forward = fmax(0, peaks->recompute.forward - stage->checkpoint);
     stage->ahead.backward = peaks->ahead;
-    stage->again.backward =
-        ahead ? peaks->ahead : fmax(0, peaks->again.backward - stage->checkpoint - stage->working);
+    stage->recompute.backward =
+        ahead ? peaks->ahead : fmax(0, peaks->recompute.backward - stage->checkpoint - stage->working);
 }
 
 /* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and

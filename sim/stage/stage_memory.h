@@ -8,7 +8,7 @@
 /* While layers are added in the order of the forward: the most bytes held so far, kept ones included. Zero-initialise.
  */
 struct stage_peaks {
-    struct stage_workspace plain, again;
+    struct stage_workspace plain, recompute;
     double ahead;            /* the largest workspace of a backward alone */
     double kept;             /* of recomputation: checkpoints and one segment's activations */
     double segment;          /* activations of the segment so far */

@@ -202,7 +202,8 @@ static void print_markdown_memory(const struct validation *validation, FILE *out
 void validation_print_markdown(const struct validation *validation, FILE *out)
 {
     if (!validation) {
-        fputs("| table | what was measured | compared | rows | mean error | largest | bias | rank | fits | largest micro-batch |\n"
+        fputs("| table | what was measured | compared | rows | mean error | largest | bias | rank | fits "
+              "| largest micro-batch |\n"
               "|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n", out);
         return;
     }

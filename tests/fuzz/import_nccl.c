@@ -1,5 +1,5 @@
-/* Whatever the bytes of nccl-tests' output: no crash, no leak; errors stand in the file, and what is accepted is a table
- * whose rows the tables' own reader takes. */
+/* Whatever the bytes of nccl-tests' output: no crash, no leak; errors stand in the file, and what is accepted is a
+ * table whose rows the tables' own reader takes. */
 #include <stdlib.h>
 
 #include "validate/import_nccl.h"

@@ -19,7 +19,7 @@ static struct figures figures_at(const char *model, const char *strategy, const 
     figures.flop = simulated.run.metrics.hardware_flop;
     figures.seconds = simulated.run.metrics.iteration_time;
     figures.sent = simulated.run.metrics.communication_bytes_per_gpu;
-    for (int s = 0; s < plan_global_stages(&simulated.scenario.plan); s++)
+    for (int s = 0; s < plan_virtual_stages(&simulated.scenario.plan); s++)
         figures.recompute += simulated.workload.stages[s].work[RECOMPUTE].seconds;
     simulated_release(&simulated);
     return figures;

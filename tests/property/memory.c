@@ -146,8 +146,8 @@ static void test_optimizers(void **state)
         }
 }
 
-/* Segments of k blocks: the inputs of all segments up to one, and all else of that one's activations. The stage before the
- * last of 1F1B holds two micro-batches' inputs; its 6 blocks are computed again once, whatever k is. */
+/* Segments of k blocks: the inputs of all segments up to one, and all else of that one's activations. The stage before
+ * the last of 1F1B holds two micro-batches' inputs; its 6 blocks are computed again once, whatever k is. */
 static void test_every(void **state)
 {
     const double sbh = SEQUENCE * MICRO * HIDDEN, whole = sbh * (34 + 5.0 * HEADS * SEQUENCE / HIDDEN);
@@ -174,10 +174,10 @@ static void test_every(void **state)
     }
 }
 
-/* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's other activations, the
- * gradient along its residual and on both sides of the GELU (as many as of the softmax); with the logits where a
- * training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32 that becomes
- * the gradient, and that in half precision; or its logarithm and two gradients. */
+/* Recomputed block by block the peak is in the last one's backward: the blocks' inputs, the last one's other
+ * activations, the gradient along its residual and on both sides of the GELU (as many as of the softmax); with the
+ * logits where a training loop holds them, which the loss kept as they are (fused) or beside its own: a softmax in fp32
+ * that becomes the gradient, and that in half precision; or its logarithm and two gradients. */
 static void test_logits(void **state)
 {
     static const struct { const char *loss; int most; } cases[] = {{"fused", 2}, {"fp32", 1 + 3}, {"plain", 1 + 3}};

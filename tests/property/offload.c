@@ -191,7 +191,7 @@ static void check_counts(const struct run *run, const char *text)
         const struct rank_metrics *rank = &run->metrics.ranks[r];
 
         for (int c = 0; c < plan_chunks(plan, r % plan->stages); c++) {
-            const struct stage *stage = &run->workload->stages[plan_global_stage(plan, r % plan->stages, c)];
+            const struct stage *stage = &run->workload->stages[plan_virtual_stage(plan, r % plan->stages, c)];
 
             if (!stage->plan)
                 return;

@@ -41,7 +41,7 @@ static void play_all(struct workload *workload, int stage, struct measure *measu
     bool offloads = scenario_offloads(workload->scenario, OFFLOAD_ACTIVATIONS);
     struct tape tape = {0};
 
-    if (stage == plan_global_stages(&workload->plan)) {
+    if (stage == plan_virtual_stages(&workload->plan)) {
         *GROW(all) = play(workload, measure);
         return;
     }
@@ -215,7 +215,7 @@ static void test_pipelines(void **state)
     expect_fastest(score);
 }
 
-/* With lean blocks, workspaces, and layers that are not computed again. */
+/* With selective blocks, workspaces, and layers that are not computed again. */
 static void test_transformers(void **state)
 {
     static const char gpt[] = "transformer: {layers: 3, hidden: 1024, heads: 16, sequence: 1024, vocabulary: 8192}";
@@ -319,24 +319,24 @@ static void test_ample(void **state)
     }
 }
 
-static void set_alike(struct arena *arena, struct stage *stage, bool lean)
+static void set_alike(struct arena *arena, struct stage *stage, bool selective)
 {
     size_t n = stage->nslices;
     struct chain_plan plan = {.kept = ARENA_ARRAY(arena, struct chain_kept, n),
                               .steps = ARENA_ARRAY(arena, struct chain_step, 2 * n)};
 
     for (size_t l = n; l-- > 0;) {
-        bool may = !stage->chain[l].keep && (!lean || stage->chain[l].again > 0);
+        bool may = !stage->chain[l].keep && (!selective || stage->chain[l].recompute > 0);
 
-        plan.kept[l] = (struct chain_kept){.input = true, .rest = lean || !may, .lean = lean && may};
-        if (may && !lean)
+        plan.kept[l] = (struct chain_kept){.input = true, .rest = selective || !may, .selective = selective && may};
+        if (may && !selective)
             plan.steps[plan.nsteps++] = (struct chain_step){.layer = l};
-        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l, .lean = lean && may};
+        plan.steps[plan.nsteps++] = (struct chain_step){.backward = true, .layer = l, .selective = selective && may};
     }
     stage_plan_set(arena, stage, &plan);
 }
 
-/* A plan that computes every block again is full recomputation, one that is lean everywhere selective. */
+/* A plan that computes every block again is full recomputation, one that is selective everywhere selective. */
 static void test_full_and_selective(void **state)
 {
     static const char *const models[] = {
@@ -360,7 +360,7 @@ static void test_full_and_selective(void **state)
         struct workload workload;
 
         assert_int_equal(load(&scenario, &workload, &setup, 500e9), 0);
-        for (int s = 0; s < plan_global_stages(&scenario.plan); s++)
+        for (int s = 0; s < plan_virtual_stages(&scenario.plan); s++)
             set_alike(&workload.arena, &workload.stages[s], i % 2);
         measure_init(&measure, ENGINE_IDEAL, &scenario.cluster);
         struct outcome outcome = play(&workload, &measure);

@@ -31,9 +31,9 @@ static void assert_pattern(const char *recompute, const char *expected)
     for (size_t l = 0, block = 0; l < stages->nslices; l++) {
         const struct slice *slice = &stages->slices[stages->nslices - 1 - l];
 
-        if (slice->block ? slice->again != (expected[block++] == 'R') : slice->again)
+        if (slice->block ? slice->recompute != (expected[block++] == 'R') : slice->recompute)
             fail_msg("%s: layer %zu, expected %s", recompute, l, expected);
-        assert_true((slice->work[RECOMPUTE].seconds > 0) == slice->again);
+        assert_true((slice->work[RECOMPUTE].seconds > 0) == slice->recompute);
     }
     simulated_release(&simulated);
 }
@@ -110,7 +110,7 @@ static void test_linear(void **state)
         run_with(&full, i, "full");
         const struct stage *whole = full.workload.stages;
         const double least = none.run.metrics.hardware_flop, extra = full.run.metrics.hardware_flop - least;
-        int stages = plan_global_stages(&full.scenario.plan), blocks = BLOCKS / stages;
+        int stages = plan_virtual_stages(&full.scenario.plan), blocks = BLOCKS / stages;
 
         assert_true(extra > 0);
         for (int n = 0; n <= blocks + 1; n++) {
@@ -148,14 +148,15 @@ static double walked(const struct stage *stage)
     for (size_t l = stage->nslices; l-- > 0;) {
         const struct slice *slice = &stage->slices[l];
 
-        alive += slice->again ? slice->input : slice->activation;
+        alive += slice->recompute ? slice->input : slice->activation;
         most = fmax(most, alive + slice->workspace.forward);
     }
     for (size_t l = 0; l < stage->nslices; l++) {
         const struct slice *slice = &stage->slices[l];
 
-        most = fmax(most, alive + (slice->again ? slice->activation - slice->input : 0) + slice->workspace.backward);
-        alive -= slice->again ? slice->input : slice->activation;
+        most = fmax(most, alive + slice->workspace.backward +
+                              (slice->recompute ? slice->activation - slice->input : 0));
+        alive -= slice->recompute ? slice->input : slice->activation;
     }
     return most;
 }
@@ -225,7 +226,7 @@ static void test_gathered(void **state)
             run_text(&some, "%sstrategy: {data: 4, zero: 3, schedule: %s}\n"
                      "memory: {recompute: {mode: full, blocks: %d}}\n", little, ahead ? "gpipe" : "1f1b", n);
             for (size_t l = 0; l < some.workload.stages->nslices; l++)
-                again += some.workload.stages->slices[l].again ? some.workload.stages->slices[l].parameters : 0;
+                again += some.workload.stages->slices[l].recompute ? some.workload.stages->slices[l].parameters : 0;
             expect_near("traffic", some.run.metrics.communication_bytes_per_gpu,
                         none.run.metrics.communication_bytes_per_gpu + (ahead ? 3 * 2 * again * 3 / 4 : 0), some.text);
             simulated_release(&none);

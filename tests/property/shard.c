@@ -26,8 +26,8 @@ static double parameters_of(const struct simulated *simulated)
 {
     double sum = 0;
 
-    for (int s = 0; s < plan_global_stages(&simulated->scenario.plan); s++)
-        sum += simulated->workload.stages[s].parameters / plan_global_stages(&simulated->scenario.plan);
+    for (int s = 0; s < plan_virtual_stages(&simulated->scenario.plan); s++)
+        sum += simulated->workload.stages[s].parameters / plan_virtual_stages(&simulated->scenario.plan);
     return sum;
 }
 

@@ -1,5 +1,5 @@
-/* Every plan of a short chain: layers saved, or saved lean, or computed again in any nesting of segments, and what the
- * first forward leaves on the GPU or in host memory. */
+/* Every plan of a short chain: layers saved, or saved selective, or computed again in any nesting of segments, and what
+ * the first forward leaves on the GPU or in host memory. */
 #ifndef DTSIM_TEST_ALL_PLANS_H
 #define DTSIM_TEST_ALL_PLANS_H
 
@@ -39,35 +39,35 @@ static inline void add_step(const struct maker *maker, struct chain_step step)
     const struct chain_layer *layer = &maker->layers[step.layer];
 
     maker->plan->steps[maker->plan->nsteps++] = step;
-    maker->plan->recompute += !step.backward ? layer->forward : step.lean ? layer->again : 0;
+    maker->plan->recompute += !step.backward ? layer->forward : step.selective ? layer->recompute : 0;
 }
 
 /* The layer behind those that s saves or leaves to be computed again, up to t (of a segment: not all of it). */
-static inline size_t next_of(const struct maker *maker, size_t s, size_t t, bool *saves, bool *lean)
+static inline size_t next_of(const struct maker *maker, size_t s, size_t t, bool *saves, bool *selective)
 {
-    bool may_lean = maker->layers[s].again > 0 && !maker->layers[s].keep;
+    bool may_selective = maker->layers[s].recompute > 0 && !maker->layers[s].keep;
     size_t most = s;
     int choice;
 
     while (most < t && !maker->layers[most].keep)
         most++;
-    choice = choose(maker->tape, (int)(1 + may_lean + most - s));
-    *saves = choice < 1 + may_lean;
-    *lean = choice == 1 && may_lean;
-    return *saves ? s + 1 : s + (size_t)choice - may_lean;
+    choice = choose(maker->tape, (int)(1 + may_selective + most - s));
+    *saves = choice < 1 + may_selective;
+    *selective = choice == 1 && may_selective;
+    return *saves ? s + 1 : s + (size_t)choice - may_selective;
 }
 
 static inline void make_segment(const struct maker *maker, size_t s, size_t t)
 {
-    bool saves, lean;
-    size_t next = next_of(maker, s, t - 1, &saves, &lean);
+    bool saves, selective;
+    size_t next = next_of(maker, s, t - 1, &saves, &selective);
 
     for (size_t l = s; l < next; l++)
         add_step(maker, (struct chain_step){.layer = l});
     if (next < t)
         make_segment(maker, next, t);
     if (saves)
-        add_step(maker, (struct chain_step){.backward = true, .layer = s, .lean = lean});
+        add_step(maker, (struct chain_step){.backward = true, .layer = s, .selective = selective});
     else
         make_segment(maker, s, next);
 }
@@ -84,20 +84,20 @@ static inline void make_first(const struct maker *maker, size_t s)
 {
     const struct chain_layer *layer = &maker->layers[s];
     struct chain_kept *kept = &maker->plan->kept[s];
-    bool saves, lean;
+    bool saves, selective;
     size_t next;
 
     kept->input = true;
     kept->input_offloaded = leave(maker, layer->input);
-    next = next_of(maker, s, maker->n, &saves, &lean);
+    next = next_of(maker, s, maker->n, &saves, &selective);
     kept->rest = saves;
-    kept->lean = lean;
+    kept->selective = selective;
     if (saves)
-        kept->rest_offloaded = leave(maker, (lean ? layer->lean : layer->saved) - layer->input);
+        kept->rest_offloaded = leave(maker, (selective ? layer->selective : layer->saved) - layer->input);
     if (next < maker->n)
         make_first(maker, next);
     if (saves)
-        add_step(maker, (struct chain_step){.backward = true, .layer = s, .lean = lean});
+        add_step(maker, (struct chain_step){.backward = true, .layer = s, .selective = selective});
     else
         make_segment(maker, s, next);
 }

@@ -67,8 +67,8 @@ static inline void spread(struct search *search, int index)
               time + search->layers[last].backward);
 }
 
-/* The least time where the layers of the set `lean` keep less. */
-static inline double exhaustive_with(const struct chain_layer *given, size_t n, double memory, unsigned lean)
+/* The least time where the layers of the set `selective` keep less. */
+static inline double exhaustive_with(const struct chain_layer *given, size_t n, double memory, unsigned selective)
 {
     static struct search search;
     struct chain_layer layers[SHORT];
@@ -77,13 +77,13 @@ static inline double exhaustive_with(const struct chain_layer *given, size_t n, 
     search = (struct search){.layers = layers, .n = (int)n, .memory = memory};
     for (size_t l = 0; l < n; l++) {
         layers[l] = given[l];
-        if (!(lean >> l & 1))
+        if (!(selective >> l & 1))
             continue;
-        if (given[l].again == 0)
+        if (given[l].recompute == 0)
             return INFINITY;
-        layers[l].saved = given[l].lean;
-        layers[l].backward += given[l].again;
-        search.part[l] = given[l].saved - given[l].lean;
+        layers[l].saved = given[l].selective;
+        layers[l].backward += given[l].recompute;
+        search.part[l] = given[l].saved - given[l].selective;
     }
     for (int i = 0; i < STATES; i++)
         search.least[i] = INFINITY;
@@ -108,8 +108,8 @@ static inline double exhaustive(const struct chain_layer *layers, size_t n, doub
 {
     double best = INFINITY;
 
-    for (unsigned lean = 0; lean < 1u << n; lean++)
-        best = fmin(best, exhaustive_with(layers, n, memory, lean));
+    for (unsigned selective = 0; selective < 1u << n; selective++)
+        best = fmin(best, exhaustive_with(layers, n, memory, selective));
     return best;
 }
 

@@ -21,7 +21,7 @@ static inline double shown_all_to_alls(const struct simulated *simulated, double
         for (bool more = true; more; i += more) {
             struct work work = rows[0].items[i];
             const struct stage_work *cost =
-                &simulated->workload.stages[plan_global_stage(plan, 0, work.chunk)].work[work.kind];
+                &simulated->workload.stages[plan_virtual_stage(plan, 0, work.chunk)].work[work.kind];
 
             kernels += cost->seconds;
             dispatches += cost->exchanges[EXCHANGE_DISPATCH] * each;

@@ -30,9 +30,9 @@ static size_t random_chain(uint64_t *seed, struct chain_layer *layers, size_t mo
         };
         layers[l].backward = 2 * layers[l].forward;
         layers[l].saved = layers[l].input + floor(6 * uniform(seed));
-        layers[l].lean = layers[l].input + floor((layers[l].saved - layers[l].input) * uniform(seed));
-        layers[l].again = layers[l].lean < layers[l].saved ? 0.25 * (1 + floor(4 * uniform(seed))) : 0;
-        layers[l].space.lean = layers[l].saved - layers[l].lean;
+        layers[l].selective = layers[l].input + floor((layers[l].saved - layers[l].input) * uniform(seed));
+        layers[l].recompute = layers[l].selective < layers[l].saved ? 0.25 * (1 + floor(4 * uniform(seed))) : 0;
+        layers[l].space.selective = layers[l].saved - layers[l].selective;
     }
     return n;
 }
@@ -47,16 +47,16 @@ static double total_saved(const struct chain_layer *layers, size_t n)
 }
 
 /* B of the rest that a layer's backward finds. */
-static double rest_found(const struct chain_layer *layer, bool lean)
+static double rest_found(const struct chain_layer *layer, bool selective)
 {
-    return (lean ? layer->lean : layer->saved) - layer->input;
+    return (selective ? layer->selective : layer->saved) - layer->input;
 }
 
 /* Where each value (the inputs, then the rests) is made and last used, counted backwards over the steps; the most
  * that is alive at once. Offloaded values count from their first use in the backward phase on. */
 static double most_alive(const struct chain_layer *layers, size_t n, const struct chain_plan *plan, double *recompute)
 {
-    bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false}, lean[MOST] = {false};
+    bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false}, selective[MOST] = {false};
     double most = 0;
 
     *recompute = 0;
@@ -70,11 +70,11 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
             for (size_t k = 0; k < l; k++)          /* walking from the end: earlier layers' are later steps */
                 assert_true(backwarded[k]);
             backwarded[l] = input[l] = rest[l] = true;
-            lean[l] = plan->steps[i].lean;
-            *recompute += lean[l] ? layers[l].again : 0;
-            assert_true(!lean[l] || layers[l].again > 0);
+            selective[l] = plan->steps[i].selective;
+            *recompute += selective[l] ? layers[l].recompute : 0;
+            assert_true(!selective[l] || layers[l].recompute > 0);
             /* while it runs, what it computes again stands there too */
-            alive += lean[l] ? layers[l].saved - layers[l].lean : 0;
+            alive += selective[l] ? layers[l].saved - layers[l].selective : 0;
         } else {
             *recompute += layers[l].forward;
             assert_false(layers[l].keep);
@@ -84,7 +84,7 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
             input[l] = true;
         }
         for (size_t k = 0; k < n; k++)
-            alive += (input[k] ? layers[k].input : 0) + (rest[k] ? rest_found(&layers[k], lean[k]) : 0);
+            alive += (input[k] ? layers[k].input : 0) + (rest[k] ? rest_found(&layers[k], selective[k]) : 0);
         most = fmax(most, alive);
     }
     for (size_t k = 0; k < n; k++) {
@@ -103,7 +103,8 @@ static void check_plan(const struct chain_layer *layers, size_t n, const struct 
 
     for (size_t l = 0; l < n; l++) {
         const struct chain_kept *kept = &plan->kept[l];
-        double rest = kept->rest ? rest_found(&layers[l], kept->lean) : 0, input = kept->input ? layers[l].input : 0;
+        double rest = kept->rest ? rest_found(&layers[l], kept->selective) : 0;
+        double input = kept->input ? layers[l].input : 0;
 
         *(kept->rest_offloaded ? &offloaded : &held) += rest;
         *(kept->input_offloaded ? &offloaded : &held) += input;
@@ -188,8 +189,8 @@ static void test_optimal(void **state)
     assert_true(same >= both * 9 / 10);
 }
 
-/* Layers that may be lean are never slower than without, and without recomputation they are not. */
-static void test_lean(void **state)
+/* Layers that may be selective are never slower than without, and without recomputation they are not. */
+static void test_selective(void **state)
 {
     struct chain_layer layers[MOST], plain[MOST];
     int faster = 0;
@@ -197,11 +198,11 @@ static void test_lean(void **state)
     (void)state;
     for (size_t l = 0; l < MOST; l++) {
         plain[l] = layers[l] = (struct chain_layer){.forward = 1, .backward = 2, .input = 1, .saved = 10};
-        layers[l].lean = 6;
-        layers[l].again = 0.1;
-        layers[l].space.lean = 4;
+        layers[l].selective = 6;
+        layers[l].recompute = 0.1;
+        layers[l].space.selective = 4;
     }
-    /* all lean, and one whole for a while: 6 each and 4 */
+    /* all selective, and one whole for a while: 6 each and 4 */
     assert_true(fabs(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, true}) - 3.1 * MOST) < 1e-9);
     assert_true(isinf(planned(layers, MOST, (struct chain_limit){2 * 6 * MOST + 4, 2, 0, false})));
     for (double memory = 40; memory <= 200; memory += 10) {
@@ -290,7 +291,7 @@ static void test_combined(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid), cmocka_unit_test(test_lean),
+        cmocka_unit_test(test_valid), cmocka_unit_test(test_selective),
         cmocka_unit_test(test_optimal),
         cmocka_unit_test(test_full_recomputation),
         cmocka_unit_test(test_memory_helps),

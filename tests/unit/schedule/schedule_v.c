@@ -30,7 +30,7 @@ static const struct times even = {1, 1, 1, 1};
     "simulation: {engine: ideal}\n"
 #define ARGUMENTS t->forward, t->input, t->weight, t->again, m, schedules[schedule], p, recompute ? "full" : "none"
 
-/* What has been done of each direction, global stage and micro-batch, and when it ended. */
+/* What has been done of each direction, virtual stage and micro-batch, and when it ended. */
 struct done { double forward, input, weight, again; };
 struct played {
     const struct plan *plan;
@@ -44,7 +44,7 @@ struct played {
 
 static struct done *done_at(const struct played *played, int direction, int stage, int mb)
 {
-    int stages = plan_global_stages(played->plan), each = plan_micro_batches(played->plan);
+    int stages = plan_virtual_stages(played->plan), each = plan_micro_batches(played->plan);
 
     return &played->done[(direction * stages + stage) * each + mb];
 }
@@ -58,8 +58,8 @@ static double later(double a, double b)
 static double begins(const struct played *played, int rank, struct work work)
 {
     const struct plan *plan = played->plan;
-    int stage = plan_global_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
-    bool last = stage == plan_global_stages(plan) - 1;
+    int stage = plan_virtual_stage(plan, rank, work.chunk), direction = plan_direction(plan, rank, work.chunk);
+    bool last = stage == plan_virtual_stages(plan) - 1;
     struct done own = *done_at(played, direction, stage, work.mb);
     double other;
 
@@ -85,7 +85,7 @@ static double seconds(const struct times *times, enum work_kind kind)
 static void end(struct played *played, int rank, struct work work, double at)
 {
     struct done *done = done_at(played, plan_direction(played->plan, rank, work.chunk),
-                                plan_global_stage(played->plan, rank, work.chunk), work.mb);
+                                plan_virtual_stage(played->plan, rank, work.chunk), work.mb);
 
     if (work.kind == FORWARD) {
         assert_true(done->forward < 0);
@@ -139,7 +139,7 @@ static double play(struct played *played, struct simulated *simulated, const str
 {
     const struct workload *workload = simulated_workload(simulated);
     const struct plan *plan = &workload->plan;
-    int cells = plan_directions(plan) * plan_global_stages(plan) * plan_micro_batches(plan);
+    int cells = plan_directions(plan) * plan_virtual_stages(plan) * plan_micro_batches(plan);
     double makespan = 0;
 
     *played = (struct played){

@@ -1,4 +1,4 @@
-#include "report/notes.h"
+#include "report/caveats.h"
 
 #include <math.h>
 
@@ -45,15 +45,15 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
                         collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
 }
 
-struct notes notes_of(struct arena *arena, const struct scenario *scenario)
+struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
         vocabulary_note, experts_note, halves_note,
     };
-    struct notes notes = {0};
+    struct caveats caveats = {0};
 
     for (size_t i = 0; i < COUNT(all); i++)
-        if ((notes.items[notes.count] = all[i](arena, scenario)))
-            notes.count++;
-    return notes;
+        if ((caveats.items[caveats.count] = all[i](arena, scenario)))
+            caveats.count++;
+    return caveats;
 }

@@ -1,0 +1,14 @@
+/* caveats: what a reader of a result should know of its scenario before relying on its numbers. */
+#ifndef DTSIM_CAVEATS_H
+#define DTSIM_CAVEATS_H
+
+#include "scenario/scenario.h"
+
+struct caveats {
+    const char *items[4];        /* a sentence each, without a full stop; in the arena */
+    size_t count;
+};
+
+struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
+
+#endif
