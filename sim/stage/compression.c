@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* A matrix of n x m values is sent as factors of r (n + m) where these are less than half as many (PyTorch's
- * powerSGD_hook.py, min_compression_rate 2); other tensors as they are. */
+/* A matrix of n x m values is sent as factors of r (n + m) values if these are less than half as many (PyTorch's
+ * powerSGD_hook.py, min_compression_rate 2). Other tensors are sent uncompressed. */
 void pile_add(struct pile *pile, const struct scenario *scenario, double values, double rows)
 {
     const struct compression_spec *spec = &scenario->parallelism.compression;
@@ -18,7 +18,7 @@ void pile_add(struct pile *pile, const struct scenario *scenario, double values,
     pile->count++;
 }
 
-/* So many bytes through device memory, in so many kernels. */
+/* Seconds of `launches` kernels that read and write `bytes` of device memory. */
 static double pass(const struct scenario *scenario, double bytes, double launches)
 {
     enum dtype dtype = precision_dtype(&scenario->memory.precision);
@@ -31,16 +31,16 @@ static double pass(const struct scenario *scenario, double bytes, double launche
     return costs_kernel(&scenario->costs, &kernel).seconds;
 }
 
-/* Vogels et al. 2019, algorithms 1 and 2: P = M Q, summed over the replicas; orthogonalised, it gives Q = M^T P, summed
- * too; P Q^T takes the place of M. Tensors that are no such matrices are summed as they are. Gram-Schmidt is seven
- * kernels a column in PyTorch (powerSGD_hook.py, _orthogonalize: norm, sum, quotient, product, sum, product,
- * difference), of which column i reads and writes the ones behind it. */
+/* Vogels et al. 2019, algorithms 1 and 2. P = M Q is summed over the replicas and orthogonalised. Q = M^T P is summed
+ * too. P Q^T replaces M. All other tensors are summed uncompressed. Gram-Schmidt takes seven kernels a column in
+ * PyTorch (powerSGD_hook.py, _orthogonalize: norm, sum, quotient, product, sum, product, difference). The kernels of
+ * column i read and write all later columns. */
 static struct compressed powersgd(const struct scenario *scenario, const struct pile *pile, double each)
 {
     const struct compression_spec *spec = &scenario->parallelism.compression;
     const struct collective *all_reduce = scenario_all_reduce(scenario);
     double product = pile->matrices + pile->left + pile->right, columns = pile->count * (double)spec->rank;
-    double feedback = spec->error_feedback ? 3 * pile->matrices : 0;     /* M + E: two are read, one is written */
+    double feedback = spec->error_feedback ? 3 * pile->matrices : 0;     /* M + E: two reads, one write */
 
     return (struct compressed){
         .legs = {
@@ -54,15 +54,15 @@ static struct compressed powersgd(const struct scenario *scenario, const struct 
     };
 }
 
-/* The largest values and where they stand (Lin et al. 2018, Deep Gradient Compression; without its momentum
- * correction): sums of sparse vectors are not sparse alike, so everyone gathers everything. The selection is taken as
- * four passes over the values, a radix select by bytes of fp32; the sum as one read and write of a 32-byte sector a
+/* Each replica sends its largest values and their indices (Lin et al. 2018, Deep Gradient Compression, without its
+ * momentum correction). Replicas choose different indices, so an all-gather replaces the sum. The selection counts as
+ * four passes over the values, a radix select by bytes of fp32. The sum reads and writes a 32-byte sector for each
  * value. */
 static struct compressed top_k(const struct scenario *scenario, const struct pile *pile, double each, int n)
 {
     const struct compression_spec *spec = &scenario->parallelism.compression;
     double kept = ceil(spec->share * pile->values), bytes = kept * (each + 4);
-    double feedback = spec->error_feedback ? 4 * pile->values : 0;       /* g + E, and E without what is sent */
+    double feedback = spec->error_feedback ? 4 * pile->values : 0;       /* g + E, then E without the values sent */
 
     return (struct compressed){
         .legs = {{pass(scenario, each * (feedback + 5 * pile->values) + bytes, 8),
@@ -71,9 +71,9 @@ static struct compressed top_k(const struct scenario *scenario, const struct pil
     };
 }
 
-/* So many bits a value (QSGD: Alistarh et al. 2017; 1-bit: Seide et al. 2014). What is rounded cannot be summed on the
- * way: each replica gets everyone's part of a share, sums it, rounds again and hands it to all (1-bit Adam: Tang et al.
- * 2021, compressed_allreduce), with a scale of four bytes a part. */
+/* A value takes `bits` bits (QSGD: Alistarh et al. 2017; 1-bit: Seide et al. 2014). A collective cannot sum rounded
+ * values. So each replica receives its share from all replicas, sums it, rounds the sum and sends it to all (1-bit
+ * Adam: Tang et al. 2021, compressed_allreduce). Each part has a scale of four bytes. */
 static struct compressed quantized(const struct scenario *scenario, const struct pile *pile, double each, int n)
 {
     const struct compression_spec *spec = &scenario->parallelism.compression;
@@ -120,7 +120,7 @@ double compression_memory(const struct scenario *scenario, const struct stage *s
             pile_add(&pile, scenario, stage->slices[i].tensors[k],
                      stage->slices[i].rows ? stage->slices[i].rows[k] : 0);
     kept = spec->method == COMPRESSION_POWERSGD    ? pile.matrices
-           : spec->method == COMPRESSION_QUANTIZED ? pile.values * (1 + 1.0 / n)      /* and of the sums */
+           : spec->method == COMPRESSION_QUANTIZED ? pile.values * (1 + 1.0 / n)      /* and the sums' errors */
                                                    : pile.values;
     return each * ((spec->error_feedback ? kept : 0) + pile.left + pile.right);
 }

@@ -11,7 +11,7 @@ const char *const memory_kind_names[] = {
 };
 _Static_assert(COUNT(memory_kind_names) == MEMORY_KIND_COUNT + 1, "a name for every kind");
 
-/* The optimizer's states of one tensor. */
+/* Bytes of the optimizer's states of one tensor. */
 static double tensor_states(const struct optimizer_states *optimizer, double elements, double rows)
 {
     enum { LEAST_QUANTIZED = 4096, QUANTIZED_BLOCK = 2048 };
@@ -21,7 +21,7 @@ static double tensor_states(const struct optimizer_states *optimizer, double ele
     return bytes + (optimizer->factored ? 4 * (rows > 0 ? rows + elements / rows : elements) : 0);
 }
 
-/* Bytes of the optimizer's states of all that is trained. */
+/* Bytes of the optimizer's states of all trained tensors, master weights included. */
 static struct by_class stage_states(const struct scenario *scenario, const struct stage *stage)
 {
     struct optimizer_states optimizer = precision_optimizer(&scenario->memory.precision);
@@ -49,8 +49,8 @@ static struct by_class stage_weights(const struct stage *stage)
     return weights;
 }
 
-/* Parameters of the two largest layers, or under ZeRO 3 of a replica's shares of these: one is computed while the
- * other's weights come from the host. */
+/* Parameters of the two largest layers, under ZeRO 3 a replica's share of them: one layer is computed while the other
+ * one's weights come from the host. */
 static double two_largest(const struct scenario *scenario, const struct stage *stage)
 {
     double most = 0, second = 0;
@@ -65,13 +65,17 @@ static double two_largest(const struct scenario *scenario, const struct stage *s
     return most + second;
 }
 
-/* Sums over the chunks of a rank: elements that are trained, by all replicas together and by this one, elements of
- * gradients and weights that it holds, bytes of its states. */
+/* Sums and maxima over the chunks of a rank. */
 struct holding {
-    double trained, largest;     /* largest: what one chunk has to train */
-    double updated, gradients, weights, states;
-    double scattered, fetched, blocks, arrives, compression;
-    struct whole_units gathered;
+    double trained, largest;     /* trained elements: of all chunks, of the largest one */
+    double updated;              /* elements that this replica updates */
+    double gradients, weights;   /* elements that it holds */
+    double states, compression;  /* B that it holds: optimizer states, state of compression */
+    double scattered;            /* elements of gradients that are whole at once under ZeRO 3 */
+    double fetched;              /* elements of weights that are fetched from the host at once */
+    double blocks;               /* elements of the blocks' weights */
+    double arrives;              /* B that arrive from both neighbours */
+    struct whole_units gathered; /* B of weights */
 };
 
 static struct holding holding_of(const struct scenario *scenario, const struct stage *stages, int rank)
@@ -107,7 +111,7 @@ static struct holding holding_of(const struct scenario *scenario, const struct s
     return sum;
 }
 
-/* Whether replicas share what is held. */
+/* Whether each replica holds a share only. */
 static bool divides(const struct recipe *recipe, enum held held)
 {
     return recipe->divided[held][PARAMETERS_COMMON] > 1;
@@ -150,7 +154,7 @@ static double context(const struct scenario *scenario)
         return scenario->memory.context;
     if (model_is_timed(&scenario->model))
         return 0;
-    for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {      /* which only two stages would have */
+    for (enum group_kind kind = 0; kind < GROUP_EMBEDDING; kind++) {      /* only two stages have an embedding group */
         const struct process_group *group = &scenario->groups.of[kind];
 
         bytes += !group->exchanges || group->size == 1 ? 0 : group->size == 2 ? 544 * mib : 688 * mib;
@@ -167,7 +171,7 @@ struct memory memory_states(const struct scenario *scenario, const struct stage 
     struct memory memory = {0};
 
     memory.bytes[MEMORY_CONTEXT] = context(scenario);
-    if (recipe->weights.when == WEIGHTS_FORWARD && !first)       /* its weights come and go with the forwards */
+    if (recipe->weights.when == WEIGHTS_FORWARD && !first)       /* each forward receives its weights */
         return memory;
     memory.bytes[MEMORY_PARAMETERS] = holding.weights * each.weights;
     if (divides(recipe, HELD_WEIGHTS))
@@ -227,7 +231,7 @@ static int by_time(const void *a, const void *b)
     return (int)x->ends - (int)y->ends;
 }
 
-/* Sorts what may well be sorted: a rank's events are, unless several of its lanes take memory. */
+/* A rank's events are sorted already, unless several of its lanes take memory. */
 static void sort_events(struct memory_event *events, size_t count)
 {
     for (size_t i = 1; i < count; i++)
@@ -237,7 +241,7 @@ static void sort_events(struct memory_event *events, size_t count)
         }
 }
 
-/* An operation's events: at most two. */
+/* Writes an operation's events, at most two, and returns their number. */
 static size_t events_of(const struct timeline *timeline, uint32_t id, uint32_t order, struct memory_event *events)
 {
     const struct op *op = &timeline->program->ops.items[id];
@@ -274,7 +278,7 @@ struct memory_event *memory_events(const struct timeline *timeline, size_t *coun
     return events;
 }
 
-/* The peak is where what is kept and an operation's workspace are most together. */
+/* At the peak the sum of the activations and one operation's workspace is largest. */
 struct memory_peak *memory_peaks(const struct scenario *scenario, const struct stage *stages,
                                  const struct timeline *timeline)
 {

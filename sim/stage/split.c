@@ -1,6 +1,6 @@
 #include "stage/split.h"
 
-/* Every stage computes something: one without blocks has what stands before or after all of them. */
+/* Every stage computes something: a stage without blocks has the embedding or the output layer. */
 static int check_split(const struct list *split, const struct layer *layers, size_t count, size_t blocks,
                        struct error *err)
 {
@@ -26,10 +26,10 @@ static int check_split(const struct list *split, const struct layer *layers, siz
     return rc;
 }
 
-/* Even shares, and what does not divide from the last stage but one down: the first stage has the embedding, and holds
- * most micro-batches under 1F1B; the last has the output layer and the loss. So Llama 3 405B leaves a block out of both
- * (Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2), and so do the runs of Zero Bubble (Qi et al. 2024, arXiv
- * 2401.10241). */
+/* Even shares; the remaining blocks go to the last stage but one and downwards. The first stage has the embedding, and
+ * holds most micro-batches under 1F1B. The last stage has the output layer and the loss. Llama 3 405B leaves a block
+ * out of both (Grattafiori et al. 2024, arXiv 2407.21783, section 3.3.2), as do the runs of Zero Bubble (Qi et al.
+ * 2024, arXiv 2401.10241). */
 static size_t even_share(size_t blocks, size_t nstages, size_t stage)
 {
     return blocks / nstages + ((2 * nstages - 2 - stage) % nstages < blocks % nstages);
@@ -44,7 +44,7 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
         blocks += layers[i].role == LAYER_BLOCK;
     if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
         return -1;
-    others = count - blocks;         /* the embedding and the output layer: each enough for a stage */
+    others = count - blocks;         /* the embedding and the output layer: each may be a stage of its own */
     if (!spec->split.count && nstages > blocks + others)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
                          "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",

@@ -4,10 +4,10 @@
 
 #include "scenario/scenario.h"
 
-/* As strategy.split says; else evenly, the last stage and then the first ones getting the smaller share where the
- * blocks do not divide, which may be none beside the embedding or the output layer.
- * begins: the first block of every stage, and past the last stage how many there are, in the arena. Errors:
- * more stages than layers, a split that is not of this model (EXIT_INFEASIBLE). */
+/* Splits as strategy.split says, else evenly. If the blocks do not divide, the last stage and then the first ones get
+ * one block less; a stage with the embedding or the output layer may get none.
+ * begins: the first block of every stage, then the number of blocks; in the arena. Errors: more stages than layers, a
+ * split that does not fit this model (EXIT_INFEASIBLE). */
 int split_blocks(struct arena *arena, const struct parallelism *spec, const struct plan *plan,
                  const struct layer *layers, size_t count, size_t **begins, struct error *err);
 

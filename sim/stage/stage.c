@@ -16,8 +16,8 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     else
         stage_add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
-    /* a column-parallel product saved only its shard of the input, and needs all of it for its weights (Korthikanti et
-     * al. 2022, section 4.2.2): an all-gather that runs beside the backward for the input */
+    /* A column-parallel product saved its shard of the input only, and its weight gradient needs the whole input
+     * (Korthikanti et al. 2022, section 4.2.2): an all-gather overlaps with the backward for the input. */
     if (phase == PHASE_BACKWARD_WEIGHT && scenario->parallelism.sequence_parallel)
         work.hidden_gathers = layer->input_gathers;
     if (!layer->timed && phase == PHASE_BACKWARD_INPUT && scenario->memory.recompute.mode == RECOMPUTE_SELECTIVE) {
@@ -38,7 +38,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     return a;
 }
 
-/* Seconds of the loss's kernels for as many replicas. */
+/* Seconds of the loss's kernels for the outputs of `replicas` replicas. */
 static double loss_seconds(const struct costs_spec *costs, const struct layer *layer, enum phase phase, int replicas)
 {
     double seconds = 0;
@@ -70,14 +70,14 @@ static struct outside outside_of(const struct scenario *scenario, const struct l
     };
 }
 
-/* Each GPU of the tensor group sends its share alone: it has no more (sequence parallelism), or the receivers gather
- * the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
+/* Whether each GPU of the tensor group sends its share of a boundary only: it has no more (sequence parallelism), or
+ * the receivers gather the shares (Narayanan et al. 2021, section 4.1, scatter/gather optimization). */
 static bool boundary_divided(const struct parallelism *spec)
 {
     return spec->sequence_parallel || spec->scatter_gather;
 }
 
-/* Layers that exchange the same thing exchange as much of it. */
+/* All layers that take part in an exchange exchange the same number of bytes. */
 static void add_exchange_sizes(struct stage *stage, const struct costs_spec *costs, const struct layer *layer)
 {
     const double bytes[EXCHANGE_COUNT] = {
@@ -92,8 +92,8 @@ static void add_exchange_sizes(struct stage *stage, const struct costs_spec *cos
         stage->attention[phase] = fmax(stage->attention[phase], stage_core_seconds(costs, layer, (enum phase)phase));
 }
 
-/* A recomputation that ends when the backward has all it needs of a block; what sums the last product's results over a
- * tensor group goes with it, but for sequence parallelism, where that is half of an exchange. */
+/* A recomputation that ends when the block's backward has all its inputs. It omits the all-reduce of the last product's
+ * results. Under sequence parallelism, where the sum is half of an exchange, it omits none. */
 static struct stage_work stopped(const struct parallelism *spec, const struct costs_spec *costs,
                                  const struct layer *layer, struct stage_work forward)
 {
@@ -166,7 +166,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     stage->boundary = layer->boundary / (boundary_divided(spec) ? spec->tensor : 1);
 }
 
-/* The output layer of a tied model on another rank than the embedding holds a copy of its weights (Megatron-LM). */
+/* The output layer of a tied model holds a copy of the embedding's weights if it is on another rank (Megatron-LM). */
 static void add_tied_copy(struct arena *arena, const struct scenario *scenario, struct stage *stage,
                           const struct layer *layer, const struct layer *embedding)
 {
@@ -195,7 +195,7 @@ static void add_tied_copy(struct arena *arena, const struct scenario *scenario, 
     stage->tied = layer->tied;
 }
 
-/* The blocks' weights, read and written in fp8 as they are and transposed. */
+/* After an update: reads the blocks' weights, and writes them in fp8, as they are and transposed. */
 static struct cost kept_casts(const struct precision_spec *precision, const struct costs_spec *costs,
                               const struct stage *stage)
 {
@@ -210,7 +210,7 @@ static struct cost kept_casts(const struct precision_spec *precision, const stru
                          parameters * (dtype_bytes(precision_dtype(precision)) + 2));
 }
 
-/* From ZeRO 1 on every replica updates its share alone. Averaged weights are read, and written to the fp32 copy. */
+/* From ZeRO 1 on a replica updates its share only. Averaged weights are read, and written to the fp32 copy. */
 static void update_seconds(const struct scenario *scenario, struct stage *stage)
 {
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
@@ -234,8 +234,8 @@ static void reverse(struct slice *slices, size_t count)
     }
 }
 
-/* What comes before the blocks goes to the first stage, what comes after to the last. begins: the first block of every
- * stage, and past the last stage how many blocks there are. */
+/* Layers before the blocks go to the first stage, layers after them to the last. begins: the first block of every
+ * stage, then the number of blocks. */
 static void place_layers(struct arena *arena, const struct scenario *scenario, const struct layer *layers,
                          size_t count, const size_t *begins, struct stage *stages)
 {
@@ -295,8 +295,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
     return 0;
 }
 
-/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
- * boundary of the stage before it. */
+/* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input: the boundary of the
+ * stage before it. */
 static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, struct stage *stages)
 {
     int count = plan_virtual_stages(plan);

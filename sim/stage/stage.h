@@ -1,66 +1,68 @@
-/* stage: which layers sit on which virtual stage, and what one micro-batch costs there. */
+/* stage: which layers each virtual stage holds, and the time and memory of one micro-batch there. */
 #ifndef DTSIM_STAGE_H
 #define DTSIM_STAGE_H
 
 #include "scenario/scenario.h"
 
-/* What GPUs exchange within a work, on top of its kernels. */
+/* Exchanges within a work, on top of its kernels. */
 enum exchange {
-    EXCHANGE_TENSOR,             /* all-reduces of the tensor group; under sequence parallelism reduce-scatters with
-                                    all-gathers */
-    EXCHANGE_OVERLAPPED,         /* one of them for each column: those that sum the gradient of its input beside that of
-                                    its weights, and under sequence parallelism gather its input beside the former */
-    EXCHANGE_PIECES = EXCHANGE_OVERLAPPED + COLUMN_COUNT, /* one of them for each column, of the forward: what is
-                                    gathered for it and what the product behind it scatters, beside pieces of both */
-    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR of the rows that were dispatched */
+    EXCHANGE_TENSOR,             /* an all-reduce of the tensor group; under sequence parallelism a reduce-scatter and
+                                    an all-gather */
+    EXCHANGE_OVERLAPPED,         /* in a backward, one for each column-parallel product: its input gradient is summed
+                                    during its product for weights; under sequence parallelism its input is gathered
+                                    during its product for inputs */
+    EXCHANGE_PIECES = EXCHANGE_OVERLAPPED + COLUMN_COUNT, /* in a forward, one for each column-parallel product: its
+                                    input is gathered during its pieces; the results of the row-parallel product
+                                    after it are scattered during that product's pieces */
+    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR for tokens that were sent to experts */
     EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
-    EXCHANGE_ATTENTION_BACKWARD, /* the same for its backward, and their gradients */
+    EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
     EXCHANGE_COUNT
 };
 
-/* Who exchanges each of them. */
+/* The process group of each exchange, and the peers of its members. */
 extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
 extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
-/* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
+/* One kind of work on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {
-    double seconds;          /* kernels alone */
-    int exchanges[EXCHANGE_COUNT];   /* how many of each */
-    int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_OVERLAPPED */
-    double flop;             /* of matrix products and fused attention */
-    double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
+    double seconds;          /* s of kernels alone */
+    int exchanges[EXCHANGE_COUNT];   /* the number of each */
+    int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
+    double flop;             /* FLOP of matrix products and fused attention */
+    double extrapolated;     /* s of kernels outside the range of the samples that the costs were fitted to */
 };
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
-/* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed.
- */
+/* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
 struct slice {
     struct stage_work work[WORK_KIND_COUNT];
     const double *tensors;   /* trained parameters of each tensor, in the model's order */
-    const double *rows;      /* of each that is a matrix, else 0; NULL: nothing is known of them */
+    const double *rows;      /* rows of each matrix, 0 for other tensors; NULL: the shapes are unknown */
     size_t ntensors, ncommon;    /* the first ncommon are PARAMETERS_COMMON */
-    double parameters;       /* their sum */
-    struct by_class trained; /* the same by class */
+    double parameters;       /* the sum of `tensors` */
+    struct by_class trained; /* `parameters` by class */
     double frozen;           /* parameters that are not trained */
-    double input, activation;    /* B of its input, and of all that its backward needs */
+    double input, activation;    /* B of its input, and of all tensors that its backward needs */
     struct workspace workspace;
     bool block;              /* it is one of the model's blocks */
-    bool recompute;          /* it may be computed again, or under recompute: full is */
-    /* The same under selective recomputation, where a plan chooses between layers: what its backward needs, and what
-     * that computes again of the core of attention, 0 s where there is none. */
+    bool recompute;          /* it may be recomputed; under recompute: full it is */
+    /* Where a plan chooses selective recomputation by layer: B that the backward needs, and the part of the core of
+     * attention that it recomputes (0 s: none). */
     struct { double activation; struct workspace workspace; struct stage_work core; } selective;
 };
-/* What a replica gets and gives under PyTorch's DataParallel, where one GPU computes the loss of all; a micro-batch. */
+/* Input, output and loss of a replica under PyTorch's DataParallel, where one GPU computes the loss of all replicas;
+ * for one micro-batch. */
 struct outside {
-    double input;            /* B of tokens; 0 where the model does not tell */
+    double input;            /* B of tokens; 0 if the model has none */
     double output;           /* B of the model's output */
-    double activation;       /* B that the loss keeps of one replica's share */
-    double forward, backward;            /* s of the loss, of one replica's share */
+    double activation;       /* B that the loss keeps for one replica's share */
+    double forward, backward;            /* s of the loss of one replica's share */
     double all_forward, all_backward;    /* s of the loss of all replicas */
 };
-/* s of a product, and of one of the pieces that it is cut into. */
+/* s of a product, and of one piece of it. */
 struct pieces { double whole, piece; };
-enum { SCATTER_PIECES = 4 };     /* of products whose results are summed: Transformer Engine's num_splits */
+enum { SCATTER_PIECES = 4 };     /* pieces of a product whose results are summed: Transformer Engine's num_splits */
 struct chain_layer;
 struct stage_plan;
 struct stage {
@@ -68,37 +70,37 @@ struct stage {
     struct slice *slices;    /* in the order of the backward: the last layer first */
     size_t nslices;
     int layers;              /* of the model's blocks; 0 where stages are given */
-    double bytes[EXCHANGE_COUNT];    /* of each exchange; of the context group, this GPU's own keys and values */
-    double attention[2];     /* s of one layer's attention on a GPU, forward and backward, beside which keys and values
-                                travel */
+    double bytes[EXCHANGE_COUNT];    /* B of each exchange; for the context group B of this GPU's keys and values */
+    double attention[2];     /* s of one layer's attention on a GPU, forward and backward; the context group's exchange
+                                overlaps with it */
     struct {
-        double input, weight;    /* s of the two products of backwards, where layers differ the least */
-        struct pieces gathering, scattering, returning;      /* of the forward, of the product behind it, and of the
-                                gradient of that one's input; where these are cut */
-    } columns[COLUMN_COUNT];
-    double parameters;       /* trained elements on each GPU (ZeRO divides what is stored of them, not these) */
-    struct by_class trained; /* the same by class */
-    double frozen;           /* and elements that are not trained (LoRA) */
-    double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
-    int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
+        double input, weight;    /* s of the backward's products for inputs and for weights; the least of all layers */
+        struct pieces gathering, scattering, returning;      /* if products are cut: the column-parallel one, the
+                                row-parallel one after it, and the latter's backward for its input */
+    } columns[COLUMN_COUNT]; /* by column-parallel product */
+    double parameters;       /* trained elements on each GPU, before ZeRO divides them */
+    struct by_class trained; /* `parameters` by class */
+    double frozen;           /* elements that are not trained (LoRA) */
+    double tied;             /* elements that copy the first stage's embedding on another rank */
+    int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
-    double update_extrapolated;  /* s of it, as in stage_work */
-    double averaging;        /* s to take over averaged weights, with local steps */
+    double update_extrapolated;  /* s of the update that are extrapolated, as in stage_work */
+    double averaging;        /* s to copy averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
     double working;          /* B that a recomputation takes on top, until its backward ends */
-    double working_split;    /* the same where the backward for the weights comes later: all that it will need */
-    /* B that a work holds at its peak on top of what stands above: of a stage that keeps all; of one that recomputes
-     * layer by layer with its backward, or all ahead of it. */
+    double working_split;    /* the same if the backward for weights comes later and needs all layers' activations */
+    /* B that a work holds at its peak on top of the bytes above: if the stage keeps all activations, if it recomputes
+     * each layer with its backward, and if it recomputes all layers ahead of its backward. */
     struct stage_workspace { double forward, backward; } plain, recompute, ahead;
     double boundary;         /* B sent to the next stage by each GPU of the tensor group */
-    struct outside outside;  /* of the whole model: meant for a stage that is all of it */
+    struct outside outside;  /* of the whole model; for a stage that holds the whole model */
     double compression;      /* B that gradient compression keeps from one iteration to the next */
-    const struct chain_layer *chain; /* its layers to plan, and the plan, where it is computed layer by layer */
-    const struct stage_plan *plan;   /* (stage_plan.h); or NULL */
-    struct stage_work recomputed;    /* what the plan computes again in a backward */
-    /* What ZeRO 3 holds whole at once: all outside of blocks, and the largest two neighbouring blocks, or of weights
-     * where recomputation is planned any two. */
+    const struct chain_layer *chain; /* if the stage is computed layer by layer: its layers, else NULL */
+    const struct stage_plan *plan;   /* and their plan (stage_plan.h), else NULL */
+    struct stage_work recomputed;    /* the work that the plan recomputes in a backward */
+    /* Layers that ZeRO 3 holds whole at once: all layers outside of blocks, and the largest two neighbouring blocks.
+     * For weights under planned recomputation these may be any two blocks. */
     struct whole_units { double outside, blocks; } gathered, scattered;    /* B of weights, elements of gradients */
 };
 
@@ -107,7 +109,7 @@ static inline enum parameter_class slice_class(const struct slice *slice, size_t
 {
     return tensor < slice->ncommon ? PARAMETERS_COMMON : PARAMETERS_APART;
 }
-/* All parameters of a layer, those that are trained by class. */
+/* All parameters of a layer by class; frozen ones are PARAMETERS_COMMON. */
 static inline struct by_class slice_weights(const struct slice *slice)
 {
     struct by_class weights = slice->trained;
@@ -115,11 +117,11 @@ static inline struct by_class slice_weights(const struct slice *slice)
     weights.of[PARAMETERS_COMMON] += slice->frozen;
     return weights;
 }
-/* What a GPU trains of a layer of the model, by class. */
+/* Parameters of a layer that a GPU trains, by class. */
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer);
 
 /* One struct for each virtual stage (pipeline * chunks), in model order, in the arena. Errors: more stages
- * than layers, a split that is not of this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
+ * than layers, a split that does not fit this model, tensor degrees that do not divide (EXIT_INFEASIBLE). */
 int stages_cost(struct arena *arena, const struct scenario *scenario, struct stage **stages, struct error *err);
 
 #endif

@@ -10,7 +10,7 @@ const enum peers exchange_peers[EXCHANGE_COUNT] = {            /* all others: PE
     [EXCHANGE_DISPATCH] = PEERS_EXPERT, [EXCHANGE_ATTENTION] = PEERS_CONTEXT,
     [EXCHANGE_ATTENTION_BACKWARD] = PEERS_CONTEXT,
 };
-_Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "the exchanges that these lists leave out");
+_Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "0 is the default of these lists");
 
 bool divides_attention(const struct parallelism *spec, const struct layer *layer)
 {
@@ -27,12 +27,12 @@ void exchanges_add(struct stage_work *work, const struct parallelism *spec, cons
         work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
         work->exchanges[EXCHANGE_ATTENTION_BACKWARD] = phase == PHASE_BACKWARD_INPUT;
     }
-    /* they are launched too */
+    /* the host launches exchanges too */
     for (int i = 0; costs->launch_blocking && !layer->timed && i < EXCHANGE_COUNT; i++)
         work->seconds += work->exchanges[i] * costs->host_launch;
 }
 
-/* Of a layer, a product in a phase of the backward. */
+/* Seconds of a layer's product in a phase. */
 static double product_seconds(const struct costs_spec *costs, const struct layer *layer, enum product_id product,
                               enum phase phase)
 {
@@ -44,7 +44,7 @@ static double product_seconds(const struct costs_spec *costs, const struct layer
     return seconds;
 }
 
-/* The same, and of one of n pieces of its rows. */
+/* Seconds of a layer's product in a phase, and of one of n pieces of its rows. */
 static struct pieces product_pieces(const struct costs_spec *costs, const struct layer *layer,
                                     enum product_id product, enum phase phase, int n)
 {
@@ -52,7 +52,7 @@ static struct pieces product_pieces(const struct costs_spec *costs, const struct
 
     for (size_t i = 0; i < layer->nkernels; i++) {
         struct kernel piece = layer->kernels[i];
-        double columns = dtype_bytes(piece.dtype) * piece.batch * piece.k * piece.n;     /* each needs all of them */
+        double columns = dtype_bytes(piece.dtype) * piece.batch * piece.k * piece.n;     /* each piece reads them all */
 
         if (piece.phase != phase || piece.product != product)
             continue;

@@ -1,4 +1,4 @@
-/* stage_exchange: what a layer's works exchange, and what of it overlaps; for stage.c. */
+/* stage_exchange: the exchanges within a layer's works, and which of them overlap with kernels; for stage.c. */
 #ifndef DTSIM_STAGE_EXCHANGE_H
 #define DTSIM_STAGE_EXCHANGE_H
 
@@ -8,16 +8,18 @@
 bool divides_attention(const struct parallelism *spec, const struct layer *layer);
 void exchanges_add(struct stage_work *work, const struct parallelism *spec, const struct costs_spec *costs,
                    const struct layer *layer, enum phase phase);
-/* Of a forward, the gathers and sums that travel beside pieces of their products; the stage notes what these take. */
+/* Counts a forward's gathers and scatters that overlap with pieces of products, and notes the pieces' times in the
+ * stage. */
 void exchanges_cut(struct stage_work *forward, struct stage *stage, const struct parallelism *spec,
                    const struct costs_spec *costs, const struct layer *layer);
-/* Of a backward that computes both gradients, the sums that run beside products; the stage notes what these take. */
+/* Counts the sums that overlap with products, in a backward that computes both gradients, and notes the products' times
+ * in the stage. */
 void exchanges_overlap(struct stage_work *backward, struct stage *stage, const struct parallelism *spec,
                        const struct costs_spec *costs, const struct layer *layer);
-/* What passes through memory where DeepSpeed gathers a boundary (runtime/utils.py, PartitionedTensor.full): a buffer is
- * cleared; PyTorch's all_gather into a list of tensors gathers into another, and copies that into the list
- * (ProcessGroupNCCL.cpp); the result is cloned. Once before a forward, and before a backward for the output and for its
- * gradient. */
+/* Adds the memory traffic of DeepSpeed's gathered boundaries (runtime/utils.py, PartitionedTensor.full): a buffer is
+ * cleared; PyTorch's all_gather into a list of tensors gathers into another buffer, and copies it into the list
+ * (ProcessGroupNCCL.cpp); the result is cloned. A forward does so once, for its input; a backward twice, for its output
+ * and for the output's gradient. */
 void assembly_add(struct stage *stages, const struct scenario *scenario);
 
 #endif

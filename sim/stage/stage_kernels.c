@@ -4,7 +4,7 @@
 
 #include "stage/stage_memory.h"
 
-/* What the kernels of one phase of a layer take of the GPU, and how often someone launches one. */
+/* The kernels of one phase of a layer: s on the GPU, and the number of launches. */
 struct launched { double seconds, launches; };
 
 enum part { PART_ALL, PART_CORE, PART_NEEDED };
@@ -34,7 +34,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
     return sum;
 }
 
-/* Those who launch kernels (an eager framework's host) may be slower than the GPU, or wait for it each time. */
+/* The host of an eager framework may launch kernels more slowly than the GPU runs them, or wait for each kernel. */
 static double launched_seconds(const struct costs_spec *costs, struct launched kernels)
 {
     double host = kernels.launches * costs->host_launch;
@@ -61,7 +61,7 @@ double stage_core_seconds(const struct costs_spec *costs, const struct layer *la
     return attention.seconds;
 }
 
-/* The layer's weight gradients join those of the batch: from ZeRO 2 on this GPU's share of them, after their sum. */
+/* Adds the layer's weight gradients to the batch's; from ZeRO 2 on this GPU's share, after the replicas' sum. */
 static void add_accumulation(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
                              const struct layer *layer)
 {
@@ -74,7 +74,7 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
     work->extrapolated += cost.extrapolated;
 }
 
-/* Under ZeRO 3 they are made ready to be scattered first. */
+/* Under ZeRO 3 the layer's weight gradients are copied into one flat tensor, before they are scattered. */
 static void add_flattening(struct stage_work *work, struct launched *sum, const struct scenario *scenario,
                            const struct layer *layer)
 {

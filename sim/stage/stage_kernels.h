@@ -1,11 +1,11 @@
-/* stage_kernels: what a layer's kernels take on one GPU, for one micro-batch, and those who launch them. */
+/* stage_kernels: seconds of a layer's kernels on one GPU, for one micro-batch, with the launches by the host. */
 #ifndef DTSIM_STAGE_KERNELS_H
 #define DTSIM_STAGE_KERNELS_H
 
 #include "stage/stage.h"
 
-/* Adds a phase of a layer whose times are not given: its kernels, and in the backward for the weights the pass that
- * adds its gradients to the batch's. A phase is no faster than its launches (costs.host_launch). */
+/* Adds a phase of a layer whose times are not given: its kernels; in the backward for weights also the kernel that adds
+ * its gradients to the batch's. A phase is no faster than its launches (costs.host_launch). */
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,
                      enum phase phase);
 /* Adds the phase of the core of attention alone. */

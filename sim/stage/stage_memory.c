@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* The backward of all layers before runs beside them. */
+/* The logits stay in memory during the backward of all layers. */
 static void hold_logits(struct stage_peaks *peaks, double logits)
 {
     peaks->plain.backward += logits;
@@ -11,17 +11,18 @@ static void hold_logits(struct stage_peaks *peaks, double logits)
     peaks->ahead += logits;
 }
 
-/* Megatron recomputes layer by layer (or in segments of several), with the backward: the inputs of all segments are
- * kept, and the activations of one live between its recomputation and its backward; of all, where the backward for the
- * weights comes later. Where a schedule recomputes a whole stage ahead of its backward, the input of its first block is
- * kept, and the activations of all blocks come back. The layers before and after the blocks are not recomputed; where
- * only some blocks are, the others keep all, and the next one that is starts from its own input. */
+/* Megatron recomputes layer by layer, or in segments of several layers, during the backward. The inputs of all segments
+ * are kept. The activations of one segment live from its recomputation to its backward; the activations of all segments
+ * live together if the backward for weights comes later. If a schedule recomputes a whole stage ahead of its backward,
+ * the input of its first block is kept, and the activations of all blocks are recomputed. Layers outside of blocks are
+ * not recomputed. If only some blocks are recomputed, the others keep all activations, and a recomputed block after one
+ * of them starts from its own input. */
 void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struct scenario *scenario,
                      const struct layer *layer)
 {
     bool ahead = scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT;
     int every = ahead ? INT_MAX : scenario->memory.recompute.every ? scenario->memory.recompute.every : 1;
-    /* DataParallel computes the loss elsewhere (lower_replicate.c) */
+    /* under DataParallel replica 0 computes the loss (lower_replicate.c) */
     bool loss = layer->role == LAYER_LAST && scenario->parallelism.data > 1 &&
                 scenario->recipe.weights.when == WEIGHTS_FORWARD;
     bool held = layer->role == LAYER_LAST && scenario->memory.logits == LOGITS_HELD;
@@ -30,12 +31,12 @@ void stage_peaks_add(struct stage_peaks *peaks, struct stage *stage, const struc
     if (held)
         hold_logits(peaks, layer->output);
     if (held && !loss && scenario->memory.cross_entropy != CROSS_ENTROPY_FUSED)
-        workspace.backward += layer->output;     /* a loss that is not fused keeps something else for its backward */
+        workspace.backward += layer->output;     /* an unfused loss needs one more tensor of that size */
     stage->activation += layer->activation;
     peaks->blocks += layer->role == LAYER_BLOCK;
     if (stage->slices[stage->nslices - 1].recompute) {
         bool begins = peaks->run++ % every == 0;
-        double back = layer->activation - (begins ? layer->within : 0);      /* of a checkpoint that is there */
+        double back = layer->activation - (begins ? layer->within : 0);      /* without the checkpoint, which is kept */
 
         stage->checkpoint += begins ? layer->checkpoint : 0;
         stage->working_split += back;
@@ -67,10 +68,10 @@ void stage_peaks_settle(const struct stage_peaks *peaks, struct stage *stage, co
         ahead ? peaks->ahead : fmax(0, peaks->recompute.backward - stage->checkpoint - stage->working);
 }
 
-/* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other comes or goes, and
- * of all outside of blocks. That is FSDP's outermost unit, which is not freed between forward and backward
- * (torch/distributed/fsdp, after the forward of a root), and whose gradients are whole from the output layer's to the
- * embedding's. A plan may turn from any block to any other to compute it again. */
+/* Elements that ZeRO 3 holds whole at once: of two neighbouring blocks, one computed while the other is gathered or
+ * freed, and of all layers outside of blocks. These are FSDP's outermost unit: it is not freed between forward and
+ * backward (torch/distributed/fsdp, after the forward of a root), and its gradients are whole from the output layer's
+ * backward to the embedding's. A recomputation plan may go from any block to any other. */
 static struct whole_units whole_at_once(const struct scenario *scenario, const struct stage *stage, bool gradients)
 {
     bool jumps = !gradients && scenario->memory.recompute.mode == RECOMPUTE_OPTIMAL;
