@@ -91,7 +91,7 @@ static int group_cost(const struct member *member, enum group_kind kind, const s
 static int ring_group(const struct member *member, enum group_kind kind, enum collective_op op, double bytes,
                       struct exchange_cost *cost)
 {
-    return group_cost(member, kind, collective_find(op, "ring"), bytes,
+    return group_cost(member, kind, collective_usual(op, false), bytes,
                       member->lowering->scenario->parallelism.channels, cost);
 }
 
@@ -187,7 +187,7 @@ static int dispatch_cost(const struct member *member, const struct stage *stage,
 {
     if (stage->bytes[EXCHANGE_DISPATCH] == 0)
         return 0;
-    return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"),
+    return group_cost(member, exchange_groups[EXCHANGE_DISPATCH], collective_usual(COLLECTIVE_ALL_TO_ALL, false),
                       stage->bytes[EXCHANGE_DISPATCH], 1, &chunk_state->exchanges[EXCHANGE_DISPATCH]);
 }
 
@@ -210,7 +210,7 @@ static int gathered_attention(const struct member *member, double bytes, struct 
 /* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
 static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
-    const struct collective *gather = collective_find(COLLECTIVE_ALL_GATHER, "ring");
+    const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
     const struct cluster *cluster = &member->lowering->scenario->cluster;
     int n = member->lowering->scenario->parallelism.context;
     struct group group = {.n = n, .gpus = member->gpus};

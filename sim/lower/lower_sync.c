@@ -175,7 +175,7 @@ static bool tie(struct lowering *lowering, int replica, int count)
         members->after[i] = chunk_state->synced.count ? chunk_state->synced : event_of(chunk_state->complete);
         wait_for(&computed, event_of(chunk_state->complete));
     }
-    if (exchange_all(lowering, members, (struct emission){collective_find(COLLECTIVE_ALL_REDUCE, "ring"), WHAT_SYNC,
+    if (exchange_all(lowering, members, (struct emission){collective_usual(COLLECTIVE_ALL_REDUCE, false), WHAT_SYNC,
                                                           bytes}))
         return false;
     for (int i = 0; i < members->all; i++)

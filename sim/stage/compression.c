@@ -66,7 +66,7 @@ static struct compressed top_k(const struct scenario *scenario, const struct pil
 
     return (struct compressed){
         .legs = {{pass(scenario, each * (feedback + 5 * pile->values) + bytes, 8),
-                  collective_find(COLLECTIVE_ALL_GATHER, "ring"), n * bytes, 0}},
+                  collective_usual(COLLECTIVE_ALL_GATHER, false), n * bytes, 0}},
         .seconds = pass(scenario, each * pile->values + n * kept * (each + 4 + 64), n + 1),
     };
 }
@@ -82,9 +82,9 @@ static struct compressed quantized(const struct scenario *scenario, const struct
     return (struct compressed){
         .legs = {
             {pass(scenario, each * (feedback + 2 * pile->values) + bytes, 4),
-             collective_find(COLLECTIVE_ALL_TO_ALL, "pairwise"), bytes, 0},
+             collective_usual(COLLECTIVE_ALL_TO_ALL, false), bytes, 0},
             {pass(scenario, bytes + each * (feedback + 2 * pile->values) / n + bytes / n, 4),
-             collective_find(COLLECTIVE_ALL_GATHER, "ring"), bytes, 0},
+             collective_usual(COLLECTIVE_ALL_GATHER, false), bytes, 0},
         },
         .seconds = pass(scenario, bytes + each * pile->values, 1),
     };
