@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a first look at a row tells: which micro-batches it recomputes, whose backward it splits, and which backwards
- * are their chunks' last before an update. */
+/* Notes which micro-batches a row recomputes, whose backward it splits, and which backwards complete their chunks'
+ * gradients before an update. */
 static void scan_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -18,7 +18,7 @@ static void scan_row(struct lowering *lowering, int rank)
 
         if (work.kind == UPDATE)
             memset(complete, 0, (size_t)lowering->plan->chunks * sizeof *complete);
-        /* ZeRO 2 keeps no whole gradients, so every micro-batch's are scattered */
+        /* ZeRO 2 keeps no whole gradients: it scatters them in every micro-batch */
         if ((work.kind == BACKWARD || work.kind == BACKWARD_WEIGHT) &&
             (!complete[work.chunk] || lowering->scenario->recipe.gradients.every))
             complete[work.chunk] = completes[i] = true;
@@ -33,7 +33,7 @@ static void scan_row(struct lowering *lowering, int rank)
     }
 }
 
-/* The entries of one iteration again for every further local step, an update before each. */
+/* Repeats the entries of one iteration for every further local step, with an update before each. */
 static void repeat_row(const struct lowering *lowering, struct row *row)
 {
     size_t once = row->count;
@@ -49,8 +49,8 @@ static void repeat_row(const struct lowering *lowering, struct row *row)
     }
 }
 
-/* As far as the other ranks let it: a pipeline rank in all replicas, as these may wait for one another. Returns whether
- * any of them came further. */
+/* Lowers a pipeline rank's row in all replicas, as far as they do not wait for other ranks. Returns whether any entry
+ * was lowered. */
 static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
 {
     bool moved = true, ever = false;
@@ -67,8 +67,8 @@ static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
     return ever;
 }
 
-/* Walks the rows of all replicas together, each as far as the others let it, until all are done. What a replica does is
- * lowered in the same order however many there are: transfers that take turns do so in that order. */
+/* Lowers all rows of all replicas, each as far as it does not wait for others, until all are done. The order of a
+ * replica's operations does not depend on the number of replicas: it is the order of transfers that take turns. */
 static void lower_rows(struct lowering *lowering)
 {
     bool moved = true, waiting = true;
@@ -115,7 +115,7 @@ static double tensors_of(const struct stage *stage)
     return tensors;
 }
 
-/* About how many messages the gradient all-reduces would be: those of a ring, on every channel, for every bucket and
+/* Estimates the number of messages of all gradient all-reduces: of a ring, on every channel, for every bucket and
  * update. */
 static double count_messages(const struct scenario *scenario, const struct stage *stages, int flows)
 {
@@ -133,13 +133,13 @@ static double count_messages(const struct scenario *scenario, const struct stage
         double tensors = tensors_of(&stages[s]), n = data * plan_sharers(&scenario->plan, s), buckets;
         double first = recipe->gradients.across ? scenario->groups.of[GROUP_SHARD].size : n, steps;
 
-        steps = first - 1 + n / first - 1;       /* within the copies of the states, and across them */
+        steps = first - 1 + n / first - 1;       /* within a group that divides the states, and across these groups */
         buckets = isinf(recipe->gradients.bucket) ? 1 :
                    fmin(tensors, 1 + floor(stages[s].parameters * each / recipe->gradients.bucket));
         messages += 2 * n * steps * buckets / plan_sharers(&scenario->plan, s);
     }
     free(gpus);
-    if (recipe->gradients.unit == SUM_BUFFERS)       /* weights and gradients in pieces of 512 KiB */
+    if (recipe->gradients.unit == SUM_BUFFERS)       /* weights and gradients, in pieces of 512 KiB */
         return 2.0 * scenario->plan.micro_batches * (data - 1) *
                (tensors_of(stages) + stages[0].parameters * each / 524288);
     if (spec->compression.method != COMPRESSION_NONE)
@@ -149,7 +149,7 @@ static double count_messages(const struct scenario *scenario, const struct stage
     return messages * channels * flows * updates;
 }
 
-/* About how many operations the works of so many replicas are. */
+/* Estimates the number of operations of the replicas' works. */
 static double count_works(const struct scenario *scenario, const struct stage *stages, int replicas)
 {
     const struct plan *plan = &scenario->plan;
@@ -162,8 +162,8 @@ static double count_works(const struct scenario *scenario, const struct stage *s
     return each * works;
 }
 
-/* Messages, or durations and one replica for all? A person may say; else by the number of operations it would take, and
- * never durations where all-reduces of different stages would meet on the same links. */
+/* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
+ * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links. */
 static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
                         enum lower_what what, struct lowered *lowered)
 {
@@ -187,7 +187,7 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
         lowered->replicas = 1;
 }
 
-/* Every operation takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+/* An operation takes some hundred bytes until it is replayed: more operations would fill a machine's memory. */
 static int check_operations(const struct scenario *scenario, const struct stage *stages, double messages,
                             const struct lowered *lowered, struct error *err)
 {
@@ -206,7 +206,8 @@ static int check_operations(const struct scenario *scenario, const struct stage 
                      fewer);
 }
 
-/* Whole groups of all that replicas exchange within their works; a replica that stands for all is coupled with none. */
+/* The size of a lockstep group: it holds whole groups of all kinds that exchange within works. 1 if one replica stands
+ * for all. */
 static int lockstep_replicas(const struct lowering *lowering)
 {
     int replicas = 1;
@@ -220,8 +221,8 @@ static int lockstep_replicas(const struct lowering *lowering)
     return replicas;
 }
 
-/* ZeRO 3's replicas meet in every layer too, in its gathers. Those that are coupled begin together by themselves, as
- * what they do takes the same time, unless there is jitter. */
+/* ZeRO 3's replicas wait for each other in the gathers of every layer. Replicas of a lockstep group need no barrier
+ * without jitter: their works take equally long. */
 static int barrier_replicas(const struct lowering *lowering)
 {
     int lockstep = lowering->scenario->simulation.jitter > 0 ? lowering->lockstep : 1;
@@ -291,7 +292,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
     };
     double messages;
 
-    if (lowering.whole)      /* figures and orders show what was computed beforehand */
+    if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
         lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;

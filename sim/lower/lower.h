@@ -1,4 +1,4 @@
-/* lower: rows and messages become a program. Here, once, is drawn which work waits for which: a forward for the
+/* lower: rows and messages become a program. This folder alone says which work waits for which: a forward for the
  * activations of the stage before, a backward for the gradients of the stage after, an update for the gradients of all
  * replicas. */
 #ifndef DTSIM_LOWER_H
@@ -9,12 +9,12 @@
 
 enum lower_what {
     LOWER_ITERATION,         /* the whole iteration: compute, boundary transfers, gradient all-reduce, update */
-    LOWER_COMPUTE,           /* one replica's rows and boundary transfers alone, for figures and grids */
+    LOWER_COMPUTE,           /* one replica's rows and boundary transfers, for figures and grids */
 };
 
 struct lowered {
     struct program program;  /* rank = replica * pipeline + pipeline rank */
-    int replicas;            /* simulated; 1 of strategy.data where folded */
+    int replicas;            /* replicas in the program; 1 if folded */
     bool folded;
     bool measured;           /* gradient all-reduces are measured durations, not messages */
     uint32_t protocols;      /* bit i: an all-reduce ran with protocol i of the communication profile */

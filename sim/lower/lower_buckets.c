@@ -1,7 +1,7 @@
-/* Buckets of gradients: which are summed together, and what their sums take from the backward beside which they run. */
+/* Buckets of gradients: which tensors are summed together, and how their sums slow down the overlapped backward. */
 #include "lower/lower_internal.h"
 
-/* How many hold the same parameters of a class of the stage. */
+/* The number of ranks that hold the same parameters of a class of the stage. */
 static int count_holders(const struct lowering *lowering, int stage, enum parameter_class class)
 {
     const struct process_groups *groups = &lowering->scenario->groups;
@@ -9,7 +9,7 @@ static int count_holders(const struct lowering *lowering, int stage, enum parame
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
 }
 
-/* The bucket of what a pile holds, if anything, whose gradients are ready after that slice; the pile is empty then. */
+/* Adds a bucket of the pile's tensors, unless it is empty; its gradients are ready after `slice`. Empties the pile. */
 static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct pile *pile,
                          size_t slice)
 {
@@ -21,9 +21,9 @@ static void close_bucket(struct lowering *lowering, int stage, enum parameter_cl
     *pile = (struct pile){0};
 }
 
-/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2): scanning the tensors in the order in which their gradients
- * become ready, a bucket is closed when it has reached its limit: 1 MiB the first, 25 MiB the others. Each
- * class of gradients, as it is summed by itself, fills buckets of its own (Megatron-LM); what one holds alone, none. */
+/* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2) goes through the tensors in the order in which their gradients
+ * become ready, and closes a bucket when it has reached its limit: 1 MiB the first, 25 MiB the others. Each class of
+ * gradients has its own sums, and so its own buckets (Megatron-LM). A class that one rank alone holds has none. */
 static void stage_buckets(struct lowering *lowering, int index)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -52,8 +52,8 @@ static void stage_buckets(struct lowering *lowering, int index)
         close_bucket(lowering, index, class, &piles[class], stage->nslices - 1);
 }
 
-/* DDP's sums run beside what is left of the backward: what they take, for the first replica's group. Without buckets
- * nothing is left to compute. */
+/* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the
+ * backward has ended. */
 static void bucket_contention(struct lowering *lowering, int stage, struct bucket *bucket)
 {
     const struct scenario *scenario = lowering->scenario;

@@ -1,5 +1,5 @@
 /* The emitter of exchanges: a collective over all members of a stage becomes operations, message by message or as a
- * measured duration, and their ends. */
+ * measured duration, and an event for their ends. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -11,14 +11,14 @@ static size_t stream_lane(const struct lowering *lowering, int stream, int progr
     return (at * (size_t)lowering->program->flows + (size_t)flow) * (size_t)lowering->channels + (size_t)channel;
 }
 
-/* FSDP has a stream of its own for the sums over those that hold the same share. */
+/* FSDP's sums over the replicas that hold the same share have a stream of their own. */
 uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, int program_rank, int flow,
                          int channel)
 {
     return lowering->collective_lane[stream_lane(lowering, kind == GROUP_SAME_SHARE, program_rank, flow, channel)];
 }
 
-/* A lane for each stream, ring, flow and rank. */
+/* A lane for each stream, rank, flow and channel. */
 void make_collective_lanes(struct lowering *lowering)
 {
     const struct process_groups *groups = &lowering->scenario->groups;
@@ -55,7 +55,7 @@ void lowering_use(struct lowering *lowering, const struct collective *used, int 
             lowering->out->all_reduces |= (uint64_t)1 << i;
 }
 
-/* The lane of a member: its stream's; sums of tied gradients have lanes of their own each time. */
+/* The lane of a member's exchange: its stream's; each sum of tied gradients has lanes of its own. */
 static uint32_t member_lane(struct lowering *lowering, const struct members *members, int i, int flow, int channel)
 {
     int streams = lowering->channels * lowering->streams;
@@ -75,7 +75,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
 
     for (int i = 0; i < members->all * channels; i++)
         members->lanes[i] = member_lane(lowering, members, i / channels, flow, i % channels);
-    /* one collective after another, as NCCL's stream: the lane of the first channel ends with the one before */
+    /* one collective after another, as on NCCL's stream: each begins after the last operation of the first channel */
     for (int i = 0; i < members->all; i++) {
         members->ready[i] = event_flow(&members->after[i], flow);
         like.lane = members->lanes[i * channels];
@@ -114,7 +114,7 @@ static void exchange_messages(struct lowering *lowering, struct members *members
     members->exchanged++;
 }
 
-/* All members of a group begin when the last is ready, and take the measured time. */
+/* All members of a group begin when the last one is ready, and take the measured time. */
 static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
                              struct op like)
 {
@@ -152,7 +152,7 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
         members->done[i] = event_of(NO_OP);
     if (members->size == 1 || exchange.bytes == 0)
         return 0;
-    if (lowering->out->measured && members->kind != GROUP_EMBEDDING)     /* two GPUs are as quickly lowered */
+    if (lowering->out->measured && members->kind != GROUP_EMBEDDING)     /* messages of two GPUs are few */
         return exchange_measured(lowering, members, &exchange, like);
     exchange_messages(lowering, members, &exchange, like);
     return 0;

@@ -1,12 +1,12 @@
-/* What ranks exchange within their works: all GPUs of a group do so at the same point of the
- * same work, so the time is part of the work's duration. It is measured on the simulated cluster, together with that
- * of the groups that share nodes with this one. */
+/* Exchanges within works: all GPUs of a group exchange at the same point of the same work, so the time is part of the
+ * work's duration. It is measured on the simulated cluster, while the groups that share nodes with this group exchange
+ * too. */
 #include "lower/lower_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Where a rank is; with room for the GPUs of all groups, and a mark for each node. */
+/* A rank, with scratch: room for the GPUs of all groups, and a mark for each node. */
 struct member {
     struct lowering *lowering;
     int replica, rank, *gpus;
@@ -21,8 +21,8 @@ static bool on_marked_node(const struct cluster *cluster, const struct member *m
     return false;
 }
 
-/* Marks the nodes whose GPUs send on links of the group, or clears these marks: its own, and where it spans leaf
- * switches, whose uplinks it then needs, all below them. */
+/* Marks the nodes whose GPUs share links with the group, or clears these marks: the group's nodes; if it spans leaf
+ * switches, and so uses their uplinks, all nodes below these. */
 static void mark_nodes(const struct member *member, const int *gpus, int n, bool mark)
 {
     const struct cluster *cluster = &member->lowering->scenario->cluster;
@@ -36,9 +36,8 @@ static void mark_nodes(const struct member *member, const int *gpus, int n, bool
     }
 }
 
-/* The rank's group, and when it spans nodes the other groups of its kind on these nodes or below the same leaves, which
- * share NICs or uplinks with it and are at the same point of their work: all their GPUs in a row. Returns how many
- * groups. */
+/* Lists the GPUs of the rank's group, and of the groups of its kind that share NICs or uplinks with it, if it spans
+ * nodes: these are at the same point of their work. Returns the number of groups. */
 static int group_and_siblings(const struct member *member, const struct process_group *group, int t)
 {
     const struct scenario *scenario = member->lowering->scenario;
@@ -62,7 +61,7 @@ static int group_and_siblings(const struct member *member, const struct process_
     return groups;
 }
 
-/* The slowest of the rank's groups: one, or where its GPUs are not alike one for each. */
+/* Measures the slowest of the rank's groups; if the GPUs of its tensor group differ, each has a group. */
 static int group_cost(const struct member *member, enum group_kind kind, const struct collective *collective,
                       double bytes, int channels, struct exchange_cost *cost)
 {
@@ -108,15 +107,17 @@ static int halves_cost(const struct member *member, double bytes, struct exchang
     return 0;
 }
 
-/* A product whose input is gathered, n pieces of it: first that of the GPU's own rows, then each as its rows arrive
- * around the ring. Copy engines pass them on, so products keep all multiprocessors. Seconds beyond the product's own.
- * Source, with what follows: NVIDIA/TransformerEngine, initialize_ub's "ring_exchange" and "pipeline". */
+/* A product in n pieces while its input is gathered: first the piece of the GPU's own rows, then each piece as its rows
+ * arrive around the ring. Copy engines pass the rows on, so products keep all multiprocessors. Returns the seconds in
+ * addition to the whole product's. Source, also of the next function: NVIDIA/TransformerEngine, initialize_ub's
+ * "ring_exchange" and "pipeline". */
 static double gather_overlapped(double gather, const struct pieces *product, int n)
 {
     return fmax(0, product->piece + (n - 1) * fmax(product->piece, gather / (n - 1)) - product->whole);
 }
 
-/* One whose result is summed: each piece's sum travels beside the next piece, the last one's beside nothing. */
+/* A product in pieces whose results are summed: each piece's sum overlaps with the next piece; the last sum is exposed.
+ * Returns the seconds in addition to the whole product's. */
 static double scatter_overlapped(double scatter, const struct pieces *product, double share)
 {
     double one = scatter / SCATTER_PIECES;
@@ -125,7 +126,7 @@ static double scatter_overlapped(double scatter, const struct pieces *product, d
                    (SCATTER_PIECES - 1) * contention_exposed(one, product->piece, share) + one - product->whole);
 }
 
-/* Of the forward, gathers and sums that travel beside pieces of their products. */
+/* Costs of EXCHANGE_PIECES: in the forward, gathers and sums overlap with pieces of products. */
 static void pieces_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     struct exchange_cost both = chunk_state->exchanges[EXCHANGE_TENSOR];
@@ -140,9 +141,9 @@ static void pieces_costs(const struct member *member, const struct stage *stage,
         };
 }
 
-/* The sums that run beside products, and the gathers before them (Korthikanti et al. 2022, section 4.2.2: the one
- * beside the gradient of the weights, the other beside that of the input). What the row-parallel products of the
- * backward gather waits for nothing, as in every EXCHANGE_TENSOR, or travels beside pieces of these products. */
+/* Costs of EXCHANGE_OVERLAPPED: sums overlap with the product for weights, gathers before them with the product for
+ * inputs (Korthikanti et al. 2022, section 4.2.2). The backward of a row-parallel product gathers its input too:
+ * exposed, as in every EXCHANGE_TENSOR, or overlapped with pieces of that product. */
 static void overlapped_costs(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     bool halves = member->lowering->scenario->parallelism.sequence_parallel;
@@ -161,7 +162,7 @@ static void overlapped_costs(const struct member *member, const struct stage *st
 }
 
 /* Under sequence parallelism every all-reduce is a reduce-scatter and an all-gather (Korthikanti et al. 2022, section
- * 4.2.2); all-gathers also put boundaries together that were sent in shares. */
+ * 4.2.2). Boundaries that are sent in shares need all-gathers too. */
 static int tensor_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     const struct scenario *scenario = member->lowering->scenario;
@@ -182,7 +183,7 @@ static int tensor_cost(const struct member *member, const struct stage *stage, s
                                                               &chunk_state->exchanges[EXCHANGE_ROWS]);
 }
 
-/* Every GPU sends and receives through a NIC of its own, or its share of one: more channels would change nothing. */
+/* One channel is enough: every GPU sends and receives through a NIC of its own, or through its share of one. */
 static int dispatch_cost(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     if (stage->bytes[EXCHANGE_DISPATCH] == 0)
@@ -191,8 +192,9 @@ static int dispatch_cost(const struct member *member, const struct stage *stage,
                       stage->bytes[EXCHANGE_DISPATCH], 1, &chunk_state->exchanges[EXCHANGE_DISPATCH]);
 }
 
-/* The keys and values of all of the context group are gathered before the attention, and again before its backward;
- * after that their gradients are scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section 3.3.2). */
+/* The context group's keys and values are gathered before the attention, and once more before its backward. After the
+ * backward their gradients are reduce-scattered (Grattafiori et al. 2024, The Llama 3 Herd of Models, section
+ * 3.3.2). */
 static int gathered_attention(const struct member *member, double bytes, struct chunk_state *chunk_state)
 {
     double all = member->lowering->scenario->parallelism.context * bytes;
@@ -207,7 +209,8 @@ static int gathered_attention(const struct member *member, double bytes, struct 
     return 0;
 }
 
-/* One GPU of the group to the next, all at the same time: a step of a ring all-gather, launched by itself. */
+/* Every GPU of the context group sends to the next one at the same time: a step of a ring all-gather, launched
+ * alone. */
 static int pass_cost(const struct member *member, double bytes, struct exchange_cost *ring)
 {
     const struct collective *gather = collective_usual(COLLECTIVE_ALL_GATHER, false);
@@ -223,11 +226,11 @@ static int pass_cost(const struct member *member, double bytes, struct exchange_
     return 0;
 }
 
-/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values while
- * the block goes on to the next GPU, n - 1 times. Both pieces of the zigzag split together meet the same number of keys
- * in every step, so that each takes 1/n of the attention. In the backward the gradients of a block follow it a step
- * later: the first step passes the block, the last its gradients, those between both (Transformer Engine). What a step
- * takes to pass on beyond what it takes to compute is exposed. */
+/* Ring attention (Liu et al. 2023, section 3): in each of n steps a GPU attends to one block of keys and values, and
+ * the block goes on to the next GPU, n - 1 times. Under the zigzag split all steps attend to equally many keys, so each
+ * step takes 1/n of the attention. In the backward the gradients of a block follow it a step later: the first step
+ * passes the block, the last step its gradients, all other steps both (Transformer Engine). The part of a transfer that
+ * is longer than its step's kernels is exposed. */
 static int ring_attention(const struct member *member, const struct stage *stage, struct chunk_state *chunk_state)
 {
     int n = member->lowering->scenario->parallelism.context;
@@ -257,7 +260,7 @@ static int attention_cost(const struct member *member, const struct stage *stage
                                                    : gathered_attention(member, bytes, chunk_state);
 }
 
-/* Coupled replicas meet in every layer, so each takes as long as the slowest of them. */
+/* Replicas of a lockstep group exchange in every layer, so each takes as long as the slowest of them. */
 static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
 {
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
@@ -271,7 +274,7 @@ static void keep_step(struct lowering *lowering, int first, int rank, int chunk)
     }
 }
 
-/* Neighbouring replicas that exchange it together; 1 where a replica does so alone. */
+/* The number of neighbouring replicas that take part in an exchange; 1 if a replica has its own. */
 static int sharing_replicas(const struct lowering *lowering, enum exchange exchange)
 {
     const struct process_group *group = &lowering->scenario->groups.of[exchange_groups[exchange]];
@@ -279,8 +282,7 @@ static int sharing_replicas(const struct lowering *lowering, enum exchange excha
     return group->axis == AXIS_REPLICA ? group->size : 1;
 }
 
-/* What a rank exchanges for one of its chunks. Others of its groups have found that out already, but
- * for the first of them. */
+/* Costs of the exchanges of a rank's chunk. The first rank of a group measures them; the others copy its costs. */
 static int chunk_costs(const struct member *member, const struct stage *stage, int chunk)
 {
     struct lowering *lowering = member->lowering;
@@ -338,7 +340,7 @@ static void communicate(struct op *op, enum peers with, double seconds)
     op->compute.with[with] += seconds;
 }
 
-/* Gathers that no EXCHANGE_OVERLAPPED stands for run beside all the kernels. */
+/* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
 {
     struct contention *beside = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
@@ -358,7 +360,7 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
                                                          here.chunk_state->gather.share));
     op->compute.sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     here.chunk_state->gathered += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
-    /* on the way back keys and values go round once more, and as many gradients of them */
+    /* half of the backward's bytes are keys and values, half are their gradients */
     op->compute.activations =
         cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;

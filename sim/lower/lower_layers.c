@@ -1,18 +1,18 @@
-/* A stage computed layer by layer, by a plan (stage_plan.h) or as ZeRO 3 has it, with exchanges and copies to the host
- * and back beside the kernels.
+/* A stage computed layer by layer, under a plan (stage_plan.h) or under ZeRO 3. Exchanges and copies to and from the
+ * host overlap with kernels.
  *
  * ZeRO 3 (Rajbhandari et al. 2020, section 7.2.2; PyTorch FSDP): every replica keeps its share of each layer's
- * parameters. All of a layer's are gathered before it is computed, while the layer before it is; its gradients are
- * scattered as soon as they are ready. All replicas do the same at the same time, so their collectives are measured
- * durations. One stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's
- * BACKWARD_PRE). Or, `data_parallel: synchronous`, nothing is computed while they run (XLA of 2024 put the collectives
- * of a loop over recomputed layers on the stream that computes: openxla/xla issue 14397).
+ * parameters. A layer's parameters are gathered while the layer before it is computed. Its gradients are scattered as
+ * soon as they are ready. All replicas do the same at the same time, so their collectives are measured durations. One
+ * stream does both, and the gather for the next layer goes before the scatter of this one (FSDP's BACKWARD_PRE). With
+ * `data_parallel: synchronous` no kernels run during collectives (XLA of 2024 put the collectives of a loop over
+ * recomputed layers on the stream that computes: openxla/xla issue 14397).
  *
- * The host: activations leave after their layer's forward and come back before its backward, weights come before each
- * layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021), both double-buffered. Under ZeRO 3 a
- * layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once where the layer
- * is computed again right before its backward. A copy keeps its lane for its latency and its bytes at the bandwidth
- * that every GPU of a node gets while all of them copy, so copies of different GPUs do not contend. */
+ * The host: activations go there after their layer's forward and come back before its backward. Weights come before
+ * each layer (L2L: Pudipeddi et al. 2020; ZeRO-Infinity: Rajbhandari et al. 2021). Both are double-buffered. Under ZeRO
+ * 3 a layer's weights are gathered from shares that come from the host (ZeRO-Infinity, section 5.1), once for a
+ * recomputation and the backward right after it. A copy takes its latency, and its bytes at the bandwidth that every
+ * GPU of a node gets while all of them copy. So copies of different GPUs do not contend. */
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
@@ -53,7 +53,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
     return event_of(lower_after(lowering, op, after));
 }
 
-/* What lowering an entry layer by layer goes through. */
+/* The state of lowering an entry layer by layer. */
 struct walk {
     struct lowering *lowering;
     struct place here;
@@ -61,14 +61,14 @@ struct walk {
     const struct stage *stage;
     struct rank_host *host;
     int prank;
-    struct op op;            /* what the first operation has beside its kernels */
+    struct op op;            /* memory and communication of the next operation, in addition to its layer's */
     uint32_t id;             /* the last operation */
     bool gathers;            /* ZeRO 3 */
-    const struct slice *whole;   /* the layer whose weights were gathered last for a step, by `gathered`; */
-    struct event gathered, next; /* and the gather for the next one */
+    const struct slice *whole;   /* the layer of the current step, whose weights `gathered` has gathered; */
+    struct event gathered, next; /* `next`: the gather for the next layer */
 };
 
-/* Some of what the next operation waits for. */
+/* Lets the next operation wait for an event too. */
 static void also_wait(struct walk *walk, struct event event)
 {
     wait_for(&walk->lowering->waits, event);
@@ -79,7 +79,9 @@ static struct op copied(const struct walk *walk, double takes, double frees)
     return (struct op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
 }
 
-/* A layer's weights, or under ZeRO 3 the rank's share of them, from the host where they wait there; else `after`. */
+/* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host; returns `after` if they are not
+ * there.
+ *  */
 static struct event fetch(struct walk *walk, const struct slice *layer, struct event after)
 {
     const struct scenario *scenario = walk->lowering->scenario;
@@ -98,8 +100,8 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
     return whole.count ? whole : fetched;
 }
 
-/* While a layer is computed the weights of the next one are gathered, once those of the layer before are not needed any
- * more. The first layer's wait for all that was computed before. */
+/* While a layer is computed the next layer's weights are gathered, as soon as the layer before it has been computed.
+ * The first layer's gather waits for all earlier operations. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct contention *beside = &walk->lowering->overlapped[walk->prank];
@@ -108,7 +110,7 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
     if (walk->whole != layer) {
         if (!walk->whole) {
             walk->next = gather(walk, layer, before);
-            *beside = (struct contention){0};    /* its kernels wait for all of that */
+            *beside = (struct contention){0};    /* its kernels wait for the gather */
         }
         walk->gathered = walk->next;
         walk->next = next ? gather(walk, next, walk->whole ? before : none) : none;
@@ -121,7 +123,7 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
     }
 }
 
-/* The next layer's weights come while the operation before it runs: then the one before that needs its own no more. */
+/* A layer's weights come from the host while the operation before it runs, into the buffer of the layer before that. */
 static void weights_for(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
     struct rank_host *host = walk->host;
@@ -163,7 +165,7 @@ static void leave_layer(struct walk *walk)
         walk->lowering->overlapped[walk->prank] = (struct contention){0};
 }
 
-/* A forward that makes something for the host waits until all but one of the copies before have left. */
+/* A forward whose activations go to the host waits for the last copy but one. */
 static void forward_layers(struct walk *walk)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -188,8 +190,8 @@ static void forward_layers(struct walk *walk)
     }
 }
 
-/* The activations that come back next, of the layers below `layer`: they may once `after` has ended and all but one of
- * the copies to the host have left. Returns the copy; nothing where there are none. */
+/* Copies the activations of the next offloaded layer below `layer` from the host, after `after` and after the last copy
+ * but one to the host. Returns the copy; empty if no such layer is left. */
 static struct event load_next(struct walk *walk, size_t layer, struct event after)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -206,7 +208,7 @@ static struct event load_next(struct walk *walk, size_t layer, struct event afte
     return event_of(NO_OP);
 }
 
-/* A layer's gradients are there, and go; returns after what all that is done with them. */
+/* Scatters a layer's gradients under ZeRO 3. Returns the event after which they are summed. */
 static struct event scatter(struct walk *walk, const struct slice *layer, bool last)
 {
     struct event done = event_of(walk->id);
@@ -218,7 +220,7 @@ static struct event scatter(struct walk *walk, const struct slice *layer, bool l
     return done;
 }
 
-/* The same of a step of a plan. */
+/* After the backward of a layer under a plan: scatters its gradients, and notes the buckets that they complete. */
 static void finish_layer(struct walk *walk, size_t slice, bool completes)
 {
     const struct buckets *buckets = &walk->lowering->buckets[walk->here.stage];
@@ -234,7 +236,7 @@ static void finish_layer(struct walk *walk, size_t slice, bool completes)
             bucket_ready(walk->lowering, walk->here, &buckets->items[b], walk->id);
 }
 
-/* The layer of the next step that is of another one; NULL: there is none. */
+/* The layer of the next step of another layer; NULL: there is none. */
 static const struct slice *other_layer(const struct walk *walk, size_t step)
 {
     const struct stage_plan *plan = walk->stage->plan;
@@ -249,7 +251,7 @@ static void backward_layers(struct walk *walk, bool completes)
 {
     const struct stage_plan *plan = walk->stage->plan;
     struct event loaded = {0};
-    size_t below = plan->count;          /* layers from here on have come back */
+    size_t below = plan->count;          /* layers from here on have been copied back */
 
     if (plan->chain.offloaded > 0)
         loaded = load_next(walk, plan->count, walk->host->before);
@@ -281,7 +283,7 @@ static const struct slice *layer_of(const struct stage *stage, enum work_kind ki
     return &stage->slices[forwards ? stage->nslices - 1 - k : k];
 }
 
-/* The work's next layer from the k-th on; a recomputation leaves out those that keep what they need. */
+/* The work's next layer from the k-th on; a recomputation leaves out layers that keep their activations. */
 static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t k)
 {
     while (kind == RECOMPUTE && k < stage->nslices && !layer_of(stage, kind, k)->recompute)
@@ -289,16 +291,15 @@ static size_t next_layer(const struct stage *stage, enum work_kind kind, size_t 
     return k;
 }
 
-/* Recomputed layer by layer with its backward, a layer's parameters are gathered once for both (FSDP with activation
- * checkpointing): the recomputation then has its place in the backward. In segments of several layers they are gathered
- * for each. */
+/* Whether a layer is recomputed right before its backward, with one gather of its parameters for both (FSDP with
+ * activation checkpointing). Segments of several layers need a gather for each. */
 static bool fused(const struct lowering *lowering, struct place here)
 {
     return here.state->recomputes && lowering->scenario->memory.recompute.every <= 1 &&
            scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT;
 }
 
-/* One layer's kernels; where it is computed again with its backward, these first. */
+/* One layer's kernels, and before a fused backward its recomputation. */
 static void gathered_layer(struct walk *walk, const struct slice *layer, double frees)
 {
     struct lowering *lowering = walk->lowering;
@@ -315,7 +316,7 @@ static void gathered_layer(struct walk *walk, const struct slice *layer, double 
     walk->op = (struct op){.continues = true};
 }
 
-/* ZeRO 3 without a plan: the layers one after another. */
+/* ZeRO 3 without a plan: one layer after another. */
 static void gathered_layers(struct walk *walk, bool completes)
 {
     const struct stage *stage = walk->stage;
@@ -362,6 +363,6 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
         forward_layers(&walk);
     else
         backward_layers(&walk, completes);
-    lowering->waits.count = 0;       /* the last scatter holds up none of this work */
+    lowering->waits.count = 0;       /* the work does not wait for its last scatter */
     return walk.id;
 }

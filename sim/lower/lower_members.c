@@ -1,10 +1,10 @@
-/* Who takes part in an exchange: all that hold a stage, in their groups, and which groups share links with which. */
+/* Members of exchanges: the ranks that hold a stage, by group, and which groups share links. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One that holds a virtual stage: a rank of a replica, with the chunk; its group, and its place there. */
+/* A rank of a replica that holds a virtual stage, and its chunk; its group, and its place there. */
 struct seat { int group, place, chunk, replica, rank; };
 
 static int by_place(const void *a, const void *b)
@@ -16,8 +16,8 @@ static int by_place(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* All chunk_states of a stage, group by group, in the order of their GPUs, so that those of a node are next to each
- * other; but replicas alone in their own order, so that the first of them may stand for all. */
+/* All members of a stage, by group, then by GPU, so that members of a node are next to each other. If a replica has one
+ * member, they are in the replicas' order, so that the first one may stand for all. */
 static struct seat *find_seats(const struct lowering *lowering, enum group_kind kind, int stage, int all)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -36,7 +36,7 @@ static struct seat *find_seats(const struct lowering *lowering, enum group_kind 
     return seats;
 }
 
-/* Rings at once of the collectives of a group. */
+/* Channels of the collectives of a group. */
 static int group_channels(const struct lowering *lowering, const int *gpus, int n)
 {
     int channels = lowering->scenario->parallelism.channels;
@@ -113,7 +113,7 @@ struct members *members_tied(struct lowering *lowering, int replica)
     }, seats);
 }
 
-/* Whether two groups meet: on the links of a node, or on the uplinks of a leaf. */
+/* Whether two groups share links: those of a node, or the uplinks of a leaf. */
 static bool share_links(const struct cluster *cluster, const int *a, const int *b, int n)
 {
     bool uplinks = !cluster_within_leaf(cluster, a, n) && !cluster_within_leaf(cluster, b, n);
@@ -128,7 +128,8 @@ static bool share_links(const struct cluster *cluster, const int *a, const int *
     return false;
 }
 
-/* The GPUs of the group that begins there and of those that share links with it, all flows of each. */
+/* The GPUs of the group that begins at member `first`, and of the groups that share links with it; all flows of
+ * each. */
 static const struct siblings *find_siblings(struct lowering *lowering, struct members *members, int first)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
@@ -139,7 +140,7 @@ static const struct siblings *find_siblings(struct lowering *lowering, struct me
         return siblings;
     gpus = xcalloc((size_t)members->all * (size_t)flows, sizeof *gpus);
     for (int i = 0; i < members->all; i += size) {
-        int other = i == 0 ? first : i == first ? 0 : i;     /* itself before the others */
+        int other = i == 0 ? first : i == first ? 0 : i;     /* the group itself comes first */
 
         if (i && (private_links(cluster) || !share_links(cluster, members->gpus + first, members->gpus + other, size)))
             continue;

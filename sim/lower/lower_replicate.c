@@ -1,10 +1,10 @@
 /* PyTorch's DataParallel (torch/nn/parallel/data_parallel.py): GPU 0 has the model. Every forward scatters its samples,
- * copies the weights to all GPUs and gathers what they put out; GPU 0 computes the loss of all and scatters the
- * gradients of the output; every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
+ * copies the weights to all GPUs and gathers their outputs. GPU 0 computes the loss of all replicas and scatters the
+ * gradients of the outputs. Every backward ends with the sum of the replicas' gradients on GPU 0, which alone updates.
  *
- * One process issues all that, on the GPUs' default streams, so nothing overlaps: each entry of the rows begins when
- * all GPUs have come to it, and what is exchanged before it has been. Weights and gradients travel in buffers of 10 MiB
- * (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce), which a kernel fills where they hold several
+ * One process launches all kernels and exchanges on the GPUs' default streams, so nothing overlaps: each entry of the
+ * rows begins when all GPUs have come to it, after the exchanges before it. Weights and gradients travel in buffers of
+ * 10 MiB (torch/nn/parallel/comm.py, buffer_size; NCCL's broadcast and reduce). A kernel fills a buffer of several
  * tensors. The process's own time (threads, Python) is not modelled. */
 #include "lower/lower_internal.h"
 
@@ -18,10 +18,9 @@ bool replicates(const struct lowering *lowering)
            scenario_replicas(lowering->scenario) > 1;
 }
 
-/* The buffers of the tensors in the order of the model: of broadcasts, one is closed once it and as much again as its
- * last tensor reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); of reductions, where the next
- * tensor would exceed it (_take_tensors in torch/_utils.py). `packed` are the bytes of those that hold several
- * tensors. */
+/* The buffers of the tensors, in the order of the model. A buffer of a broadcast is closed once its bytes plus its last
+ * tensor's reach the limit (take_tensors in torch/csrc/utils/tensor_flatten.cpp); a buffer of a reduction, if the next
+ * tensor would exceed the limit (_take_tensors in torch/_utils.py). `packed`: B of the buffers with several tensors. */
 struct buffers { double *items; size_t count, capacity; double packed; };
 
 static void buffers_close(struct buffers *buffers, double *bytes, int *tensors)
@@ -54,7 +53,7 @@ static struct buffers buffers_of(const struct stage *stage, double each, bool br
     return buffers;
 }
 
-/* A copy on one GPU: reads and writes. */
+/* A copy on one GPU: `bytes` are read and written. */
 static uint32_t pack(struct lowering *lowering, int replica, double bytes, struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -68,7 +67,7 @@ static uint32_t pack(struct lowering *lowering, int replica, double bytes, struc
     return lower_pack(lowering, replica, 0, costs_kernel(&scenario->costs, &kernel).seconds, after);
 }
 
-/* All buffers, one collective after another; where each GPU comes to them after its latest work. */
+/* Exchanges all buffers, one collective after another. Each GPU begins after its latest work. */
 static const struct members *exchange_buffers(struct lowering *lowering, const struct buffers *buffers,
                                               const struct collective *collective, enum op_what what)
 {
@@ -103,7 +102,7 @@ static void wait_before_next(struct lowering *lowering, int replica, struct even
     wait_for(&chunk_state_of(lowering, replica, 0)->awaited, event);
 }
 
-/* Before a forward: its samples and all weights. */
+/* Before a forward: sends its samples and all weights. */
 static void hand_out(struct lowering *lowering, int mb)
 {
     const struct stage *stage = &lowering->stages[0];
@@ -123,7 +122,7 @@ static void hand_out(struct lowering *lowering, int mb)
     free(buffers.items);
 }
 
-/* Between a forward and its backward: the output of all, the loss, the gradients of the output. */
+/* Between a forward and its backward: gathers all outputs, computes the loss, sends the gradients of the outputs. */
 static void compute_loss(struct lowering *lowering, int mb)
 {
     const struct outside *outside = &lowering->stages[0].outside;
@@ -153,7 +152,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     }
 }
 
-/* After a backward: the sum of the gradients, on GPU 0. */
+/* After a backward: sums the gradients on GPU 0. */
 static void sum_gradients(struct lowering *lowering)
 {
     double each = scenario_parameter_bytes(lowering->scenario).gradients;

@@ -1,11 +1,11 @@
-/* Boundaries between stages: what is sent, and what sockets copy of it. */
+/* Boundaries between stages: their transfers, and the copies that sockets need. */
 #include "lower/lower_internal.h"
 
 #include <math.h>
 
-/* One end's copy of a boundary between the GPU and the buffers of sockets, after all of `waits`. The sends and receives
- * of a rank take turns at it: what NCCL does for a communicator runs one after another, whichever streams it was given
- * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: nothing is copied, or it holds nothing up. */
+/* One end's copy of a boundary between the GPU and the buffers of sockets, after `after`. The sends and receives of a
+ * rank take turns: NCCL runs a communicator's operations one after another, on whatever streams they were launched
+ * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: there is no copy, or it delays no other. */
 static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct op like, double bytes,
                               struct event after)
 {
@@ -22,7 +22,7 @@ static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool 
     return lower_after(lowering, like, after);
 }
 
-/* Where stages wait for their boundaries the host does so too. Times that are given are all that passes. */
+/* Seconds of the host for a send, if stages wait for their sends; 0 if the model's times are given. */
 static double host_send(const struct scenario *scenario)
 {
     return scenario->parallelism.overlap_p2p || model_is_timed(&scenario->model) ? 0 : scenario->costs.host_send;

@@ -1,4 +1,4 @@
-/* The sums of gradients over the replicas, as the recipe has them. */
+/* The sums of gradients over the replicas, by the recipe. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static int sum_leg(struct lowering *lowering, struct members *members, const str
            sum(lowering, members, leg->collective, leg->bytes) ? -1 : 0;
 }
 
-/* Kernels on every member, after what it exchanged last; it then takes part in the next exchange. */
+/* Kernels on every member, after its last exchange; its next exchange waits for them. */
 static void pack_members(struct lowering *lowering, struct members *members, double seconds)
 {
     for (int i = 0; i < members->here; i++)
@@ -28,7 +28,7 @@ static void pack_members(struct lowering *lowering, struct members *members, dou
             lower_pack(lowering, members->ranks[i], members->stage, seconds, members->chunk_states[i]->synced));
 }
 
-/* The first exchange of a bucket's gradients; with the last ones before an update, the recipe's sum across. */
+/* The first exchange of a bucket's gradients; for the last ones before an update also the recipe's sum `across`. */
 static int first_leg(struct lowering *lowering, int stage, const struct bucket *bucket, size_t at, bool last)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -49,8 +49,8 @@ static int first_leg(struct lowering *lowering, int stage, const struct bucket *
                bucket->sum.legs[0].bytes / recipe->divided[HELD_STATES][bucket->class]);
 }
 
-/* The sums of all buckets' gradients, the `at`-th of the stage: the first exchange of each, then what compression does
- * between exchanges and after the last, in the buckets' order. */
+/* The `at`-th sums of all of a stage's buckets: first the first exchange of every bucket, then, in the buckets' order,
+ * the kernels and exchanges of compression, and the kernels after the last exchange. */
 static int sum_buckets(struct lowering *lowering, int stage, size_t at, bool last)
 {
     const struct buckets *buckets = &lowering->buckets[stage];
@@ -90,8 +90,9 @@ static bool at_update(const struct lowering *lowering, int program_rank)
     return row->items[lowering->cursor[program_rank]].kind == UPDATE;
 }
 
-/* The next sums of a stage's gradients, up to `count` in all, once all its chunk_states have lowered theirs; all before
- * their updates, where a sum waits for that, and with compression, whose kernels follow them on the ranks' lanes. */
+/* Lowers the next sums of a stage's gradients, up to `count` in all, once all members have lowered these gradients. If
+ * sums wait for a flush, or with compression, whose kernels are on the ranks' lanes, members must have come to their
+ * updates. */
 static bool sync_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -114,7 +115,7 @@ static bool sync_stage(struct lowering *lowering, int stage, int count)
     return !lowering->failed;
 }
 
-/* The sums of every micro-batch, as the row completes them (ZeRO 2, which has one iteration alone). */
+/* The sums of every micro-batch, in the order in which the row completes them (ZeRO 2; the row holds one iteration). */
 static bool sync_row(struct lowering *lowering, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -131,8 +132,8 @@ static bool sync_row(struct lowering *lowering, int rank)
     return synced;
 }
 
-/* The sums that a rank's update waits for, `count` of each stage in all, in the order in which their gradients are
- * complete: those of later stages first. */
+/* Lowers the sums that a rank's update waits for, `count` of each stage in all. Later stages come first, as their
+ * gradients are complete first. */
 static bool sync_rank(struct lowering *lowering, int rank, int count)
 {
     if (lowering->scenario->recipe.gradients.every)
@@ -152,8 +153,9 @@ bool tied_rank(const struct lowering *lowering, int rank)
     return group->exchanges && (rank == group_index(group, 0, 0) || rank == group_index(group, 0, 1));
 }
 
-/* A tied model's embedding and output layer stand on different ranks: each replica sums the gradients of the two copies
- * after its sum over the replicas; whole, under ZeRO 1 too (Megatron-LM, allreduce_embedding_grads; DeepSpeed). */
+/* If a tied model's embedding and output layer are on different ranks, each replica sums the gradients of the two
+ * copies after the sum over the replicas; under ZeRO 1 too it sums all of them (Megatron-LM, allreduce_embedding_grads;
+ * DeepSpeed). */
 static bool tie(struct lowering *lowering, int replica, int count)
 {
     const struct scenario *scenario = lowering->scenario;

@@ -1,8 +1,8 @@
-/* The tensor-parallel group of a rank: its GPUs act in lockstep, and where they use links of their own one flow stands
- * for all. Replicas that are alike may be simulated as one. */
+/* The tensor-parallel group of a rank: its GPUs act in lockstep, and if each has links of its own, one flow stands for
+ * all. One replica may stand for all replicas, if all do the same at the same time. */
 #include "lower/lower_internal.h"
 
-/* Every GPU has links of its own all the way to every other: flows of different GPUs never meet. */
+
 bool private_links(const struct cluster *cluster)
 {
     return cluster->ideal || cluster->nodes == 1 ||
@@ -21,7 +21,7 @@ static bool same_way(const struct cluster *cluster, int a, int b, int c, int d)
     return one.count == other.count && one.latency == other.latency && one.bandwidth == other.bandwidth;
 }
 
-/* Whether all flows from rank p to rank q of replica d take the same way as flow 0 of replica 0. */
+/* Whether all flows from rank p to rank q of replica d have routes like flow 0 of replica 0. */
 static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
 {
     for (int t = 0; p != q && t < scenario->parallelism.tensor; t++)
@@ -31,8 +31,8 @@ static bool flows_alike(const struct scenario *scenario, int d, int p, int q)
     return true;
 }
 
-/* Whether the boundary transfers of replica d take the same way, flow by flow, as those of flow 0 of replica 0. Rules
- * place the next stage on the next rank, or on the same; a table anywhere. */
+/* Whether all flows of replica d's boundaries have routes like flow 0 of replica 0. Every placement but a table puts
+ * the next stage on the next rank or on the same rank. */
 static bool boundaries_alike(const struct scenario *scenario, int d)
 {
     const struct plan *plan = &scenario->plan;
@@ -53,7 +53,7 @@ static bool boundaries_alike(const struct scenario *scenario, int d)
     return true;
 }
 
-/* Whether the tensor groups of a stage are spread over nodes like one another; its data groups then are so too. */
+/* Whether all tensor groups of a stage are spread over nodes alike; then its data groups are spread alike too. */
 static bool groups_alike(const struct scenario *scenario)
 {
     const struct parallelism *spec = &scenario->parallelism;
@@ -79,8 +79,7 @@ int tensor_flows(const struct scenario *scenario)
     return 1;
 }
 
-/* Of a kind of groups in which neighbouring replicas exchange inside works, or share one copy of the states, how many
- * do; 1 for other kinds. */
+/* The size of the groups of a kind if their members are neighbouring replicas, but not all replicas; else 1. */
 static int neighbours(const struct scenario *scenario, enum group_kind kind)
 {
     const struct process_group *group = &scenario->groups.of[kind];
@@ -88,7 +87,7 @@ static int neighbours(const struct scenario *scenario, enum group_kind kind)
     return group->axis == AXIS_REPLICA && group->stride == 1 && kind != GROUP_DATA ? group->size : 1;
 }
 
-/* Whether groups of n replicas, one after another, are spread over nodes like one another. */
+/* Whether all groups of n consecutive replicas are spread over nodes alike. */
 static bool neighbours_alike(const struct scenario *scenario, int n)
 {
     for (int p = 0; p < scenario->parallelism.pipeline && !scenario->cluster.ideal; p++)
@@ -99,7 +98,7 @@ static bool neighbours_alike(const struct scenario *scenario, int n)
     return true;
 }
 
-/* Whether each group of n replicas, one after another, with the tensor groups of its members, is within a node. */
+/* Whether each group of n consecutive replicas is within a node, with the tensor groups of its members. */
 static bool within_nodes(const struct scenario *scenario, int n)
 {
     for (int r = 0; r < scenario_replicas(scenario); r++)
@@ -109,10 +108,10 @@ static bool within_nodes(const struct scenario *scenario, int n)
     return true;
 }
 
-/* Replicas of one stage that exchange nothing on NICs but what all of them sum or gather: whoever stands elsewhere in a
- * node waits as long. Their tensor groups, and the groups of neighbouring replicas, are within
- * nodes, where every GPU has a port of its own, so that all of them are ready at once. The flows of the tensor indices,
- * and the groups that stand across these, reach over all nodes; they begin together and are measured together. */
+/* Whether replicas of one stage exchange on NICs only the sums and gathers of all replicas, so that every replica waits
+ * equally long, wherever it is in its node. Their tensor groups and the groups of neighbouring replicas are within
+ * nodes, where every GPU has a port of its own: all replicas are ready at once. All other groups reach over all nodes;
+ * they begin together and are measured together. */
 static bool sums_alike(const struct scenario *scenario)
 {
     for (enum group_kind kind = 0; kind < GROUP_KIND_COUNT; kind++)
@@ -121,11 +120,11 @@ static bool sums_alike(const struct scenario *scenario)
     return scenario->parallelism.pipeline == 1;
 }
 
-/* Whether a collective begins on all ranks at once, after the one before. Sums of a class of gradients follow those of
- * all else, between other ranks: those that were done early begin early. Hybrid sharding has two streams: a bucket's
- * shares are summed over the copies of the states while the next bucket is scattered within each copy. These never meet
- * where a node has one copy, as the former then takes NICs alone and the latter ports alone; nor if there is no next
- * bucket. */
+/* Whether a collective begins on all ranks at once, after the one before it. Experts' gradients are summed in groups of
+ * their own, after all others': a group that is done early begins early. Hybrid sharding has two streams: a bucket's
+ * shares are summed across the copies of the states while the next bucket is scattered within each copy. These never
+ * meet if a node has one copy, because the former then uses NICs only and the latter ports only; nor if there is no
+ * next bucket. */
 static bool one_by_one(const struct scenario *scenario)
 {
     const struct process_groups *groups = &scenario->groups;

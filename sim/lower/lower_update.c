@@ -1,14 +1,14 @@
-/* The update of a rank, by its GPU or by its host, and the weights that come after it.
+/* The update of a rank, by its GPU or by its host, and the exchange of updated weights.
  *
- * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5): gradients go there as
- * they are ready (after their sum over the replicas, a bucket at a time, else a layer), its CPUs update them one after
- * another, and weights come back: three streams. From ZeRO 1 on each replica does so with its share. With offload:
- * weights they leave for the host once they are updated. */
+ * With offload: optimizer the host updates (Ren et al. 2021, ZeRO-Offload, sections 4 and 5). Gradients go to the host
+ * as soon as they are ready: by bucket after their sum over the replicas, else by layer. The CPUs update one unit after
+ * another. Weights come back. These are three streams. From ZeRO 1 on each replica does so with its share. With
+ * offload: weights the updated weights go to the host. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
 
-/* Gradients that go to the host together, and after what. */
+/* Gradients that go to the host together, and the event after which they may. */
 struct portion { double parameters; struct event ready; };
 
 static double cpu_rate(const struct scenario *scenario)
@@ -19,7 +19,7 @@ static double cpu_rate(const struct scenario *scenario)
     return scenario->cluster.host.update / gpus;
 }
 
-/* The copy to the host, the update and the copy back of one unit; returns the last of them. */
+/* Lowers one unit's copy to the host, update and copy back; returns the last of them. */
 static struct event update_unit(struct lowering *lowering, int prank, int stage, struct portion portion,
                                 struct event tied)
 {
@@ -41,7 +41,7 @@ static struct event update_unit(struct lowering *lowering, int prank, int stage,
     return done;
 }
 
-/* The host's update of a chunk, after which its weights are there; nothing where it has none. */
+/* Lowers the host's update of a chunk; returns the event after which its weights are updated; empty if it has none. */
 static struct event host_update(struct lowering *lowering, int prank, int chunk)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -66,7 +66,7 @@ static struct event host_update(struct lowering *lowering, int prank, int chunk)
     return done;
 }
 
-/* A rank's updated weights go to the host, where they wait there. */
+/* Copies a rank's updated weights to the host, with offload: weights. */
 static void host_store_weights(struct lowering *lowering, int prank, struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -85,15 +85,15 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     if (bytes == 0)
         return;
     after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, after);
-    /* the update is over when the host has all weights */
+    /* the update ends when the host has all weights */
     lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
         .stage = first,
     }, after);
 }
 
-/* Adds what an update waits for: the sums of its gradients. What was computed before these is implied by them; with it
- * metrics can tell a wait for others' kernels from a wait for the network. */
+/* Adds the sums of gradients that an update waits for, and the kernels before these sums. The sums imply the kernels,
+ * but with both metrics can tell a wait for other ranks' kernels from a wait for the network. */
 static void wait_for_sums(const struct lowering *lowering, int replica, int rank, struct waits *waits)
 {
     int prank = program_rank(lowering, replica, rank);
@@ -109,7 +109,7 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
         wait_for(waits, lowering->untied[replica]);
 }
 
-/* The operation of an update; one that `continues` another is its end. */
+/* Adds the operation of an update; `continues`: of the update's end. */
 static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
     uint32_t id = program_add(lowering->program, (struct op){
@@ -175,7 +175,7 @@ bool lower_barrier(struct lowering *lowering, int rank)
     return true;
 }
 
-/* Hands out a stage's updated weights, once all its chunk_states have lowered their updates. */
+/* Lowers the exchange of a stage's updated weights, once all members have lowered their updates. */
 static bool gather_stage(struct lowering *lowering, int stage, int count)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -205,7 +205,7 @@ static bool gather_stage(struct lowering *lowering, int stage, int count)
     return true;
 }
 
-/* Whether others hold the stage too, and there is something to hold. */
+/* Whether several ranks hold the stage, and it has parameters. */
 static bool shared(const struct lowering *lowering, int stage)
 {
     return scenario_replicas(lowering->scenario) * plan_holders(lowering->plan, stage) > 1 &&
@@ -230,7 +230,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
         if (lowering->scenario->parallelism.local_steps > 1)
             seconds += lowering->stages[stage].averaging;
     }
-    /* the update is over when the rank has all weights again */
+    /* the update ends when the rank has all weights */
     if (gathered && waits.count > 0)
         id = add_update(lowering, prank, seconds, true, &waits);
     if (gathered)

@@ -1,4 +1,4 @@
-/* One entry of a row: its operation or operations, what they wait for, and what may wait for them. */
+/* One entry of a row: its operations, their dependencies, and the events that others wait for. */
 #include "lower/lower_internal.h"
 
 #include <stdlib.h>
@@ -64,7 +64,7 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
     }, after);
 }
 
-/* Seconds from the start of a backward until the stage before has to recompute, to end together. */
+/* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
 static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
 {
     double until = lowering->stages[here.stage].work[work.kind].seconds -
@@ -73,8 +73,8 @@ static double until_recompute(const struct lowering *lowering, struct place here
     return until > 0 ? until : 0;
 }
 
-/* A chunk's last backward is cut where gradient buckets become ready, so that their all-reduce overlaps with the rest;
- * and with `in_time` where the stage before begins to recompute. */
+/* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
+ * with `in_time` also where the stage before begins to recompute. */
 static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
                                 struct op op)
 {
@@ -120,7 +120,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
     return id;
 }
 
-/* A backward before which the previous stage recomputes just in time: cut where that has to begin to end together. */
+/* Cuts a backward where the stage before begins to recompute just in time. */
 static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
     struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
@@ -134,8 +134,8 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     return lower_compute(lowering, here, work, after, last);
 }
 
-/* What an entry does before its kernels: a boundary that came in shares from another rank is put together, and before a
- * backward the stage's own output too where only a share of it was kept. */
+/* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
+ * the stage's own output, if it kept a share only. */
 static struct op receive(const struct lowering *lowering, struct place here, struct work work)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
@@ -154,8 +154,8 @@ static struct op receive(const struct lowering *lowering, struct place here, str
                                    .sent = gathers * here.chunk_state->gather.bytes_sent}};
 }
 
-/* Replicas that exchange within their works begin them together: an entry also waits for what has to arrive at the
- * others. False when some of it has not been lowered yet. */
+/* Replicas of a lockstep group begin each work together: an entry also waits for the other replicas' inputs. False if
+ * one of these has not been lowered yet. */
 static bool wait_for_lockstep(struct lowering *lowering, struct place here, struct work work)
 {
     int n = lowering->lockstep, first = here.replica / n * n;
@@ -173,7 +173,7 @@ static bool wait_for_lockstep(struct lowering *lowering, struct place here, stru
     return true;
 }
 
-/* Adds what an entry waits for beside its lane; false when some of it has not been lowered yet. */
+/* Adds the operations of other lanes that an entry waits for. False if one of them has not been lowered yet. */
 static bool dependencies(struct lowering *lowering, struct place here, struct work work)
 {
     enum recompute_rule rule = scenario_schedule(lowering->scenario)->recompute;
@@ -212,7 +212,8 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
 }
 
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
- * does its next forward, whether or not that can begin; when it has no more, it recomputes without the gradient. */
+ * does its next forward, and waits for this forward's input. After its last forward, it recomputes without the
+ * gradient. */
 static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
     struct stage_work cost = lowering->stages[here.stage].work[work.kind];
@@ -260,7 +261,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     return lower_compute(lowering, here, work, costs->work[work.kind], op);
 }
 
-/* What others may now wait for: `id` is the operation after which the entry's result is there. */
+/* Notes the entry's result, which is there after operation `id`, and sends it to the next or previous stage. */
 static void finish(struct lowering *lowering, struct place here, struct work work, uint32_t id)
 {
     if (work.kind == RECOMPUTE) {
@@ -281,9 +282,8 @@ static void finish(struct lowering *lowering, struct place here, struct work wor
     }
 }
 
-/* The all-to-alls of overlapped works run beside the kernels of one another, which is what they are overlapped for
- * (DeepSeek-AI 2024, DeepSeek-V3, section 3.2.1): what shows is what they take longer than all kernels, or what
- * these lose (contention_exposed). */
+/* The share of overlapped works' all-to-alls that each other's kernels hide (DeepSeek-AI 2024, DeepSeek-V3, section
+ * 3.2.1). Exposed are the seconds beyond all kernels, or the seconds that kernels lose (contention_exposed). */
 static double hidden_share(const struct lowering *lowering, int replica, int rank, size_t first, size_t last)
 {
     double kernels = 0, dispatches = 0, share = 0;
@@ -300,9 +300,9 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
     return dispatches > 0 ? 1 - contention_exposed(dispatches, kernels, share) / dispatches : 0;
 }
 
-/* Replicas that are kept in step begin their next entry when the last of them has done the one before: whoever is late
- * holds up all, as in the first exchange of the work. Adds that to what the entry waits for; false when some of them
- * have not been lowered that far. */
+/* The replicas of a barrier group begin their next entry when the last of them has ended the entry before, because they
+ * would wait for it in the work's first exchange. Lets the entry wait for this barrier. False if some of them have not
+ * been lowered that far. */
 static bool meet(struct lowering *lowering, int replica, int rank)
 {
     int n = lowering->barrier_group, first = replica / n * n;
@@ -330,7 +330,7 @@ static bool meet(struct lowering *lowering, int replica, int rank)
     return true;
 }
 
-/* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
+/* Overlapped entries begin when all of them can, and their results are there when all of them have ended. */
 bool lower_entry(struct lowering *lowering, int replica, int rank)
 {
     const struct row *row = &lowering->rows[rank];
@@ -352,7 +352,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    lowering->waits.count = 0;       /* of an entry that could not be lowered */
+    lowering->waits.count = 0;       /* drops the waits of an entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)

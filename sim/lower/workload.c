@@ -4,9 +4,8 @@
 
 #include "recompute/stage_plan.h"
 
-/* What schedules see whose order depends on times: the mean stage, and a boundary between neighbouring ranks. All of
- * them split their backwards, and a plan of layers does not go with that: so the times know nothing of such plans,
- * which are made for the rows. */
+/* Times for schedules whose order depends on them: the mean of all stages, and a boundary between neighbouring ranks.
+ * All these schedules split their backwards, which excludes plans layer by layer: so the times need no such plan. */
 static void take_times(struct workload *workload)
 {
     const struct scenario *scenario = workload->scenario;

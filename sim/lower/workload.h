@@ -1,5 +1,5 @@
-/* workload: what a scenario has to do, before any time is simulated. It is built once, from a scenario that does not
- * change any more, and is const afterwards: lowering, metrics, figures and advice read it. */
+/* workload: a scenario's stages, rows and plans, before any time is simulated. It is built once, from a scenario that
+ * does not change any more, and is const afterwards: lowering, metrics, figures and advice read it. */
 #ifndef DTSIM_WORKLOAD_H
 #define DTSIM_WORKLOAD_H
 
@@ -10,10 +10,11 @@ struct workload {
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
     struct stage *stages;            /* one a virtual stage: costs, versions of weights, plans of layers */
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
-    struct arena arena;              /* of the stages */
+    struct arena arena;              /* holds the stages */
 };
 
-/* Errors as of stages_cost and stage_plans_build. Release in either case; the scenario stays until then. */
+/* Errors: those of stages_cost and stage_plans_build. Release in either case. The scenario must outlive the
+ * workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
 void workload_release(struct workload *workload);
 
