@@ -2,10 +2,10 @@
 
 #include <string.h>
 
-/* A plan as it is put together. */
+/* A plan in the making. */
 struct draft {
     struct chain_plan plan;
-    double peak, largest;        /* B: most in use in the backward phase; the largest part that was offloaded */
+    double peak, largest;        /* B at the peak; B of the largest offloaded part */
     double duration;             /* s */
 };
 
@@ -14,7 +14,7 @@ static void use(struct draft *draft, double bytes)
     draft->peak = fmax(draft->peak, bytes);
 }
 
-/* `held` is what there is without the layer's workspace, likewise below. */
+/* `held`: B in use without the layer's workspace, here and in backward_step. */
 static void forward_step(const struct planner *planner, struct draft *draft, int layer, double held)
 {
     use(draft, held + planner->layers[layer].space.forward);
@@ -32,7 +32,7 @@ static void backward_step(const struct planner *planner, struct draft *draft, in
     draft->plan.recompute += selective ? planner->layers[layer].recompute : 0;
 }
 
-/* Computes a segment again, and its backward; `used` is what is held already, its input included. */
+/* Recomputes a segment, and computes its backward; `used`: B held already, the segment's input included. */
 static void write_segment(const struct planner *planner, int s, int t, int m, double used, struct draft *draft)
 {
     int how = planner->how[chain_at(planner, s, t, m)], next = how < 0 ? s + 1 : how;
@@ -59,8 +59,8 @@ static void leave(struct draft *draft, double bytes, bool offloaded)
         draft->largest = fmax(draft->largest, bytes);
 }
 
-/* The first pass from layer s, whose input is held, and the backward phase down to it. What was offloaded is there
- * again when its backward begins. */
+/* The first pass from layer s, whose input is held, and the backward phase down to it. Offloaded activations have come
+ * back when their backward begins. */
 static void write_first(const struct planner *planner, int s, int budget, double used, struct draft *draft)
 {
     struct way way = planner->ways[(size_t)s * (size_t)(planner->slots + 1) + (size_t)budget];
@@ -107,7 +107,7 @@ static double steps_seconds(const struct planner *planner, const struct chain_pl
     return seconds;
 }
 
-/* Seconds of a micro-batch, transfers to the host and back beside all else. */
+/* Seconds of a micro-batch; transfers to the host and back overlap with all steps. */
 static double duration(const struct planner *planner, const struct chain_plan *plan)
 {
     double backward = steps_seconds(planner, plan), moving = 0;
@@ -125,7 +125,7 @@ static void draft_init(struct draft *draft, struct arena *arena, size_t n)
     draft->plan.steps = ARENA_ARRAY(arena, struct chain_step, n * (n + 2));
 }
 
-/* The plan with `in_flight` micro-batches that keep at most `budget` slots each, as fill_first has found it. */
+/* Writes the plan with `in_flight` micro-batches that keep at most `budget` slots each, from fill_first's table. */
 static void write_plan(const struct planner *planner, double memory, int in_flight, int budget, struct draft *draft)
 {
     bool offloads = planner->offloaded > 0;
@@ -155,7 +155,7 @@ static void consider(struct draft *best, struct draft *trial)
     *trial = worse;
 }
 
-/* The largest part that may come back while another one is in use. */
+/* B of the largest part that may come back while another one is in use. */
 static double coming_room(const struct planner *planner)
 {
     double largest = 0;
@@ -165,7 +165,8 @@ static double coming_room(const struct planner *planner)
     return largest;
 }
 
-/* One micro-batch has all the memory: a little more than there is, then less, because sizes were rounded. */
+/* One micro-batch has all the memory. Because sizes are rounded, tries a budget a little too large, then smaller
+ * ones. */
 static void plan_alone(struct planner *planner, double memory, struct draft *best, struct draft *trial)
 {
     int most = (int)floor(fmax(memory - coming_room(planner), 0) / planner->slot + 0.5) + planner->rounding;
@@ -180,7 +181,7 @@ static void plan_alone(struct planner *planner, double memory, struct draft *bes
     }
 }
 
-/* Rounded sizes may seem to exceed what there is by some `more` slots. */
+/* Tries a budget of the first pass. Rounded sizes may exceed the memory by `more` slots. */
 static void try_budget(struct planner *planner, double memory, int in_flight, int budget, int more,
                        struct draft *best, struct draft *trial)
 {
@@ -197,9 +198,9 @@ static void try_budget(struct planner *planner, double memory, int in_flight, in
     consider(best, trial);
 }
 
-/* Several share it: what each may keep, against what one needs at work. That is often the workspace of a layer that
- * kept all, of one that is selective, or all of a layer; sizes were rounded, so the neighbours are tried too, and then
- * others between. */
+/* Several micro-batches share the memory: searches for the budget that each may keep, against the working memory of
+ * one. Good working memories are often the workspace of a kept layer, of a selective layer, or all of a recomputed
+ * layer. Because sizes are rounded, tries their neighbours too, and then evenly spaced budgets. */
 static void plan_shared(struct planner *planner, double memory, int in_flight, struct draft *best, struct draft *trial)
 {
     enum { TRIES = 12 };
@@ -235,7 +236,7 @@ static void plan_memory(struct planner *planner, double memory, int in_flight, s
     else
         plan_shared(planner, memory, in_flight, best, trial);
 }
-/* What is on its way to the host or back takes room too: all of a layer, twice. */
+/* B of the buffers for transfers to the host and back: twice the activations of the largest layer. */
 static double moving_room(const struct planner *planner)
 {
     double largest = 0;
@@ -245,8 +246,8 @@ static double moving_room(const struct planner *planner)
     return 2 * largest;
 }
 
-/* What is kept longest, that of the first layers, goes to the host first: tries how many of them, a byte for nearly
- * nothing, so that memory is all that counts, or for part of what its transfer takes. */
+/* Offloads the activations of the first layers, which are kept longest. Tries several numbers of layers and two prices
+ * of a byte: nearly nothing, so that only memory counts, and a part of its transfer's time. */
 static void plan_offloads(struct planner *planner, const struct chain_limit *limit, struct draft *best,
                           struct draft *trial)
 {

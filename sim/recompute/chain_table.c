@@ -1,6 +1,6 @@
 #include "recompute/chain_internal.h"
 
-/* To the nearest: whether a plan fits is checked with the bytes themselves. */
+/* Rounds to the nearest slot: write_plan checks with bytes whether a plan fits. */
 static int slots_of(const struct planner *planner, double bytes)
 {
     return (int)fmin(floor(bytes / planner->slot + 0.5), planner->slots + 1.0);
@@ -37,7 +37,7 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-/* Saves all of layer s, or most of it, and goes on with s + 1. */
+/* Tries to save layer s, all of it or selectively, and to go on with s + 1. */
 static void save_layer(struct planner *planner, int s, int t, bool selective)
 {
     const struct chain_layer *layer = &planner->layers[s];
@@ -58,7 +58,7 @@ static void save_layer(struct planner *planner, int s, int t, bool selective)
     }
 }
 
-/* The least time over all ways, a table row (of every memory) at a time; the rows are three different ones. */
+/* The least time over all choices, a table row (all m) at a time. `time`, `left` and `right` are different rows. */
 static void fill_segment(struct planner *planner, int s, int t)
 {
     double *restrict time = &planner->time[chain_at(planner, s, t, 0)];
@@ -97,7 +97,7 @@ int way_slots(const struct planner *planner, int s, struct way way)
 
 struct best { double time; struct way way; };
 
-/* Tries all that can be done with what a way keeps of the layer and of the next one's input: kept or offloaded each. */
+/* Tries to keep or to offload each of a way's two parts: the saved part of the layer, and the next layer's input. */
 static void try_way(const struct planner *planner, int s, int budget, double time, struct way way, struct best *best)
 {
     double rest = way_rest(planner, s, way);
@@ -123,8 +123,8 @@ static void try_way(const struct planner *planner, int s, int budget, double tim
     }
 }
 
-/* Whether all that a way takes of layer s, offloaded or not, fits into so many slots while its forward runs, and while
- * its backward does. */
+/* Whether the saved part of layer s, offloaded or not, fits into `slots` with the workspace of its forward, and of its
+ * backward. */
 static bool way_fits(const struct planner *planner, int s, struct way way, int slots)
 {
     int backward = way.selective ? planner->space[s].selective : planner->space[s].backward;
@@ -132,7 +132,7 @@ static bool way_fits(const struct planner *planner, int s, struct way way, int s
     return way_slots(planner, s, way) + larger(planner->space[s].forward, backward) <= slots;
 }
 
-/* The first pass from layer s with so many slots left to keep things in. */
+/* The first pass from layer s, which may keep `budget` slots. */
 static void fill_first(struct planner *planner, int s, int budget)
 {
     const struct chain_layer *layer = &planner->layers[s];
@@ -153,8 +153,7 @@ static void fill_first(struct planner *planner, int s, int budget)
     planner->ways[here] = best.way;
 }
 
-/* The size near memory / slots of which the layers' sizes are whole multiples, or nearly: many layers alike would
- * otherwise be rounded the same way, all of them. */
+/* The slot size near memory / slots with the least rounding errors: many equal layers would add up equal errors. */
 static double slot_size(const struct planner *planner, double memory, int slots)
 {
     enum { TRIES = 64 };

@@ -21,19 +21,19 @@ int row_in_flight(const struct row *row, int chunk)
     return most;
 }
 
-/* When a rank may hold most: so many micro-batches of each chunk in flight, one of that chunk at work. */
+/* A moment when a rank may hold most: micro-batches of each chunk in flight, and the chunk at work. */
 struct moment { int *flying, chunk; };
 
 struct sharing {
     struct arena *arena;
     const struct scenario *scenario;
     const struct stage *stages;
-    int rank, chunks, flying;    /* micro-batches in flight, at most, of all chunks */
-    double memory;               /* B that they have */
+    int rank, chunks, flying;    /* flying: the most micro-batches in flight, of all chunks */
+    double memory;               /* B for all chunks */
     struct moments { struct moment *items; size_t count, capacity; } moments;
 };
 
-/* No moment is noted that another one covers. */
+/* Notes a moment, unless another one holds at least as much. */
 static void note_moment(struct sharing *sharing, const int *flying, int chunk)
 {
     struct arena *arena = sharing->arena;
@@ -87,7 +87,7 @@ static double held_together(const struct sharing *sharing, const struct chain_pl
     return most + moving;
 }
 
-/* B that a rank has for activations: its limit without what it holds all the time and fragmentation. */
+/* B that a rank has for activations: its limit without fragmentation and without memory_states. */
 static double budget_of(const struct scenario *scenario, const struct stage *stages, int rank)
 {
     double least = INFINITY;
@@ -102,7 +102,7 @@ static double budget_of(const struct scenario *scenario, const struct stage *sta
     return least;
 }
 
-/* A chunk's plan for so many bytes and micro-batches in flight; -1 where none fits. */
+/* A chunk's plan for `memory` bytes and `flying` micro-batches in flight; -1: none fits. */
 static int plan_chunk(const struct sharing *sharing, int chunk, double memory, int flying, struct chain_plan *plan)
 {
     const struct scenario *scenario = sharing->scenario;
@@ -116,7 +116,7 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
     return chain_plan(sharing->arena, stage->chain, stage->nslices, &limit, plan);
 }
 
-/* What a chunk chooses among. */
+/* The plans that a chunk chooses among. */
 struct menu { struct chain_plan *items; size_t count, capacity; };
 
 static void add_choice(struct menu *choices, const struct chain_plan *plan)
@@ -131,7 +131,7 @@ static void add_choice(struct menu *choices, const struct chain_plan *plan)
     *GROW(choices) = *plan;
 }
 
-/* Plans for shares of what it takes to keep everything, down to about the least that is found. */
+/* Plans for shares of the memory that keeps everything, down to about the least memory that suffices. */
 static void find_choices(const struct sharing *sharing, int chunk, int flying, struct menu *choices)
 {
     enum { SHARES = 8, HALVINGS = 4 };
@@ -151,8 +151,8 @@ static void find_choices(const struct sharing *sharing, int chunk, int flying, s
     }
 }
 
-/* Bytes too many, and seconds of all chunks: fewer bytes too many are better, then fewer seconds. */
-struct standing { double over, seconds; };
+/* The merit of a choice: less excess memory is better, then less time. */
+struct standing { double over, seconds; };       /* B beyond the memory; s of all chunks */
 
 static struct standing standing_of(const struct sharing *sharing, const struct chain_plan *plans)
 {
@@ -168,7 +168,7 @@ static bool better(struct standing a, struct standing b)
     return a.over < b.over || (!(a.over > b.over) && a.seconds < b.seconds * (1 - 1e-12));
 }
 
-/* The best change of the choices of two chunks, or of one; false: none is better. */
+/* Makes the best change of one or two chunks' choices; false: no change is better. */
 static bool improve(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
 {
     struct standing before = standing_of(sharing, plans), best = before;
@@ -198,7 +198,7 @@ static bool improve(const struct sharing *sharing, const struct menu *choices, s
     return true;
 }
 
-/* The best that is found from what needs the least, or -1. */
+/* Improves the choices that need the least memory; -1: they do not fit. */
 static int share(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
 {
     for (int c = 0; c < sharing->chunks; c++)
@@ -208,7 +208,7 @@ static int share(const struct sharing *sharing, const struct menu *choices, stru
     return held_together(sharing, plans) <= sharing->memory ? 0 : -1;
 }
 
-/* What the chunks' plans are for the memory there is, or -1. */
+/* Plans all chunks for sharing->memory; -1: nothing fits. */
 static int plan_all(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
 {
     if (sharing->chunks == 1)
@@ -216,7 +216,7 @@ static int plan_all(const struct sharing *sharing, const struct menu *choices, s
     return share(sharing, choices, plans);
 }
 
-/* Of what is left when a rank holds all but activations; where that is nothing, no plan is looked for. */
+/* The error that no plan fits, with the least memory that suffices; none is searched if no memory is left at all. */
 static int infeasible(struct sharing *sharing, const struct menu *choices, struct chain_plan *plans, struct error *err)
 {
     enum { HALVINGS = 10 };

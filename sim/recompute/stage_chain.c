@@ -14,10 +14,10 @@ static double estimate(const struct scenario *scenario, const struct collective 
     return n > 1 && bytes > 0 ? collective_cost(collective, cluster, &group, bytes, channels) : 0;
 }
 
-/* What one of each exchange takes, and each byte that ZeRO 3 gathers or scatters of a layer. */
+/* Estimated costs of exchanges. */
 struct estimates {
-    double exchange[EXCHANGE_COUNT];
-    int replicas, *gpus;         /* that ZeRO divides among; none: it gathers nothing */
+    double exchange[EXCHANGE_COUNT];     /* s of one exchange of each kind */
+    int replicas, *gpus;         /* the replicas among which ZeRO 3 divides weights; 1: it gathers nothing */
 };
 
 static void estimate_tensor(const struct scenario *scenario, const struct stage *stage, int rank,
@@ -41,13 +41,13 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
     }
 }
 
-/* Among neighbouring replicas: tokens on their way to other GPUs, and the keys and values of attention, which overlap
- * with its kernels. */
+/* Exchanges among neighbouring replicas: tokens to other experts, and keys and values, which overlap with the kernels
+ * of attention. */
 static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
                               struct estimates *estimates)
 {
     const struct parallelism *spec = &scenario->parallelism;
-    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, beside = stage->attention[0];
+    double bytes = stage->bytes[EXCHANGE_ATTENTION] * spec->context, attention = stage->attention[0];
     int *gpus = estimates->gpus;
 
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
@@ -58,7 +58,7 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
         estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->context, bytes);
     if (spec->context_attention == CONTEXT_RING)
         estimates->exchange[EXCHANGE_ATTENTION] =
-            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - beside * (spec->context - 1) / spec->context);
+            fmax(0, estimates->exchange[EXCHANGE_ATTENTION] - attention * (spec->context - 1) / spec->context);
     estimates->replicas = scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON];
 }
 

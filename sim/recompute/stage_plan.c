@@ -6,7 +6,7 @@
 #include "stage/memory.h"
 #include "recompute/rank_plan.h"
 
-/* Every block's input is kept or offloaded, and it is computed again right before its backward. */
+/* Every block's input is kept or offloaded, and the block is recomputed right before its backward. */
 static struct chain_plan full_plan(struct arena *arena, const struct chain_layer *layers, size_t count, bool offload)
 {
     struct chain_plan plan = {
@@ -28,8 +28,8 @@ static struct chain_plan full_plan(struct arena *arena, const struct chain_layer
     return plan;
 }
 
-/* The last forward of a layer before its backward leaves what that needs, and the last one of the layer before it this
- * layer's input. */
+/* The last recomputation of a layer before its backward takes the tensors that the backward needs. The last
+ * recomputation of the layer before it takes its input. */
 static void settle_steps(struct arena *arena, const struct stage *stage, struct stage_plan *plan)
 {
     const struct chain_layer *layers = stage->chain;
@@ -56,7 +56,7 @@ static void settle_steps(struct arena *arena, const struct stage *stage, struct 
         plan->moved[l] = (kept->input_offloaded ? input : 0) + (kept->rest_offloaded ? rest : 0);
         last[l] = SIZE_MAX;
     }
-    for (size_t l = 0; l < n; l++)       /* the last forward of layer l before the backward of l + 1 makes its input */
+    for (size_t l = 0; l < n; l++)       /* the last step of layer l before the backward of l + 1 makes its input */
         for (size_t i = 0; l + 1 < n && !plan->chain.kept[l + 1].input && i < back[l + 1]; i++)
             if (plan->chain.steps[i].layer == l && !plan->chain.steps[i].backward)
                 last[l + 1] = i;
@@ -191,7 +191,7 @@ int stage_plans_build(struct arena *arena, const struct scenario *scenario, stru
         for (int c = 0; c < plan_chunks(plan, rank); c++) {
             struct stage *stage = &stages[plan_virtual_stage(plan, rank, c)];
 
-            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* of the other direction */
+            if (!stage->plan || stage->plan->chain.held > plans[c].held)     /* the smaller of two directions' plans */
                 stage_plan_set(arena, stage, &plans[c]);
         }
     }
