@@ -5,20 +5,20 @@
 
 #include "engine/program.h"
 
-/* What the operation brings about. The vector is `bytes` long (as nccl-tests counts them) and cut into equal chunks,
- * the chunks into n equal shares: share r is chunks [r chunks / n, (r + 1) chunks / n). Rank 0 is the root.
+/* The operations. The vector has `bytes` bytes (as nccl-tests counts them). It is cut into equal chunks, and the chunks
+ * into n equal shares: share r is chunks [r chunks / n, (r + 1) chunks / n). Rank 0 is the root.
  *
- *                  who contributes what         who ends with what               bytes
- *   all_reduce     every rank to every chunk    every rank: all of every chunk   what each rank holds
- *   reduce_scatter every rank to every chunk    rank r: all of share r           n times what a rank ends with
- *   all_gather     rank r to share r            every rank: every share          n times what a rank begins with
- *   broadcast      the root to every chunk      every rank: every chunk          what the root holds
- *   reduce         every rank to every chunk    the root: all of every chunk     what each rank holds
- *   all_to_all     every rank to every chunk    rank r: share r of every rank    what each rank holds in all
+ *                  contributions                results                          bytes
+ *   all_reduce     every rank to every chunk    every rank: all of every chunk   a rank's input
+ *   reduce_scatter every rank to every chunk    rank r: all of share r           n times a rank's result
+ *   all_gather     rank r to share r            every rank: every share          n times a rank's input
+ *   broadcast      the root to every chunk      every rank: every chunk          the root's input
+ *   reduce         every rank to every chunk    the root: all of every chunk     a rank's input
+ *   all_to_all     every rank to every chunk    rank r: share r of every rank    a rank's input
  *
- * "All of a chunk" is the sum of the contributions, each of them once. In an all_to_all nothing is summed:
- * contributions stay side by side, so that a message moves only what its source began with, and REDUCE says that it
- * joins the others. Chunks that a rank does not end with may hold anything at the end. */
+ * "All of a chunk" is the sum of all contributions, each counted once. An all_to_all sums nothing: contributions stay
+ * side by side, a message moves only contributions of its source, and REDUCE means that it joins the others. Chunks
+ * that are no part of a rank's result may hold anything at the end. */
 enum collective_op {
     COLLECTIVE_ALL_REDUCE, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_GATHER, COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE,
     COLLECTIVE_ALL_TO_ALL, COLLECTIVE_OP_COUNT
@@ -27,7 +27,7 @@ extern const char *const collective_op_names[];      /* NULL-terminated: "all_re
 /* busbw / algbw (nccl-tests, doc/PERFORMANCE.md): the share of `bytes` that the busiest links must carry. */
 double collective_bus_factor(enum collective_op op, int n);
 
-enum combine { COPY, REDUCE };       /* what the receiver does with what arrives: keep it, or add it to its own */
+enum combine { COPY, REDUCE };       /* the receiver keeps the chunks that arrive, or adds them to its own */
 
 /* In `step`, src sends the chunks [chunk, chunk + nchunks) to dst. A message waits for the messages that last brought
  * any of these chunks, in earlier steps, to its source or to its destination. A rank sends one message after another on
@@ -44,17 +44,17 @@ struct messages { struct message *items; size_t count, capacity; };
 void copy(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 void reduce(struct messages *messages, int step, int src, int dst, int chunk, int nchunks);
 
-/* All that an algorithm knows of the group that it runs on. */
+/* The group that an algorithm runs on. */
 struct task {
     int n;                           /* ranks */
     int per_node;                    /* divides n: ranks [i per_node, (i + 1) per_node) are neighbours in one node; 1
-                                        where the nodes do not hold equally many */
-    double bytes;                    /* the vector (of one channel) */
-    int folded;                      /* of a ring: rank r + folded does what rank r does, so only the first `folded`
-                                        ranks are written, for all n steps, as if they were the ring; 0: all n are */
+                                        if nodes hold different numbers of ranks */
+    double bytes;                    /* the vector of one channel */
+    int folded;                      /* of a folded ring: rank r + folded does the same as rank r, so only the first
+                                        `folded` ranks are written, for all n steps, as if they were the ring; else 0 */
 };
 
-/* What one message costs, for closed forms on clusters. */
+/* The cost of one message, for closed forms on clusters. */
 struct hop { double latency, bandwidth; };           /* s, B/s for one channel */
 static inline double hop_seconds(struct hop hop, double bytes)
 {
@@ -63,12 +63,12 @@ static inline double hop_seconds(struct hop hop, double bytes)
 struct fabric {
     struct hop inside;               /* from one member to another of its node */
     struct hop between;              /* to another node, while one member of a node sends to other nodes */
-    struct hop crowded;              /* while all members of a node do */
+    struct hop crowded;              /* to another node, while all members of a node send to other nodes */
     bool buffered;                   /* a rank's next message need not wait for the arrival of the one before */
 };
 
-/* `rounds` times round a ring, in messages of a rank's share: the slowest link sets the pace, and while messages wait
- * for arrivals, so does the longest way; else a message pays each link's own (NCCL, src/graph/tuning.cc). */
+/* Seconds of `rounds` rounds of a ring, in messages of a rank's share. The slowest bandwidth sets the pace. If messages
+ * wait for arrivals, so does the longest latency; else a message pays each link's own (NCCL, src/graph/tuning.cc). */
 static inline double ring_cost(const struct task *task, const struct fabric *fabric, int rounds)
 {
     struct hop inside = fabric->inside, between = fabric->between;
@@ -82,12 +82,13 @@ static inline double ring_cost(const struct task *task, const struct fabric *fab
     return steps * (longest + task->bytes / task->n / slowest);
 }
 
-/* Factors on what a message costs; and `fill`, B that the port, or the NIC, carries before the message's first. */
+/* Factors on a message's latency and on the bytes that the port, or the NIC, carries; and `fill`, the B that it carries
+ * before the message's first. */
 struct stand_in {
-    struct { double latency, bytes, fill; } inside, between;     /* bytes: that the port, or the NIC, carries */
+    struct { double latency, bytes, fill; } inside, between;
 };
 
-/* Whose pace of the communication library (communication.h) a collective keeps, where the cluster has a profile. */
+/* The pace of the communication library (communication.h) that a collective keeps, if the cluster has a profile. */
 enum pacer { PACER_RING, PACER_TREE, PACER_NVLS, PACER_SEND };
 
 struct collective {
@@ -97,97 +98,97 @@ struct collective {
     const char *paper;               /* where it and its formula are from */
     const char *figure;              /* its messages in ASCII, for help */
     const char *formula;             /* its closed form, as text */
-    bool every_nic;                  /* members of a node all send to other nodes themselves: one channel is enough */
-    bool crowds;                     /* so that messages between nodes meet in the NICs (for cost) */
+    bool every_nic;                  /* all members of a node send to other nodes: one channel is enough */
+    bool crowds;                     /* and their messages meet in the NICs (for cost) */
     enum pacer pacer;
-    bool ring;                       /* a rank sends what it last got, a share of the vector at a time, and all ranks do
-                                        so alike: pace.round, task.folded */
+    bool ring;                       /* a rank sends the share of the vector that it last got, and all ranks do the same
+                                        (pace.round, task.folded) */
     bool chain;                      /* goes once along a ring, from the root or to it */
-    bool library;                    /* NCCL has it: auto chooses among these where the cluster has a profile */
-    bool usual;                      /* runs where nobody says; one of each operation */
-    /* Of an all-reduce, its two halves, for those who exchange them apart (ZeRO). Both NULL: it has none. */
+    bool library;                    /* NCCL has it: auto chooses among these if the cluster has a profile */
+    bool usual;                      /* the default of its operation; one of each operation */
+    /* The two halves of an all-reduce, if ZeRO can exchange them separately. Both NULL: it has none. */
     const struct collective *reduce_scatter, *all_gather;
-    double error;                    /* of ideal where n is no power of two, as a share of the time; 0: it is exact */
-    int (*chunks)(const struct task *task);      /* how many equal chunks the vector is cut into */
-    double (*messages)(const struct task *task);     /* how many; not required: <= 2 n chunks, or 2 n log2 n */
+    double error;                    /* of ideal if n is no power of two, as a share of the time; 0: it is exact */
+    int (*chunks)(const struct task *task);      /* the number of equal chunks of the vector */
+    double (*messages)(const struct task *task);     /* their number; not required: <= 2 n chunks, or 2 n log2 n */
     void (*draw)(struct messages *messages, const struct task *task); /* NULL: the cheapest of the others runs */
     /* Seconds on a full-duplex network without contention, every pair `latency` s and `bandwidth` B/s apart. */
     double (*ideal)(const struct task *task, double latency, double bandwidth);
-    /* An estimate for clusters; NULL: ideal, as if every message took the slowest hop. */
+    /* An estimate for clusters, in s; NULL: ideal, with the slowest hop for every message. */
     double (*cost)(const struct task *task, const struct fabric *fabric);
-    /* What a message stands for where the switches of nodes reduce and copy. Not required: no switch does anything for
-     * it. With it, a cluster whose profile has no such switch is refused (collective_runs_on). `piece`: the B of the
-     * vector that are on their way at once. */
+    /* For collectives that the switches of nodes reduce and copy: the work that a message stands for. Such a collective
+     * runs only on clusters whose profile has such a switch (collective_runs_on). `piece`: B of the vector that are on
+     * their way at once. NULL: no switch reduces. */
     struct stand_in (*in_switch)(const struct task *task, double piece);
 };
 
-/* So that an all-reduce can name its halves. */
+/* Declared so that an all-reduce can name its halves. */
 #define COLLECTIVE(name) extern const struct collective collective_##name;
 #include "strategies/collectives/list.h"
 #undef COLLECTIVE
 /* All of strategies/collectives/list.h, in its order. */
 const struct collective *collective_at(size_t index);                                /* NULL past the last */
-const struct collective *collective_of(enum collective_op op, size_t index);         /* likewise, of one operation */
+const struct collective *collective_of(enum collective_op op, size_t index);         /* those of one operation */
 const struct collective *collective_find(enum collective_op op, const char *name);   /* NULL: unknown */
-/* What runs where nobody says: the library's choice (what draws nothing), where there is one to be asked for and the
- * operation has it; else the usual one. */
+/* The default of an operation: with `library` auto, the library's choice, if the operation has it; else the usual
+ * one. */
 const struct collective *collective_usual(enum collective_op op, bool library);
-/* The all-reduce's half of that operation (reduce-scatter or all-gather); the usual one where it has none. */
+/* The all-reduce's half: its reduce-scatter or its all-gather, by `op`; the usual one if it has none. */
 const struct collective *collective_half(const struct collective *all_reduce, enum collective_op op);
 const char *all_reduce_name(size_t index);           /* a choice_name: of collective_of(COLLECTIVE_ALL_REDUCE, index) */
 
-/* Which GPU sends for which member, and over how many rings (channels) at once. */
+/* The members of a collective. */
 struct group {
     int n;                           /* members */
-    const int *ranks;                /* lanes belong to these ranks of the program */
-    const int *gpus;                 /* one a member */
-    const struct folded_ring *folded; /* the members and channels that are lowered, for all; NULL: each for itself */
+    const int *ranks;                /* a member: the rank of the program that its lanes belong to */
+    const int *gpus;                 /* a member: its GPU */
+    const struct folded_ring *folded; /* the members and channels that are lowered and stand for all; NULL: all are */
 };
 
 struct cluster;
-/* What runs in a collective's place. */
+/* The algorithm, channels and protocol that run. */
 struct collective_choice {
-    const struct collective *used;   /* the collective itself, or for one that draws nothing (auto) the cheapest */
-    int channels;                    /* that are used, of those that may be */
+    const struct collective *used;   /* the collective itself; for auto the cheapest */
+    int channels;                    /* the channels that are used */
     int protocol;                    /* enum protocol; PROTOCOL_NONE: the cluster has no profile */
-    double seconds;                  /* estimated by the algorithm's own formula; NaN where there was no choice */
+    double seconds;                  /* estimated by the algorithm's own formula; NaN if there was no choice */
 };
-/* Of all that draw (of NCCL's own, where the cluster has a profile) and all their protocols the cheapest by formula;
- * a collective that draws keeps to itself, and only its protocol is chosen. `channels`: the most that may be used. */
+/* For auto (a collective without `draw`) the cheapest algorithm and protocol by formula; of NCCL's algorithms alone if
+ * the cluster has a profile. For any other collective the cheapest protocol. `channels`: the most that may be used. */
 struct collective_choice collective_choose(const struct collective *collective, const struct cluster *cluster,
                                 const struct group *group, double bytes, int channels);
 /* False for a reduction in the switch on a cluster whose profile has none. */
 bool collective_runs_on(const struct collective *collective, const struct cluster *cluster);
 
-/* A folded ring stands for a ring through many nodes, with two of them. It is exact where all nodes are alike, each
- * with as many members in the same places: what a node does is what the node before it does, so all members begin and
- * end everything together. Two nodes whose ring goes on for as many steps then do the same at the same times, because
- * one solution alone shares the links (max-min), and it is as symmetric as the flows. Channels are folded too: a
- * channel is the one before it, some GPUs further on in every node. Where these GPUs have NICs of their own, the first
- * few channels on the first few GPUs of each node load every link as all channels on all GPUs do. */
+/* A folded ring stands for a ring through many nodes, with two of them. It is exact if all nodes are alike, with the
+ * same number of members in the same places: every node does the same as the node before it, so all members begin and
+ * end everything together. Two nodes whose ring goes on for the same number of steps then do the same at the same
+ * times, because links are shared in only one way (max-min), and this way is as symmetric as the flows. Channels are
+ * folded too: a channel is the one before it, some GPUs further on in every node. If these GPUs have NICs of their own,
+ * the first few channels on the first few GPUs of each node load every link as all channels on all GPUs do. */
 struct folded_ring {
     int n, channels;                 /* members and channels that are lowered: the first ones */
     int *gpus;                       /* of member m of group g: gpus[g * n + m]; one GPU may be several members */
 };
-/* False, and nothing to release, where the ring cannot be folded. `used` is the choice of collective_choose for all of
- * the groups (as measure.h has them), which runs on that many channels, undisturbed. The caller frees folded->gpus. */
+/* False, with nothing to release, if the ring cannot be folded. `used`: the choice of collective_choose for all groups
+ * (as in measure.h), which runs undisturbed on `channels` channels. The caller frees folded->gpus. */
 bool collective_fold_ring(struct folded_ring *folded, const struct collective *used, const struct cluster *cluster,
                           const int *gpus, int ngroups, int n, int channels);
 
-/* The collective that collective_choose chooses, as transfers: each channel used moves its share of `bytes` along its
- * own member order, in which the members of every node are rotated, so that channels enter and leave a node through
- * different NICs (as NCCL's rings). lanes: n * channels lanes, lanes[member * channels + channel]. No message from or
- * to member m begins before ready[m] (if ready is not NULL). Of `like` what, mb and stage are used. done receives, per
- * member, one id that ends when the member holds its result and all that it sent has left: a zero-second COMPUTE on its
- * first lane. The root is member 0; whose share is which differs from channel to channel, a matter of names. A folded
- * ring has lanes, ready[] and done[] for its own n members alone, and its gpus are the group's. */
+/* Adds the collective that collective_choose chooses to the program, as transfers. Each used channel moves its part of
+ * `bytes` along its own order of the members. The members of every node are rotated in it, so that channels enter and
+ * leave a node through different NICs (as NCCL's rings).
+ * lanes: lanes[member * channels + channel]. ready: no message from or to member m begins before ready[m]; or NULL.
+ * like: its what, mb and stage are used. done: for each member a zero-second COMPUTE on its first lane, which ends when
+ * the member holds its result and all its messages have left. The root is member 0. The share of a member differs from
+ * channel to channel, which makes no difference. For a folded ring lanes, ready and done are of its n members only. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                       double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
                       struct program *program, uint32_t *done);
 /* Seconds, estimated by the algorithm's own formula on this cluster, with the cheapest protocol. */
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                        double bytes, int channels);
-/* How the chosen collective's messages differ from bare ones: for collective_lower. */
+/* How the chosen collective's messages differ from transfers without a library; for collective_lower. */
 struct tuning {
     double launch;                   /* s, before a member's first message */
     bool buffered;                   /* as struct op's: the library's buffers hold several messages */
@@ -195,15 +196,15 @@ struct tuning {
 };
 struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
                                 const struct group *group, double bytes);
-/* As many messages as it may take at most, on one channel, for the task's ranks and nodes. */
+/* The most messages that it may take on one channel, for the task's ranks and nodes. */
 double collective_messages(const struct collective *collective, const struct task *task);
-/* As many rings as NICs that the members of a node use, where the group holds several GPUs in each of several nodes
- * (all nodes alike, the members of a node next to each other), else 1. */
+/* The default number of channels: the NICs that the members of a node use, if the group has several GPUs in each of
+ * several nodes, all nodes are alike and the members of a node are next to each other; else 1. */
 int collective_channels(const struct cluster *cluster, const struct group *group);
 /* order[rank of the collective] is a member of the group, on one channel of several. */
 void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
                       const struct collective *collective, int *order);
-/* What struct task calls per_node. */
+/* The value of task.per_node for the group. */
 int collective_per_node(const struct cluster *cluster, const struct group *group);
 
 #endif

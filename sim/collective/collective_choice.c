@@ -1,17 +1,17 @@
-/* What collectives are estimated to cost on a cluster, by their own formulas, and which of them is the cheapest, with
- * which protocol of the communication library. */
+/* Estimates of the time of collectives on a cluster, by their own formulas; the choice of the cheapest algorithm and
+ * protocol of the communication library. */
 #include "collective/group_topology.h"
 
 #include <math.h>
 
-/* What a message costs at a pace; without one, what the links say. */
+/* The cost of a message at a pace of the library; without one, at the links' latency and bandwidth. */
 struct rates {
-    double launch;
+    double launch;                   /* s */
     struct hop inside, network;      /* of one GPU's port, of one NIC; all channels together */
     double network_most;             /* B/s of all channels */
 };
 
-/* Over how many channels a collective runs: a small one does not need all. */
+/* The number of channels on which a collective runs: a small one does not need all. */
 static double channels_used(const struct pace *pace, double bytes)
 {
     double used = bytes / pace->channel_from;
@@ -19,7 +19,7 @@ static double channels_used(const struct pace *pace, double bytes)
     return isnan(used) ? pace->channels : fmin(fmax(used, 1), pace->channels);
 }
 
-/* Between what one channel takes and what all do. */
+/* Network latency in s: between the latency of one channel and that of all channels. */
 static double network_latency(const struct pace *pace, double bytes)
 {
     if (isnan(pace->network_single) || pace->channels == 1)
@@ -28,10 +28,10 @@ static double network_latency(const struct pace *pace, double bytes)
            (pace->network - pace->network_single) * (channels_used(pace, bytes) - 1) / (pace->channels - 1);
 }
 
-/* A ring in rounds: a rank sends a chunk of its share, and the next one when as much has come; it passes a chunk on
- * while it comes, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
- * the wire, or as its first slice with the latency, whichever is more; and what the latency leaves idle is counted as
- * bytes on the wire. The first message waits for the whole latency. */
+/* A ring in rounds: a rank sends a chunk of its share, and the next chunk when one has arrived. It passes a chunk on
+ * while it arrives, slice by slice (NCCL, src/collectives/device/primitives.h). So a step takes as long as the chunk on
+ * the wire, or as its first slice with the latency, whichever is more. Idle time because of latency counts as bytes on
+ * the wire. The first message waits for the whole latency. */
 static void in_rounds(const struct pace *pace, double share, int channels, struct rates *rates)
 {
     double latency = rates->network.latency, each = share / channels;
@@ -48,7 +48,7 @@ static void in_rounds(const struct pace *pace, double share, int channels, struc
     rates->launch += latency - rates->network.latency;
 }
 
-/* What large all-reduces wait longer for; no other collective does (NCCL, src/graph/tuning.cc). */
+/* The factor on the latency of large all-reduces; 1 for all other collectives (NCCL, src/graph/tuning.cc). */
 static double plateau_of(const struct pace *pace, enum collective_op op, const struct group_topology *topology,
                          double bytes)
 {
@@ -57,7 +57,7 @@ static double plateau_of(const struct pace *pace, enum collective_op op, const s
     return topology->nodes ? pace->spanning_plateau : pace->plateau;
 }
 
-/* `tuned`: as the library supposes, which does not know how long its links are (NCCL, src/graph/tuning.cc). */
+/* `tuned`: as the library's tuning estimates, which does not know the links' latency (NCCL, src/graph/tuning.cc). */
 static struct rates rates_of(const struct cluster *cluster, const struct pace *pace, enum collective_op op,
                              const struct group_topology *topology, double bytes, int channels, bool tuned)
 {
@@ -85,7 +85,7 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
     return rates;
 }
 
-/* Sends take NICs one by one; all others as the library chose them for the group. */
+/* The bandwidth of the NICs that the library chose for the group; sends use each GPU's own NIC. */
 static void take_nics(const struct collective *collective, const struct cluster *cluster,
                       const struct group_topology *topology, struct rates *rates)
 {
@@ -93,7 +93,7 @@ static void take_nics(const struct collective *collective, const struct cluster 
         rates->network.bandwidth = group_topology_nic_bandwidth(topology, cluster, rates->network.bandwidth);
 }
 
-/* The B of the vector that are on their way at once through the switches. */
+/* B of the vector that are on their way through the switches at once. */
 static double piece_of(const struct pace *pace, const struct group_topology *topology, const struct task *task)
 {
     const struct list *chunks = topology->nodes ? &pace->spanning_chunks : &pace->chunks;
@@ -135,7 +135,7 @@ static int channels_of(const struct collective *collective, int channels)
     return collective->every_nic ? 1 : channels;
 }
 
-/* Sends that are grouped into one collective begin at once, so their latency is paid once: as its launch. */
+/* Sends that are grouped into one collective begin at the same time, so its launch includes their latency once. */
 static struct pace grouped(const struct pace *send, const struct group_topology *topology)
 {
     struct pace pace = *send;
@@ -145,7 +145,7 @@ static struct pace grouped(const struct pace *send, const struct group_topology 
     return pace;
 }
 
-/* The pace of a collective with a protocol; false: it does not run with that. */
+/* The pace of a collective with a protocol; false: the library has no such pair. */
 static bool pace_of(const struct collective *collective, const struct cluster *cluster, int protocol,
                     const struct group_topology *topology, struct pace *pace)
 {
@@ -180,7 +180,7 @@ static bool has_paces(const struct collective *collective, const struct cluster 
     return false;
 }
 
-/* Where switches reduce, messages stand for something else. */
+/* If switches reduce, a message's hop stands for their work. */
 static void stand_in_for(struct hop *hop, double latency, double bytes, double fill)
 {
     hop->latency = latency * hop->latency + fill / hop->bandwidth;
@@ -224,7 +224,7 @@ static double cost_at(const struct collective *collective, const struct cluster 
                                       fmin(fabric.inside.bandwidth, far.bandwidth));
 }
 
-/* With the cheapest of its protocols, and what the library supposes that it takes. */
+/* A collective with its cheapest protocol. `supposed`: s that the library's tuning estimates for it. */
 static struct collective_choice choose_protocol(const struct collective *collective, const struct cluster *cluster,
                                      const struct group *group, const struct group_topology *topology, double bytes,
                                      int channels, double *supposed)
@@ -257,8 +257,8 @@ bool collective_runs_on(const struct collective *collective, const struct cluste
     return !collective->in_switch || has_paces(collective, cluster);
 }
 
-/* Whether auto may take it. NCCL's tree is a chain inside a node, no better there than a ring; and one rank a node has
- * no use for its switch. */
+/* Whether auto may choose it. NCCL's tree is a chain inside a node, and no better there than a ring. A switch needs
+ * several ranks in a node. */
 static bool is_candidate(const struct collective *collective, const struct cluster *cluster, const struct group *group,
                          const struct group_topology *topology)
 {

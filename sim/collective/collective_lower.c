@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Members from `start` that follow one another on one node. */
+/* The number of consecutive members from `start` that are on one node. */
 static int run_length(const struct cluster *cluster, const struct group *group, int start)
 {
     int node = cluster_node_of(cluster, group->gpus[start]), end = start + 1;
@@ -15,7 +15,7 @@ static int run_length(const struct cluster *cluster, const struct group *group, 
     return end - start;
 }
 
-/* The NICs that the members of a run use. */
+/* The number of NICs that the members of a run use. */
 static int run_nics(const struct cluster *cluster, const struct group *group, int start, int length)
 {
     int nics = 0;
@@ -52,11 +52,11 @@ int collective_channels(const struct cluster *cluster, const struct group *group
     return nics;
 }
 
-/* Of g members on a node the first on channel c is number
- * ceil(c g / channels): that is the first GPU of NIC c where the node has `channels` NICs, and the one before it, the
- * last, belongs to NIC c - 1. So a ring enters through NIC c and leaves through NIC c - 1. A root stays the first: a
- * chain is the ring from there on, and those of its node who precede it come last (as NCCL's broadcasts and reductions
- * go round its rings, src/device/broadcast.h); for other algorithms the rest of its node turns without it. */
+/* Channel c begins a node's g members at member ceil(c g / channels). If the node has `channels` NICs, this is the
+ * first GPU of NIC c, and the member before it, now the last, belongs to NIC c - 1. So a ring enters through NIC c and
+ * leaves through NIC c - 1. A root stays the first. A chain is the ring from the root on, and the members of its node
+ * before it come last (as NCCL's broadcasts and reductions go round its rings, src/device/broadcast.h). For other
+ * algorithms the other members of the root's node are rotated without it. */
 void collective_order(const struct cluster *cluster, const struct group *group, int channel, int channels,
                       const struct collective *collective, int *order)
 {
@@ -67,15 +67,15 @@ void collective_order(const struct cluster *cluster, const struct group *group, 
         order[start++] = 0;
     for (int length; start < group->n; start += length) {
         length = run_length(cluster, group, start);
-        int turn = (channel * length + channels - 1) / channels;
+        int rotation = (channel * length + channels - 1) / channels;
         for (int i = 0; i < length; i++)
-            order[start + i] = start + (i + turn) % length;
+            order[start + i] = start + (i + rotation) % length;
     }
     if (!collective->chain)
         return;
     while (order[root])
         root++;
-    for (int i = 0; i < root; i++) {         /* the root's node is the first: what precedes it moves to the end */
+    for (int i = 0; i < root; i++) {         /* the root's node is the first: members before the root move to the end */
         int member = order[0];
 
         memmove(order, order + 1, (size_t)(group->n - 1) * sizeof *order);
@@ -83,23 +83,23 @@ void collective_order(const struct cluster *cluster, const struct group *group, 
     }
 }
 
-/* One channel's messages on its members; with what all channels share. */
+/* The state of a collective's lowering. */
 struct lowering {
     const struct dag *dag;
     const struct group *group;   /* the members that are lowered */
-    double bytes;            /* of a channel */
+    double bytes;            /* B of a channel */
     int channels, stride;    /* channels used, lanes a member */
     const uint32_t *lanes, *ready;
     struct tuning tuning;
-    int *node;               /* of each member */
+    int *node;               /* a member: its node */
     struct op like;
     struct program *program;
     struct channel {
         int *order;          /* rank of the collective -> member */
-        int *place;          /* and back */
+        int *place;          /* member -> rank of the collective */
         uint32_t base;       /* the operation of its first message */
     } *channel;
-    struct deps deps;        /* of the operation that is being made */
+    struct deps deps;        /* scratch: dependencies of the next operation */
 };
 
 static void add_waits(struct lowering *lowering, const struct channel *channel, size_t list)
@@ -157,7 +157,7 @@ static void lower_end(struct lowering *lowering, int member, uint32_t *done)
     *done = program_add(lowering->program, op, lowering->deps.items, lowering->deps.count);
 }
 
-/* Every member launches the kernel before anything moves from it or to it. */
+/* Every member launches the kernel before its first message. */
 static void lower_launch(struct lowering *lowering, uint32_t *launched)
 {
     struct op op = lowering->like;

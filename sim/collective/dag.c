@@ -4,16 +4,16 @@
 
 enum { NONE = -1 };
 
-/* While dependencies are found: who last delivered what, in the steps before the present one. */
+/* Scratch: the messages that last delivered each chunk to each rank, in the steps before the present one. */
 struct arrivals {
     int64_t *last;           /* [rank * chunks + chunk]: NONE, a message, or messages.count + a pair */
     struct pairs {           /* several messages of one step that delivered the same chunk to the same rank */
         struct pair { uint32_t message; int64_t others; } *items;
         size_t count, capacity;
     } pairs;
-    int64_t *latest;         /* [source]: the latest message from it that is being waited for, or NONE */
-    struct sources { int *items; size_t count, capacity; } sources;     /* those whose latest is not NONE */
-    int64_t *sent;           /* [rank]: the last message it sent, or NONE */
+    int64_t *latest;         /* [source]: the latest of its messages that were noted, or NONE */
+    struct sources { int *items; size_t count, capacity; } sources;     /* sources whose latest is not NONE */
+    int64_t *sent;           /* [rank]: the last message that it sent, or NONE */
 };
 
 static int64_t *table(size_t count)
@@ -61,7 +61,7 @@ static bool arrivals_collect(const struct dag *dag, struct arrivals *arrivals, i
     return own;
 }
 
-/* Waits for what was noted, except for `lane`'s own messages, which precede anyway; forgets it. */
+/* Waits for the noted messages, except for `lane`'s own, which are earlier in its lane; forgets them. */
 static void arrivals_wait(struct dag *dag, struct arrivals *arrivals, int lane)
 {
     for (size_t i = 0; i < arrivals->sources.count; i++) {
@@ -94,8 +94,8 @@ static void arrivals_deliver(const struct dag *dag, struct arrivals *arrivals, i
     }
 }
 
-/* A message waits for a rank to be ready where the rank takes part for the first time. Later messages of the rank come
- * after that anyway: in the source's lane, or after an earlier delivery. */
+/* A message waits for a rank to be ready if the rank takes part for the first time. Later messages of the rank follow:
+ * in the source's lane, or after an earlier delivery. */
 static void message_waits(struct dag *dag, struct arrivals *arrivals, int64_t i)
 {
     const struct message *message = &dag->messages.items[i];
@@ -113,7 +113,7 @@ static void message_waits(struct dag *dag, struct arrivals *arrivals, int64_t i)
     *sent = i;
 }
 
-/* A rank is done when everything arrived and its own last message is gone. */
+/* A rank is done when all its chunks have arrived and its last message has left. */
 static void end_waits(struct dag *dag, struct arrivals *arrivals, int rank)
 {
     size_t before = dag->waits.count;

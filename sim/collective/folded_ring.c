@@ -1,4 +1,4 @@
-/* Which rings can be folded to two nodes, and to how few channels. collective.h says why a folded ring is exact. */
+/* Which rings can be folded to two nodes, and to which number of channels. collective.h says why this is exact. */
 #include "collective/collective.h"
 
 #include "hardware/cluster.h"
@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The groups on the cluster. The nodes of the first group stand for those of all. */
+/* The groups on the cluster. */
 struct ring {
     const struct cluster *cluster;
     const int *gpus;
     int ngroups, n;
-    int per_node;            /* members of a group that follow one another on a node */
-    int most;                /* more than any node's or leaf's number */
+    int per_node;            /* consecutive members of a group on a node */
+    int most;                /* greater than the number of any node or leaf */
 };
 
 static int member_node(const struct ring *ring, int i)
@@ -20,7 +20,7 @@ static int member_node(const struct ring *ring, int i)
     return cluster_node_of(ring->cluster, ring->gpus[i]);
 }
 
-/* Every group goes through the same nodes in the same order, each of them once, and sits on each in the same places. */
+/* Whether every node of every group has its members in the same places, and the first group visits each node once. */
 static bool nodes_are_alike(const struct ring *ring)
 {
     bool *seen = xcalloc((size_t)ring->most, sizeof *seen), alike = true;
@@ -41,8 +41,8 @@ static bool nodes_are_alike(const struct ring *ring)
     return alike;
 }
 
-/* Not all nodes of a leaf send to other leaves. That makes no difference where the leaf's uplinks carry all that the
- * NICs of those that do can send. As many nodes are sent to from other leaves. */
+/* Some nodes of a leaf send to other leaves, some do not. This makes no difference if the leaf's uplinks carry all that
+ * the NICs of the former can send. The number of nodes that receive from other leaves is the same. */
 static bool uplinks_are_wide(const struct ring *ring)
 {
     const struct cluster *cluster = ring->cluster;
@@ -61,8 +61,8 @@ static bool uplinks_are_wide(const struct ring *ring)
     return wide;
 }
 
-/* Whether member i of a node may stand for member i + `first`, and so on round the node: the first few have NICs that
- * nobody else uses, and each few after them likewise. */
+/* Whether the first `first` members of a node may stand for the next `first` ones, and so on: each such set of members
+ * has NICs that no other member uses, shared in the same way. */
 static bool places_are_alike(const struct ring *ring, int first)
 {
     for (int i = 0; i < ring->per_node; i++)
@@ -78,8 +78,8 @@ static bool places_are_alike(const struct ring *ring, int first)
     return true;
 }
 
-/* The fewest channels that load each link of their GPUs as all do: channel c is channel 0, c shares of a node further
- * on. Only of a group by itself; and neighbours in the ring must be two GPUs. */
+/* The fewest channels that load each link of their GPUs as all channels do: channel c is channel 0, c shares of a node
+ * further on. Only for a single group. Neighbours in the ring must be two GPUs. */
 static int fewest_channels(const struct ring *ring, int channels)
 {
     int share = ring->per_node / channels;

@@ -10,7 +10,7 @@ static bool share_switch(const struct cluster *cluster, int gpu, int other)
     return per_switch && gpu % per_node / per_switch == other % per_node / per_switch;
 }
 
-/* Members of a node: how many there are, and how many NICs they use. Quadratic in what a node holds. */
+/* Adds the members of a node and the NICs that they use. Quadratic in the number of these members. */
 static void add_node(const struct cluster *cluster, const struct group *group, const int *members, int count,
                      struct group_topology *topology)
 {
@@ -64,8 +64,8 @@ struct group_topology group_topology_of(const struct cluster *cluster, const str
 }
 
 /* A group with two GPUs below a switch enters a node through one of them and leaves it through the other, by a NIC that
- * no other such group takes. Any other meets the groups of the GPUs beside its own: in the NIC where all take the
- * first, and on the way through the host to the NIC that it came by. */
+ * no other such group uses. Any other group shares links with the groups of the GPUs next to its own: the NIC, if all
+ * groups use the first one; the route through the host, back to the NIC through which the data came. */
 double group_topology_nic_bandwidth(const struct group_topology *topology, const struct cluster *cluster,
                                     double bandwidth)
 {

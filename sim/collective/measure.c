@@ -8,7 +8,7 @@ struct measurement {
     const struct collective *collective;
     double bytes;
     int channels, ngroups, n;
-    int *place;              /* of each GPU: node and leaf from the first GPU's, index within the node */
+    int *place;              /* a GPU: node and leaf relative to the first GPU's, index within the node */
     struct measured result;
     struct pairs pairs;      /* of the first group */
 };
@@ -29,7 +29,7 @@ void measure_release(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
-/* Two placements that are the same but for which nodes (and which leaves) they begin at take the same time. */
+/* Two placements that differ only in their first node and leaf take the same time. */
 static int *relative_place(const struct cluster *cluster, const int *gpus, size_t count)
 {
     int *place = xcalloc(3 * count, sizeof *place);
@@ -60,7 +60,7 @@ static const struct measurement *find(const struct measure *measure, const struc
     return NULL;
 }
 
-/* Every group's collective in one program, all starting at once; of a group only the members that stand for all. */
+/* Lowers every group's collective into one program; all start at once. A folded ring has only its own members. */
 static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
                          const struct folded_ring *folded, struct program *program)
 {
@@ -116,7 +116,7 @@ static void merge_pairs(struct pairs *pairs)
     pairs->count = kept + 1;
 }
 
-/* Of a folded ring: every member of the whole one sends as much to the next, on every channel. */
+/* The pairs of a folded ring's whole ring: every member sends the same bytes to the next one, on every channel. */
 static void unfold_pairs(const struct measure *measure, struct measurement *wanted, const int *gpus)
 {
     struct pairs whole = {0};
@@ -146,7 +146,7 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     wanted->pairs = whole;
 }
 
-/* `share` of the first group's messages are replayed. */
+/* `share`: the part of the first group's messages that is replayed; less than 1 for a folded ring. */
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
                const struct folded_ring *folded, double share, struct error *err)
 {
@@ -179,7 +179,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
     return rc;
 }
 
-/* A message takes some hundred bytes until it is replayed: more would take all of a machine's memory. */
+/* A message takes some hundred bytes until it is replayed: more messages would fill a machine's memory. */
 enum { MOST_MESSAGES = 1 << 26 };
 
 /* Replays what collective_choose has chosen. */
