@@ -5,20 +5,20 @@
 #include <string.h>
 
 static const uint32_t NONE = UINT32_MAX;
-static const uint32_t IN_LANE = 1u << 31;        /* of a successor: it waits for its lane alone */
+static const uint32_t IN_LANE = 1u << 31;        /* marks a successor that waits only for its lane to be free */
 
 /* A lane with choices: its operations in the order of ids, and how far it is. */
 struct turns {
     uint32_t *ops;
     size_t count;
-    size_t next;             /* whose turn it is */
-    size_t ahead;            /* all that advance before this one have run */
-    uint32_t advanced;       /* how many those are */
+    size_t next;             /* the operation whose turn it is */
+    size_t ahead;            /* all operations before this one that `advances` have run */
+    uint32_t advanced;       /* the number of these */
 };
 
-/* Counts, then fills: successors of an operation stand side by side, in the order of ids, which keeps replays the same
- * from run to run. The next operation in the lane is a successor like any other; in a lane with choices none is known
- * in advance, and each waits for its turn instead. */
+/* Lists the successors of all operations: first counts them, then fills the list. They are in the order of ids, so that
+ * replays are the same from run to run. The next operation in the lane is a successor too. In a lane with choices it is
+ * not known in advance, so each operation waits for its turn instead. */
 static void link_successors(struct dispatcher *dispatcher, uint32_t *last_in_lane)
 {
     const struct program *program = dispatcher->program;
@@ -98,8 +98,8 @@ static void hand_out(struct dispatcher *dispatcher, uint32_t id)
     ready->items[(ready->first + ready->count++) % ready->capacity] = id;
 }
 
-/* Nothing keeps the operation any more. A transfer of no bytes disturbs nobody, so its latency is all there is to know;
- * on the ideal cluster every transfer is like that. */
+/* The operation waits for nothing any more. A transfer of no bytes takes its latency, as it disturbs no other transfer;
+ * on the ideal cluster this holds for every transfer. */
 static void settle(struct dispatcher *dispatcher, uint32_t id)
 {
     const struct op *op = &dispatcher->program->ops.items[id];
@@ -116,7 +116,7 @@ static void settle(struct dispatcher *dispatcher, uint32_t id)
     *GROW(&dispatcher->known) = id;
 }
 
-/* Ends less apart than this share of the time are the same to a choice: engines differ by rounding. */
+/* To a choice, ends that differ by less than this share of the time are the same: engines differ by rounding. */
 static const double SAME_TIME = 1e-9;
 
 double dispatcher_choice_time(const struct dispatcher *dispatcher, uint32_t id)
@@ -138,7 +138,7 @@ static enum awaited awaited(const struct dispatcher *dispatcher, const struct ch
     return awaited;
 }
 
-/* Runs the operation `at` of the lane, in its turn or before it. */
+/* Runs operation `at` of the lane, in its turn or before it. */
 static void run(struct dispatcher *dispatcher, struct turns *turns, size_t at, double now)
 {
     uint32_t id = turns->ops[at];
@@ -152,7 +152,8 @@ static void run(struct dispatcher *dispatcher, struct turns *turns, size_t at, d
         settle(dispatcher, id);
 }
 
-/* The lane is free from `now` on. `told`: what is still under way will not have arrived by then. */
+/* The lane is free from `now` on: finds its next operation. `told`: transfers still under way do not end before
+ * `now`. */
 static void give_turn(struct dispatcher *dispatcher, struct turns *turns, double now, bool told)
 {
     const struct op *ops = dispatcher->program->ops.items;
@@ -180,7 +181,7 @@ static void give_turn(struct dispatcher *dispatcher, struct turns *turns, double
     }
 }
 
-/* Chains of operations can be long, so what is known waits in a list rather than in recursion. */
+/* Settles the successors of operations whose ends are known. A list replaces recursion, as chains can be long. */
 static void spread(struct dispatcher *dispatcher)
 {
     while (dispatcher->known.count) {

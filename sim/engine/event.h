@@ -1,5 +1,5 @@
-/* event: what an operation waits for. An event is the end of one operation or of many, such as the transfers of all
- * flows of a boundary: it is made once, and whoever waits for it waits for all of it. */
+/* event: the ends of one or more operations, for which others wait; for example of the transfers of all flows of a
+ * boundary. An operation that waits for an event waits for all these ends. */
 #ifndef DTSIM_EVENT_H
 #define DTSIM_EVENT_H
 
@@ -7,22 +7,22 @@
 
 #define NO_OP UINT32_MAX
 
-/* `count` 0: nothing, as it has not been lowered yet or never happens. An event of one operation takes no memory
- * beside itself. */
+/* `count` 0: an empty event, which has not been lowered yet or never happens. An event of one operation needs no memory
+ * of its own. */
 struct event {
-    uint32_t count, id;      /* how many operations; the only one */
-    const uint32_t *ids;     /* all of them, where they are several; in an arena */
+    uint32_t count, id;      /* the number of operations; the operation, if there is one */
+    const uint32_t *ids;     /* all operations, if there are several; in an arena */
 };
 
-/* The end of one operation; of NO_OP: nothing. */
+/* The end of one operation; empty for NO_OP. */
 static inline struct event event_of(uint32_t id)
 {
     return (struct event){.count = id != NO_OP, .id = id};
 }
 
-/* The ends of all of them that are not NO_OP; they are copied. */
+/* The ends of all ids that are not NO_OP. The ids are copied. */
 struct event event_all(struct arena *arena, const uint32_t *ids, size_t count);
-/* The ends of both. */
+/* The ends of both events. */
 struct event event_both(struct arena *arena, struct event a, struct event b);
 struct waits;
 /* The ends of a list of waits, which is released. */
@@ -33,13 +33,14 @@ static inline const uint32_t *event_ids(const struct event *event)
     return event->count == 1 ? &event->id : event->ids;
 }
 
-/* What one flow of a tensor group does after the event: the end of that flow, where each has one of its own. */
+/* The operation that one flow of a tensor group waits for: its own, if the event has one for each flow. */
 static inline uint32_t event_flow(const struct event *event, int flow)
 {
     return event->count == 1 ? event->id : event->ids[flow];
 }
 
-/* What the next operation waits for beside the operation before it in its lane. Zero-initialise; free the items. */
+/* The operations that the next operation waits for, in addition to the one before it in its lane. Zero-initialise; free
+ * the items. */
 struct waits { uint32_t *items; size_t count, capacity; };
 static inline void wait_for(struct waits *waits, struct event event)
 {

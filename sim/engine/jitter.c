@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* splitmix64 (Steele, Lea and Flood 2014): the words of a key, one after another, stirred into 64 bits. */
-static uint64_t stir(uint64_t state, uint64_t word)
+/* splitmix64 (Steele, Lea and Flood 2014): mixes the next word of a key into 64 bits. */
+static uint64_t mix(uint64_t state, uint64_t word)
 {
     state += word + UINT64_C(0x9E3779B97F4A7C15);
     state = (state ^ (state >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -23,15 +23,15 @@ static double uniform(uint64_t bits)
 static double factor(uint64_t key, double deviation)
 {
     double variance = log1p(deviation * deviation);
-    double normal = sqrt(-2 * log(uniform(stir(key, 1)))) * cos(2 * 3.14159265358979323846 * uniform(stir(key, 2)));
+    double normal = sqrt(-2 * log(uniform(mix(key, 1)))) * cos(2 * 3.14159265358979323846 * uniform(mix(key, 2)));
 
     return exp(sqrt(variance) * normal - variance / 2);
 }
 
 void jitter_apply(struct program *program, double deviation, int seed)
 {
-    double *current = xcalloc(program->lanes.count + 1, sizeof *current);        /* of the lane's last work */
-    uint32_t *nameless = xcalloc(program->lanes.count + 1, sizeof *nameless);    /* works of no micro-batch */
+    double *current = xcalloc(program->lanes.count + 1, sizeof *current);        /* a lane: its last work's factor */
+    uint32_t *nameless = xcalloc(program->lanes.count + 1, sizeof *nameless);    /* a lane: works of no micro-batch */
 
     for (size_t i = 0; deviation > 0 && i < program->ops.count; i++) {
         struct op *op = &program->ops.items[i];
@@ -40,9 +40,9 @@ void jitter_apply(struct program *program, double deviation, int seed)
         if (lane->kind != LANE_COMPUTE || op->kind != OP_COMPUTE)
             continue;
         if (!op->continues) {
-            uint64_t key = stir(stir((uint64_t)seed, (uint64_t)lane->rank), op->what);
+            uint64_t key = mix(mix((uint64_t)seed, (uint64_t)lane->rank), op->what);
 
-            key = stir(stir(key, (uint64_t)op->stage), op->mb >= 0 ? (uint64_t)op->mb : nameless[op->lane]++);
+            key = mix(mix(key, (uint64_t)op->stage), op->mb >= 0 ? (uint64_t)op->mb : nameless[op->lane]++);
             current[op->lane] = factor(key, deviation);
         }
         op->amount = (op->amount - op->compute.communication) * current[op->lane] + op->compute.communication;

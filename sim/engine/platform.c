@@ -2,22 +2,22 @@
 
 #include <stdlib.h>
 
-/* A GPU is two hosts. Its port, "gpu3", talks to the ports of its node; its NIC, "nic0", shared with the other GPUs
- * that the NIC serves, talks to the NICs of other nodes. So no route needs more than [up, (uplinks), down] of one star,
- * and each kind of host gets zones that SimGrid routes by table look-up:
+/* A GPU is two hosts. Its port, "gpu3", talks to the ports of its node. Its NIC, "nic0", which several GPUs may share,
+ * talks to the NICs of other nodes. So no route needs more than [up, (uplinks), down] of one star, and each kind of
+ * host gets zones that SimGrid routes by table look-up:
  *
  *     cluster (Full) -+- ports (star)     every gpuN: [gpuN.up] to the middle, [gpuN.down] from it
  *                     +- leaf0 (star)     every nicN below leaf 0, and the leaf's gateway to the other leaves
  *                     +- leaf1 (star)     leaf0 to leaf1: [leaf0.up, leaf1.down]
  *
- * One star holds the ports of all nodes: ports of different nodes never talk, so it routes inside a node exactly as one
- * star a node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside). */
+ * One star holds the ports of all nodes. Ports of different nodes never talk, so it routes inside a node exactly as one
+ * star for each node would, and SimGrid loads it in linear time (its Full zone is quadratic in the zones inside). */
 
 /* 17 digits name every double. */
 static void print_link(const struct cluster *cluster, struct link link, FILE *out)
 {
     char name[32];
-    double latency = 0;     /* between the leaves: the NICs' links carry the latency of the whole way */
+    double latency = 0;     /* of uplinks: the NICs' links have the latency of the whole route */
 
     if (link.kind == LINK_PORT_UP || link.kind == LINK_PORT_DOWN)
         latency = cluster->inside.latency / 2;
@@ -28,7 +28,7 @@ static void print_link(const struct cluster *cluster, struct link link, FILE *ou
             cluster_link_bandwidth(cluster, link.kind), latency);
 }
 
-/* A host at the end of an arm of a star. Hosts compute nothing: an operation's seconds are given. */
+/* A host of a star, with its links. Hosts compute nothing: an operation's seconds are given. */
 static void print_arm(const struct cluster *cluster, const char *host, int index, enum link_kind up,
                       enum link_kind down, FILE *out)
 {
@@ -63,7 +63,7 @@ static void print_leaf(const struct cluster *cluster, const bool *nics, int leaf
     fprintf(out, "      <router id=\"leaf%d.gateway\"/>\n    </zone>\n", leaf);
 }
 
-/* Links first: a zone's routes may only name what stands before them. */
+/* Links come first: a zone's routes may only name links that are declared before them. */
 static void print_spine(const struct cluster *cluster, const bool *leaves, int count, FILE *out)
 {
     for (int leaf = 0; leaf < count; leaf++) {
@@ -102,7 +102,7 @@ static void print_network(const struct cluster *cluster, const bool *used, FILE 
     free(leaves);
 }
 
-/* A network is left out where there is one node (it may be left undescribed), everything on the ideal cluster. */
+/* A cluster of one node needs no network (its file may leave it out); the ideal cluster has no links at all. */
 void platform_print(const struct cluster *cluster, const bool *used, FILE *out)
 {
     fprintf(out, "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"

@@ -1,6 +1,6 @@
-/* program: what a scenario has to do, as operations in lanes. A lane is a CUDA stream of one rank: its operations run
- * in the order they were added, unless the lane has choices. An operation also waits for its dependencies, which are
- * earlier operations only; so the order of ids is a topological order of everything. */
+/* program: a scenario's work as operations in lanes. A lane is a CUDA stream of one rank: its operations run in the
+ * order in which they were added, unless the lane has choices. An operation also waits for its dependencies. These are
+ * earlier operations, so the order of ids is a topological order of all operations. */
 #ifndef DTSIM_PROGRAM_H
 #define DTSIM_PROGRAM_H
 
@@ -8,74 +8,75 @@
 
 enum op_kind {
     OP_COMPUTE,      /* takes `amount` seconds on its lane */
-    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last one
-                      * arrived (or left: buffered) */
+    OP_TRANSFER,     /* moves `amount` bytes from GPU src to dst; keeps the sender's lane until the last byte arrived
+                      * (or left: buffered) */
 };
 
-/* What an operation is for, in charts, spans and metrics. */
+/* The purpose of an operation, in charts, spans and metrics. */
 enum op_what {
     WHAT_FORWARD, WHAT_BACKWARD, WHAT_BACKWARD_INPUT, WHAT_BACKWARD_WEIGHT, WHAT_RECOMPUTE,
-    WHAT_PACK,           /* kernels that prepare what is exchanged, and take it apart */
+    WHAT_PACK,           /* kernels that pack or unpack tensors for an exchange */
     WHAT_UPDATE,         /* the last kind that computes */
     WHAT_ACTIVATION,     /* a boundary's activations to the next stage */
-    WHAT_GRADIENT,       /* their gradients to the previous stage */
-    WHAT_SYNC,           /* a collective over replicas: their gradients */
-    WHAT_WEIGHTS,        /* one that hands weights out, or gathers them */
-    WHAT_OFFLOAD,        /* to host memory */
-    WHAT_PREFETCH,       /* from host memory */
+    WHAT_GRADIENT,       /* a boundary's gradients to the previous stage */
+    WHAT_SYNC,           /* a sum of gradients over replicas */
+    WHAT_WEIGHTS,        /* an exchange of weights over replicas */
+    WHAT_OFFLOAD,        /* a copy to host memory */
+    WHAT_PREFETCH,       /* a copy from host memory */
     WHAT_HOST_UPDATE,    /* an update by the host */
     WHAT_COUNT
 };
 extern const char *const op_what_names[];        /* "forward", "backward", ... */
 
-/* What bytes are. A tensor-parallel group sends activations in a forward and their gradients in a backward. */
+/* The contents of a message. A tensor-parallel group sends activations in a forward and their gradients in a
+ * backward. */
 enum payload {
     PAYLOAD_ACTIVATIONS, PAYLOAD_WEIGHTS, PAYLOAD_ACTIVATION_GRADIENTS, PAYLOAD_WEIGHT_GRADIENTS, PAYLOAD_COUNT
 };
 extern const char *const payload_names[];        /* "activations", ...; NULL-terminated */
 enum payload op_payload(enum op_what what);
 
-/* With whom a work exchanges while its kernels run. */
+/* The peers of a work's exchanges. */
 enum peers {
     PEERS_TENSOR, PEERS_CONTEXT, PEERS_EXPERT,
-    PEERS_DATA,              /* what kernels lose to collectives over replicas that run beside them */
+    PEERS_DATA,              /* time that kernels lose to overlapped collectives over replicas */
     PEERS_COUNT
 };
 
-/* What only an operation of OP_COMPUTE has. */
+/* The members of OP_COMPUTE. */
 struct op_compute {
     double communication;    /* seconds of `amount` that are communication (tensor-parallel, measured) */
-    double with[PEERS_COUNT];    /* of works: with whom that is; adds up to `communication` */
+    double with[PEERS_COUNT];    /* of a work: `communication` by peers */
     double sent;             /* bytes that each GPU of the rank sends in these seconds */
-    double activations;      /* B of `sent` that are activations although its payload is another */
+    double activations;      /* B of `sent` that are activations although the operation's payload is another */
 };
 
-/* What only an operation of OP_TRANSFER has. */
+/* The members of OP_TRANSFER. */
 struct op_transfer {
     uint32_t src, dst;       /* GPUs */
-    double delay;            /* seconds of latency besides the route's; negative: less than it */
-    double overhead;         /* bytes that the links carry besides each byte of `amount`; negative: less */
+    double delay;            /* s of latency in addition to the route's; may be negative */
+    double overhead;         /* bytes that links carry in addition to each byte of `amount`; may be negative */
     bool buffered;           /* the lane is free when the bytes have left, not when they arrived */
 };
 
 struct op {
-    uint8_t kind;            /* enum op_kind: says which of the union holds */
+    uint8_t kind;            /* enum op_kind: the valid member of the union */
     uint8_t what;            /* enum op_what */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
-    bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
+    bool advances;           /* a choice of its lane may run it before its turn (then it is the work's only piece) */
     uint32_t lane;
     int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
     uint32_t first_dep, ndeps;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
-    double workspace;        /* and bytes on top of these that it holds while it runs */
+    double workspace;        /* bytes in addition to these that it holds while it runs */
     union {
         struct op_compute compute;
         struct op_transfer transfer;
     };
 };
 
-/* What the links carry of a transfer, in bytes. */
+/* B that the links carry for a transfer. */
 static inline double op_wire(const struct op *op)
 {
     return op->amount * (1 + op->transfer.overhead);
@@ -83,26 +84,26 @@ static inline double op_wire(const struct op *op)
 
 enum lane_kind {
     LANE_COMPUTE, LANE_SEND_NEXT, LANE_SEND_PREVIOUS, LANE_COLLECTIVE, LANE_TO_HOST, LANE_FROM_HOST, LANE_HOST,
-    LANE_COPY,               /* between the GPU and the buffers of sockets */
+    LANE_COPY,               /* copies between the GPU and the buffers of sockets */
     LANE_KIND_COUNT
 };
 extern const char *const lane_kind_names[];
 struct lane {
     int rank;
     enum lane_kind kind;
-    int index;               /* which of the rank's lanes of that kind: flow of the tensor group, channel */
+    int index;               /* among the rank's lanes of this kind: flow of the tensor group, channel */
 };
 
-/* What a lane may decide while it runs. When the turn comes to operation `op` and not all of the `count` operations
- * from `first` have ended, the lane runs the next of its operations that `advances` in its stead, unless all are done
- * or `most` of them are; then it asks again. When `op` runs, it does so without waiting for them. What a choice runs
- * early may wait for nothing that comes after the choice in its own lane, or the program would stand still. */
+/* A decision of a lane at run time. When it is the turn of operation `op`, and not all of the `count` operations from
+ * `first` have ended, the lane instead runs its next operation that `advances`, unless none is left or `most` of them
+ * have run; then it decides once more. `op` itself does not wait for these `count` operations. An operation that
+ * `advances` must not wait for operations after the choice in its own lane, or the program would deadlock. */
 struct choice { uint32_t op, first, count, most; };
 
 /* Zero-initialise; program_release when done. Ids are indices. */
 struct program {
     int ranks;
-    int flows;               /* GPUs of each rank whose transfers are operations (the others do alike, undisturbed) */
+    int flows;               /* GPUs of each rank whose transfers are operations (all others do the same) */
     struct ops { struct op *items; size_t count, capacity; } ops;
     struct deps { uint32_t *items; size_t count, capacity; } deps;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
@@ -125,8 +126,8 @@ struct timeline {
     double makespan;         /* the latest end; 0 for an empty program */
 };
 void timeline_init(struct timeline *timeline, const struct program *program);
-/* All ids, those of each lane in the order in which they ran: the order of ids, where no choices changed it. The caller
- * frees it. */
+/* All ids, each lane's in the order in which they ran: the order of ids, unless choices changed it. The caller frees
+ * the array. */
 uint32_t *timeline_order(const struct timeline *timeline);
 void timeline_release(struct timeline *timeline);
 

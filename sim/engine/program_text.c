@@ -10,7 +10,7 @@ static int by_id(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* "3 5-7": in the order of ids, each once; runs of ids are shortened. */
+/* "3 5-7": ids in their order, each once; runs of ids are shortened. */
 static void print_ids(const uint32_t *ids, size_t count, FILE *out)
 {
     uint32_t *sorted = xcalloc(count, sizeof *sorted);
@@ -25,13 +25,13 @@ static void print_ids(const uint32_t *ids, size_t count, FILE *out)
     free(sorted);
 }
 
-/* Bytes are whole numbers or shares of them; seconds have nine digits. */
+/* Bytes have 12 digits, seconds have 9. */
 static void print_amount(double amount, const char *unit, FILE *out)
 {
     fprintf(out, *unit == 'B' ? "%.12g %s" : "%.9g %s", amount, unit);
 }
 
-/* A detail, where there is one. */
+/* Prints a detail, unless its amount is 0. */
 static void print_detail(const char *before, double amount, const char *unit, const char *behind, FILE *out)
 {
     if (amount == 0)

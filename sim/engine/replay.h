@@ -1,4 +1,4 @@
-/* replay: the engines. They turn a program into a timeline and know nothing of strategies. */
+/* replay: the engines. They turn a program into a timeline and know nothing of schedules. */
 #ifndef DTSIM_REPLAY_H
 #define DTSIM_REPLAY_H
 
@@ -9,18 +9,18 @@
 enum engine { ENGINES(ENUM_VALUE) };
 extern const char *const engine_names[];         /* NULL-terminated */
 
-/* Fills the timeline (initialised for the program). Where nothing contends the engines agree to 1e-9 s an operation;
- * elsewhere simgrid is never earlier. */
+/* Fills the timeline, which is initialised for the program. Without contention the engines agree to 1e-9 s an
+ * operation; with contention simgrid is never earlier. */
 int replay(enum engine engine, const struct program *program, const struct cluster *cluster,
            struct timeline *timeline, struct error *err);
 
-/* No contention: every transfer takes latency + bytes / bandwidth of its route. One pass, longest path; the oracle.
- * (A program with choices is followed event by event.) */
+/* Without contention: every transfer takes latency + bytes / bandwidth of its route. One pass finds the longest path; a
+ * program with choices is replayed event by event. The oracle. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline);
 
 /* SimGrid's flow-level network model on the cluster's links. SimGrid's engine is a singleton, one simulation a process:
  * the simulation runs in a forked child that writes the times into shared memory, so this can be called any number of
- * times. -1 only when the child fails (EXIT_UNEXPECTED, with its last words). */
+ * times. Error: the child fails (EXIT_UNEXPECTED, with its last words). */
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                    struct error *err);
 /* The platform as SimGrid reads it (XML), holding only the given GPUs (`used`, cluster_gpus() flags; NULL: all). */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Seconds until it ends; those of them in which its lane may go on already, to `ahead`. */
+/* Seconds of an operation. `ahead`: its last seconds, in which its lane is free already. */
 static double duration(const struct op *op, const struct cluster *cluster, double *ahead)
 {
     *ahead = 0;
@@ -18,8 +18,8 @@ static double duration(const struct op *op, const struct cluster *cluster, doubl
     return latency + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
 }
 
-/* Choices are made in the order of time: the earliest of those that hang on something still under way, which ends
- * later, as all that could end earlier has been settled. */
+/* Takes the earliest of the open choices: choices are made in the order of time. The transfers that it depends on end
+ * later, because all earlier ends have been settled. */
 static uint32_t take_earliest(struct dispatcher_known *open, const double *start)
 {
     size_t earliest = 0;
@@ -56,8 +56,8 @@ static void replay_choices(const struct program *program, const struct cluster *
     free(open.items);
 }
 
-/* Ids are in topological order and a lane without choices keeps the order of ids, so one pass knows all that an
- * operation waits for. */
+/* Ids are in topological order, and a lane without choices keeps the order of ids. So in one pass the ends of all
+ * operations that an operation waits for are known. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
     double *lane_free;

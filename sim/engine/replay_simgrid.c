@@ -1,16 +1,17 @@
-/* How SimGrid is used. The dispatcher settles every operation whose duration is known in advance; SimGrid decides how
- * long transfers take. Each transfer in flight has an actor. It sleeps until the transfer's first byte arrives (its
+/* How SimGrid is used. The dispatcher settles every operation whose duration is known in advance; SimGrid finds the
+ * durations of transfers. Each transfer in flight has an actor. It sleeps until the transfer's first byte arrives (its
  * start plus the latency of its route), then sends the bytes. When they have arrived, it tells the dispatcher. (In a
- * buffered transfer the latency comes last, so that its end lies ahead.) Then the actor goes on with a transfer that
+ * buffered transfer the latency comes last, so its end is in the future.) Then the actor goes on with a transfer that
  * became ready by this end, and wakes or creates an actor for each further one.
  *
- * So links have no latency of their own while SimGrid runs. That is the same time, and two things are better: SimGrid's
- * CM02 model shares a link in inverse proportion to the latency of the flows, ours share it equally, whatever theirs;
- * and its solver then adds and subtracts the integer 1 a flow, where 1/latency would leave residues that it takes for
- * flows.
+ * So links have no latency of their own while SimGrid runs. The times are the same, for two reasons it is better:
+ * - SimGrid's CM02 model shares a link in inverse proportion to the latency of the flows; ours share it equally.
+ * - Its solver then adds and subtracts the integer 1 for each flow. With 1/latency it would leave residues that it
+ * takes
+ *   for flows.
  *
- * A limit of SimGrid 3.32: it looks through a list of all flows each time one ends. Up to some thousand flows at the
- * same time that does not show; 30,000 of them take ten seconds to end. */
+ * A limit of SimGrid 3.32: it goes through a list of all flows each time one ends. Some thousand flows at the same time
+ * make no difference; 30,000 of them take ten seconds to end. */
 #include "engine/dispatcher.h"
 #include "base/child.h"
 #include "engine/replay.h"
@@ -39,19 +40,19 @@
 #define CONTEXTS "raw"
 #endif
 
-/* SimGrid's engine is a singleton and actors take no pointer, so neither can this be more than one. */
+/* The one mutable global: SimGrid's engine is a singleton, and its actors take no pointer. */
 static struct simulation {
     const struct program *program;
     const struct cluster *cluster;
     struct dispatcher dispatcher;
-    sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL where no transfer goes */
-    double unit;                     /* what SimGrid takes for bytes, a byte */
-    double precision;                /* s: SimGrid takes events less apart for one */
-    sg_sem_t work;                   /* a sleeping actor's wake-up: one release a ready transfer */
-    sg_host_t home;                  /* where actors live; it makes no difference */
-    size_t idle;                     /* actors asleep for want of work, without those on their way up */
+    sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL if no transfer uses it */
+    double unit;                     /* SimGrid's units in a byte */
+    double precision;                /* s: SimGrid takes events that are less apart for one */
+    sg_sem_t work;                   /* wakes sleeping actors: one release for each ready transfer */
+    sg_host_t home;                  /* the host of all actors; any host will do */
+    size_t idle;                     /* actors asleep without work, and not woken yet */
     size_t promised;                 /* actors on their way to a ready transfer */
-    struct simgrid_route *route;     /* simgrid_route()'s question and answer */
+    struct simgrid_route *route;     /* the argument and result of simgrid_route() */
 } simulation;
 
 static void configure(size_t lanes)
@@ -77,7 +78,8 @@ static void configure(size_t lanes)
     simgrid_init(&argc, argv);
 }
 
-/* XML is SimGrid's only way in for a program in C. A file in memory leaves nothing behind, however this ends. */
+/* A C program can describe a platform to SimGrid only in XML. A file in memory leaves nothing behind, even after a
+ * crash. */
 static void load_platform(const struct cluster *cluster, const bool *used)
 {
     int fd = memfd_create("platform.xml", MFD_CLOEXEC);
@@ -92,7 +94,8 @@ static void load_platform(const struct cluster *cluster, const bool *used)
     fclose(out);
 }
 
-/* What the file says holds for a reader; the simulation pays the latency itself and counts bytes in smaller units. */
+/* The platform file has latencies and bytes, for readers. Here actors sleep for the latency, and bytes are counted in
+ * smaller units. */
 static void adapt_links(void)
 {
     size_t count = sg_link_count();
@@ -158,7 +161,7 @@ static void transfer(uint32_t id)
     dispatcher_end(&simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
 }
 
-/* A lane's choice hangs on a transfer under way: it is made when its time has come. */
+/* A lane's choice that depends on a transfer under way: sleeps until its time, then decides. */
 static void choose(uint32_t id)
 {
     double sleep = dispatcher_choice_time(&simulation.dispatcher, id) - simgrid_get_clock();
@@ -170,7 +173,7 @@ static void choose(uint32_t id)
 
 static void work(int argc, char **argv);
 
-/* Promises every ready transfer that nobody was promised to an actor: an idle one if there is one, as creating one maps
+/* Promises an actor to every ready transfer that has none: an idle one if there is one, because creating an actor maps
  * a stack. */
 static void share_work(void)
 {
@@ -185,9 +188,9 @@ static void share_work(void)
     }
 }
 
-/* Actors yield to each other in sg_ calls only. Whoever ends a transfer takes one that became ready, if nobody else was
- * promised it, before it yields; so each ready transfer has exactly one actor that is on its way to it. The semaphore
- * keeps a wake-up that comes before its sleeper. */
+/* Actors yield to each other in sg_ calls only. Before it yields, an actor that ended a transfer takes one that became
+ * ready, unless it is promised to another actor. So each ready transfer has exactly one actor on its way to it. The
+ * semaphore keeps a wake-up that comes before its actor sleeps. */
 static void work(int argc, char **argv)
 {
     uint32_t id;
@@ -219,7 +222,7 @@ static bool moves_bytes(const struct program *program, const struct cluster *clu
     return false;
 }
 
-/* Which GPUs transfers of bytes use: no other host is built, as loading many is slow. */
+/* The GPUs that transfers of bytes use. No other host is built, because loading many is slow. */
 static bool *used_gpus(void)
 {
     const struct ops *ops = &simulation.program->ops;
@@ -231,13 +234,13 @@ static bool *used_gpus(void)
     return used;
 }
 
-/* SimGrid takes whole bytes, we have fractions: it gets them in units of 2^-40 bytes, or in larger ones where the
- * greatest transfer would not fit into 64 bits. Powers of two change no digit.
+/* SimGrid takes whole bytes, a program has fractions: SimGrid gets units of 2^-40 bytes, or larger ones if the largest
+ * transfer would not fit into 64 bits. Powers of two change no digit.
  *
- * Its clock must not stand still for an event that is less than a rounding error away, nor jump over one and forget it;
- * so its precision is a few units in the last place of the latest time there can be. That is the sum of all durations
- * without contention: while any flow runs, some link is full, and its flows together then do at least a second of what
- * they would take alone, a second. */
+ * Its clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
+ * it. So its precision is a few units in the last place of the latest possible time: the sum of all durations without
+ * contention. While any flow runs, some link is full, and in a second its flows together make at least the progress of
+ * one second without contention. */
 static void choose_units(void)
 {
     const struct ops *ops = &simulation.program->ops;
@@ -307,7 +310,7 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     return result;
 }
 
-/* As an actor: SimGrid completes the routes when the simulation starts. */
+/* Runs as an actor, because SimGrid completes the routes when the simulation starts. */
 static void look_up_route(int argc, char **argv)
 {
     struct simgrid_route *route = simulation.route;

@@ -1,4 +1,4 @@
-/* replay_simgrid: what tests want to know of the platform as SimGrid understood it. */
+/* replay_simgrid: a route of the platform as SimGrid understood it; for tests. */
 #ifndef DTSIM_REPLAY_SIMGRID_H
 #define DTSIM_REPLAY_SIMGRID_H
 
@@ -11,7 +11,7 @@ struct simgrid_route {
     double latency, bandwidth;
 };
 
-/* Loads the cluster's platform in a child and asks SimGrid for the way that a transfer takes. */
+/* Loads the cluster's platform in a child and asks SimGrid for the route of a transfer. */
 int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgrid_route *route, struct error *err);
 
 #endif
