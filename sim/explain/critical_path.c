@@ -27,9 +27,9 @@ void op_shares(const struct program *program, const struct op *op, double shares
         shares[kind_of_lane(lane)] = 1;
         return;
     }
-    shares[account_of((enum op_what)op->what)] = op->amount > 0 ? 1 - op->communication / op->amount : 1;
+    shares[account_of((enum op_what)op->what)] = op->amount > 0 ? 1 - op->compute.communication / op->amount : 1;
     for (int with = 0; with < PEERS_COUNT && op->amount > 0; with++)
-        shares[account_of_peers((enum peers)with)] += op->with[with] / op->amount;
+        shares[account_of_peers((enum peers)with)] += op->compute.with[with] / op->amount;
 }
 
 /* The timeline with what a walk along it needs. */
@@ -45,9 +45,11 @@ static double lane_left(const struct walk *walk, uint32_t id)
 {
     const struct op *op = &walk->timeline->program->ops.items[id];
 
-    if (!op->buffered)
+    if (op->kind != OP_TRANSFER || !op->transfer.buffered)
         return walk->timeline->end[id];
-    return walk->timeline->end[id] - (cluster_route(walk->cluster, (int)op->src, (int)op->dst).latency + op->delay);
+    struct route route = cluster_route(walk->cluster, (int)op->transfer.src, (int)op->transfer.dst);
+
+    return walk->timeline->end[id] - (route.latency + op->transfer.delay);
 }
 
 /* The operation that this one waited for last, NO_OP: for none, and when it let it go on. */

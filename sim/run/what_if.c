@@ -132,9 +132,9 @@ bool program_uneven(const struct program *program)
 static void scale(struct op *op, double factor)
 {
     op->amount *= factor;
-    op->communication *= factor;
+    op->compute.communication *= factor;
     for (int with = 0; with < PEERS_COUNT; with++)
-        op->with[with] *= factor;
+        op->compute.with[with] *= factor;
 }
 
 static void balance(struct program *program)
