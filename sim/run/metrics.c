@@ -212,7 +212,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     *metrics = (struct metrics){
         .window = find_window(timeline, asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -229,7 +229,9 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
                          const struct timeline *timeline)
 {
-    *metrics = (struct metrics){.makespan = timeline->makespan, .nranks = lowered->program.ranks};
+    *metrics = (struct metrics){
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
+    };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
 }
@@ -240,30 +242,52 @@ void metrics_release(struct metrics *metrics)
     memset(metrics, 0, sizeof *metrics);
 }
 
-#define METRIC(text, member, in, of) {text, offsetof(struct metrics, member), in, of}
+#define METRIC(text, member, in, of, brief) {text, offsetof(struct metrics, member), in, of, brief}
 static const struct metric named[] = {
-    METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME),
-    METRIC("makespan_s", makespan, 1, METRIC_TIME),
-    METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE),
-    METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE),
-    METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE),
-    METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE),
-    METRIC("mfu", mfu, 1, METRIC_RATE),
-    METRIC("hfu", hfu, 1, METRIC_RATE),
-    METRIC("bubble_fraction", bubble_fraction, 1, METRIC_SHARE),
-    METRIC("bubble_overhead", bubble_overhead, 1, METRIC_SHARE),
-    METRIC("utilization", utilization, 1, METRIC_SHARE),
-    METRIC("rank_span_s", rank_span, 1, METRIC_TIME),
-    METRIC("span_utilization", span_utilization, 1, METRIC_SHARE),
-    METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME),
-    METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME),
-    METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES),
-    METRIC("forward_s", forward, 1, METRIC_TIME),
-    METRIC("backward_s", backward, 1, METRIC_TIME),
-    METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES),
-    METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES),
-    METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES),
-    METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES),
+    METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME,
+           "window_s over the updates in it: one, but for asynchronous schedules and local steps"),
+    METRIC("makespan_s", makespan, 1, METRIC_TIME,
+           "from the first operation simulated to the end of the last"),
+    METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,
+           "samples of an update over iteration_time_s"),
+    METRIC("tokens_per_s", tokens_per_s, 1, METRIC_RATE,
+           "null where the model has no tokens"),
+    METRIC("model_tflops_per_gpu", model_flops_per_gpu, 1e12, METRIC_RATE,
+           "TFLOP/s that the mathematics of the model needs; null where times are given"),
+    METRIC("hardware_tflops_per_gpu", hardware_flops_per_gpu, 1e12, METRIC_RATE,
+           "TFLOP/s that GPUs compute: also what is recomputed"),
+    METRIC("mfu", mfu, 1, METRIC_RATE,
+           "model FLOP/s over the GPU's peak in the scenario's precision; a share"),
+    METRIC("hfu", hfu, 1, METRIC_RATE,
+           "hardware FLOP/s over the same peak; a share"),
+    METRIC("bubble_fraction", bubble_fraction, 1, METRIC_SHARE,
+           "breakdown_s.bubble over iteration_time_s; GPipe on a free network: (p-1)/(m+p-1)"),
+    METRIC("bubble_overhead", bubble_overhead, 1, METRIC_SHARE,
+           "bubble over compute; GPipe: (p-1)/m"),
+    METRIC("utilization", utilization, 1, METRIC_SHARE,
+           "compute over iteration_time_s"),
+    METRIC("rank_span_s", rank_span, 1, METRIC_TIME,
+           "the longest from a rank's first work to the end of its last; null: asynchronous"),
+    METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
+           "compute over rank_span_s"),
+    METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,
+           "the sum of breakdown_s.exposed_tensor to exposed_expert"),
+    METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME,
+           "breakdown_s.exposed_offload"),
+    METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES,
+           "to the host and back, mean over GPUs"),
+    METRIC("forward_s", forward, 1, METRIC_TIME,
+           "a micro-batch's forward in one stage, mean, with what its group exchanges"),
+    METRIC("backward_s", backward, 1, METRIC_TIME,
+           "all that follows it on the way back: recomputation too"),
+    METRIC("communication_bytes_per_gpu", communication_bytes_per_gpu, 1, METRIC_BYTES,
+           "sent, mean over GPUs"),
+    METRIC("peak_memory_bytes", peak_memory, 1, METRIC_BYTES,
+           "on one GPU, the largest of all ranks"),
+    METRIC("peak_reserved_bytes", peak_reserved, 1, METRIC_BYTES,
+           "of these, without the context: PyTorch's max_memory_reserved"),
+    METRIC("peak_allocated_bytes", peak_allocated, 1, METRIC_BYTES,
+           "and without fragmentation: max_memory_allocated"),
 };
 
 const struct metric *metric_at(size_t index)

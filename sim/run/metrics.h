@@ -48,6 +48,9 @@ struct metrics {
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
+    double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
+                                      * negative; NaN: not asked for (simulate_options.causes) */
+    double jitter;                   /* s of iteration_time, less that without jitter; NaN as above */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */
@@ -69,6 +72,7 @@ struct metric {
     size_t offset;                   /* of the double in struct metrics */
     double unit;                     /* of what is printed, in SI units */
     enum { METRIC_TIME, METRIC_RATE, METRIC_SHARE, METRIC_BYTES } kind;    /* RATE: work per iteration time */
+    const char *brief;               /* for `dtsim help result`: what it is, and its unit where the name has none */
 };
 const struct metric *metric_at(size_t index);                 /* NULL past the last */
 const struct metric *metric_find(const char *name);           /* NULL: there is none */

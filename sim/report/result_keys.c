@@ -1,0 +1,90 @@
+#include "report/result_keys.h"
+
+#include "run/metrics.h"
+
+#include <string.h>
+
+/* Besides the metrics (metric_at). */
+static const struct result_key keys[] = {
+    {"energy_j", "null: not modelled yet"},
+    {"extrapolated_s", "compute of the mean rank on kernels unlike those measured; null: no profile"},
+    {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
+    {"link_bytes.*.payload_bytes", "over all links of a class (inside, nic, uplink, host), an iteration"},
+    {"link_bytes.*.wire_bytes", "the same with what protocols add"},
+    {"memory_breakdown_bytes.*", "peak_memory_bytes by kind"},
+    {"memory_limit_bytes", "what a GPU may hold; null: not known"},
+    {"window_s", "[from, to]: the part of the simulated time that all means are over"},
+    {"breakdown_s.*", "the time of the mean rank by kind; adds up to iteration_time_s"},
+    {"imbalance_s", "of breakdown_s.bubble: more than in a replay in which works take all ranks as long; or less"},
+    {"jitter_s", "of iteration_time_s: more than in a replay without jitter; or less"},
+    {"steady_state", "null: synchronous, or no steady state"},
+    {"steady_state.from_s", "begin of the window"},
+    {"steady_state.to_s", "its end"},
+    {"steady_state.updates", "in the window"},
+    {"model_flop", "of the whole model, an iteration; null where times are given"},
+    {"hardware_flop", "the same with what is recomputed"},
+    {"gpus", "of the scenario"},
+    {"operations", "simulated"},
+    {"collectives", "messages: every one was simulated; measured: each different sum once"},
+    {"all_reduces", "those that ran"},
+    {"protocols", "of the communication library that they ran with; left out: it has none"},
+    {"folded", "one replica was simulated for all"},
+    {"jitter", "standard deviation of a work's time, as a share of it"},
+    {"cost_source", "given, roofline or calibrated"},
+    {"cost_profile", "its name; null: not calibrated"},
+    {"notes", "what to know before relying on the numbers"},
+    {"engine", "that simulated it"},
+    {"version", "of dtsim"},
+    {"scenario", "as it was simulated, with every default"},
+    {"spans.tsv: rank", "pipeline rank + pipeline degree * replica"},
+    {"spans.tsv: stage", "virtual stage; -1: none"},
+    {"spans.tsv: kind", "what it does"},
+    {"spans.tsv: name", "a letter and the micro-batch"},
+    {"spans.tsv: mb", "micro-batch; -1: none"},
+    {"spans.tsv: t0", "start, s"},
+    {"spans.tsv: t1", "end, s"},
+    {"spans.tsv: lane", "stream of the rank, or engine"},
+    {"spans.tsv: communication", "s of it that are communication"},
+    {"spans.tsv: replicas", "for how many the row stands"},
+    {"memory.tsv: rank", "as in spans.tsv"},
+    {"memory.tsv: t", "s; what is held from then on"},
+    {"memory.tsv: bytes", "on a GPU, of all kinds"},
+    {"memory.tsv: *", "of a kind: those of memory_breakdown_bytes"},
+    {"memory.tsv: replicas", "for how many the row stands"},
+    {"utilization.tsv: t0", "begin, s"},
+    {"utilization.tsv: t1", "end, s"},
+    {"utilization.tsv: *", "shares of all ranks' time, of the kinds of breakdown_s; add up to 1"},
+    {"links.tsv: link", "GPU, NIC or leaf, and direction"},
+    {"links.tsv: class", "of link_bytes"},
+    {"links.tsv: payload_bytes", "over the link, an iteration"},
+    {"links.tsv: wire_bytes", "the same with what protocols add"},
+    {"links.tsv: busy", "share of the iteration that its full rate would need"},
+    {"links.tsv: replicas", "for how many the row stands"},
+};
+
+struct result_key result_key_at(size_t index)
+{
+    size_t metrics = 0;
+
+    while (metric_at(metrics))
+        metrics++;
+    if (index < metrics)
+        return (struct result_key){metric_at(index)->name, metric_at(index)->brief};
+    return index - metrics < COUNT(keys) ? keys[index - metrics] : (struct result_key){0};
+}
+
+void result_keys_print(FILE *out)
+{
+    bool column = false;
+    struct result_key line;
+
+    fputs("result.json (dtsim run --json, and in the folder of dtsim run -o): the unit ends each name; means are over "
+          "ranks,\nan iteration; .* stands for several keys\n\n", out);
+    for (size_t i = 0; (line = result_key_at(i)).key; i++) {
+        if (!column && strstr(line.key, ": ")) {
+            fputs("\nthe tables beside it, and their columns\n\n", out);
+            column = true;
+        }
+        fprintf(out, "  %-40s %s\n", line.key, line.brief);
+    }
+}
