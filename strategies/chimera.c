@@ -19,9 +19,9 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
                      "directions meet between ranks", plan->stages);
 }
 
-/* What the two directions do on a rank, by the step in which it is done; a block of P/2 micro-batches a direction
- * enters every 2P steps, one every second step. It goes down and up the pipeline, a step a stage; the steps of the
- * directions interleave without a clash. */
+/* The works of both directions on a rank, by step. Every 2P steps a block of P/2 micro-batches enters in each
+ * direction, one every second step. Each goes down and up the pipeline, one stage a step. The steps of the two
+ * directions never clash. */
 static void row(struct row *row, const struct plan *plan, int rank)
 {
     int stages = plan->stages, each = plan_micro_batches(plan), half = stages / 2;
@@ -52,8 +52,8 @@ static void row(struct row *row, const struct plan *plan, int rank)
     free(busy);
 }
 
-/* With M = P the critical path is P of the shorter work, forward or backward, and 2P-2 of the longer (Li and Hoefler
- * 2021, section 3.1, for backwards that are longer). */
+/* With M = P the critical path has P works of the shorter kind, forward or backward, and 2P-2 of the longer kind (Li
+ * and Hoefler 2021, section 3.1, for longer backwards). */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     double back = b + (plan->recompute ? r : 0);

@@ -1,6 +1,6 @@
 /* DualPipe: micro-batches enter at both ends of the pipeline, each direction with its own copy of the model. In the
  * steady state a forward and a backward of opposite directions are one action (joined by + below), so that the
- * communication of one hides behind the other; at the end, weight gradients are put off to fill the bubble. */
+ * communication of one hides behind the other. At the end, weight gradients are postponed to fill the bubble. */
 #include "dualpipe.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
                      "over both directions", plan->stages, plan->micro_batches, 2 * plan->stages);
 }
 
-/* Two Vs, each over half of the ranks and half of the micro-batches, point at each other. */
+/* Two Vs that point at each other, each with half of the ranks and half of the micro-batches. */
 static void row(struct row *row, const struct plan *plan, int rank)
 {
     int mirrored = plan->stages - 1 - rank;

@@ -1,7 +1,7 @@
 /* Both schedules send micro-batches down the near chunks and back up the far ones, as a V. On rank r of P:
  *   2(P-1-r) times F near; r+1 times F near, F far; P-1-r times I far, W, F far;      (filling)
  *   M-2P+r+1 times F near with B far, F far with B near;                              (overlapped)
- *   P-1-r times B far, F far with B near; r+1 times B far, B near, of which the later halves are split;
+ *   P-1-r times B far, F far with B near; r+1 times B far, B near, of which the later half is split;
  *   P-1-r times W, I near; r+1 times W.                                               (draining)
  * W are taken in the order of their I. Read from DeepSeek's dualpipe.py and dualpipev.py. */
 #include "dualpipe.h"
@@ -12,8 +12,8 @@
 struct walk {
     struct row *row;
     const struct dualpipe *shape;
-    int forwards[2], backwards[2];   /* done so far; a phase: 0 near, 1 far */
-    struct late { int chunk, mb; } *late;    /* input gradients whose weight gradients are to come */
+    int forwards[2], backwards[2];   /* [phase]: done so far; phase 0 near, 1 far */
+    struct late { int chunk, mb; } *late;    /* split backwards; their weight gradients come later, in this order */
     int nlate, taken;
 };
 
@@ -77,7 +77,7 @@ static void overlap(struct walk *walk, int rank, int behind)
     int pairs = walk->shape->micro_batches - 2 * walk->shape->ranks + rank + 1;
 
     for (int i = 0; i < pairs; i++) {
-        if (i == 0 && behind == 0) {     /* where the V turns, the first backward needs a forward just before */
+        if (i == 0 && behind == 0) {     /* on the last rank the first backward needs the forward just before it */
             do_forward(walk, 0);
             do_backward(walk, 1, false);
         } else {
@@ -119,8 +119,8 @@ void dualpipe_row(struct row *row, const struct dualpipe *shape)
     free(walk.late);
 }
 
-/* DeepSeek: with PP = 2P stages, (PP/2 - 1)(F&B + B - 3W), F&B being F + B here: (P-1) 2F where F = W. So it remains
- * for shorter backwards, as the ranks wait for forwards. */
+/* DeepSeek: with PP = 2P stages, (PP/2 - 1)(F&B + B - 3W). With F&B = F + B here and F = W this is (P-1) 2F. It is the
+ * same for shorter backwards, because ranks then wait for forwards. */
 double dualpipe_idle(int ranks, double f, double b)
 {
     return b <= 2 * f * (1 + 1e-9) ? (ranks - 1) * 2 * f : NAN;

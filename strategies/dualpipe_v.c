@@ -1,6 +1,6 @@
 /* DualPipeV: micro-batches go down the ranks and back up, two chunks a rank. In the steady state a forward and a
  * backward of different micro-batches are one action (joined by + below), so that the communication of one hides
- * behind the other; at the end, weight gradients are put off to fill the bubble. */
+ * behind the other. At the end, weight gradients are postponed to fill the bubble. */
 #include "dualpipe.h"
 
 #include <math.h>

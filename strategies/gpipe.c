@@ -1,5 +1,5 @@
-/* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; the
- * others are recomputed directly before their backward. recompute_last: that one too. */
+/* GPipe: all forwards, then all backwards. With recomputation only the last micro-batch keeps its activations; all
+ * others are recomputed directly before their backward. recompute_last: the last one too. */
 #include "schedule/schedule.h"
 
 static const char figure[] =
@@ -20,11 +20,13 @@ struct gpipe_options {
 
 static const struct field fields[] = {
     {KEY(gpipe_options, backward), .kind = FIELD_CHOICE, .fallback = "descending", .choices = CHOICES(BACKWARDS),
-     .brief = "order of the backwards: descending as in the paper's figure and torchgpipe, ascending as in PyTorch"},
+     .brief = "order of the backwards",
+     .choice_briefs = NAMES("as in the paper's figure and torchgpipe", "as in PyTorch")},
     {KEY(gpipe_options, recompute_last), .kind = FIELD_BOOL, .fallback = "false",
-     .brief = "with recomputation: of the last micro-batch too, as torchgpipe's checkpoint='always'"},
+     .brief = "with recomputation: recompute the last micro-batch too, as torchgpipe's checkpoint='always'"},
     {KEY(gpipe_options, passes), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
-     .brief = "so many times all forwards, then all backwards, of as many micro-batches each, before the update"},
+     .brief = "number of passes before the update; each is all forwards, then all backwards, of an equal part of the "
+              "micro-batches"},
 };
 static const struct table options = {TABLE("strategy", "options of gpipe", gpipe_options, fields)};
 
@@ -59,8 +61,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
                      plan->micro_batches, option->passes);
 }
 
-/* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top;
- * those of the other stages hide behind the wait for the gradient. */
+/* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputations add to it;
+ * the other stages recompute while they wait for the gradient. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     const struct gpipe_options *option = plan->options;
@@ -85,7 +87,7 @@ const struct schedule schedule_gpipe = {
     .brief = "all forwards, then all backwards, then a flush",
     .figure = figure,
     .formula = "iteration (M+P-1)(F+B), with recomputation + (M-1) R; bubble (P-1)/(M+P-1); M micro-batches in flight; "
-               "M those of one of the passes",
+               "with passes M is the number of micro-batches in a pass",
     .options = &options,
     .recompute = RECOMPUTE_EARLY,
     .check = check,

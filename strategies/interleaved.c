@@ -1,5 +1,5 @@
-/* Interleaved 1F1B: each rank holds several chunks of the model, so that a micro-batch passes it several times and the
- * pipeline fills with smaller pieces. A chunk's work is marked by a letter from the second on. */
+/* Interleaved 1F1B: each rank holds several chunks of the model, so that a micro-batch visits it several times and the
+ * pipeline fills with smaller pieces. In the figure a letter marks the work of the second chunk and later ones. */
 #include "interleaving.h"
 
 #include <math.h>
@@ -11,10 +11,10 @@ static const char figure[] =
 
 static const struct field fields[] = {
     {KEY(interleaving_options, micro_batch_group), .kind = FIELD_INT, .fallback = "0", .min = 0, .max = 1e6,
-     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as many "
-              "as ranks. Megatron refuses a group below the ranks or above the micro-batches, or a last one below the "
-              "ranks; PyTorch micro-batches that are no multiple of (micro-batches / ranks, rounded down). Here only "
-              "what deadlocks is refused"},
+     .brief = "number of micro-batches that visit a chunk before the next chunk's turn; the last group may be smaller; "
+              "0: the number of ranks. Megatron refuses a group smaller than the ranks or larger than the "
+              "micro-batches, and a last group smaller than the ranks. PyTorch refuses micro-batches that are no "
+              "multiple of (micro-batches / ranks, rounded down). Here only groups that deadlock are refused"},
 };
 static const struct table options = {TABLE("strategy", "options of interleaved", interleaving_options, fields)};
 
@@ -74,7 +74,7 @@ const struct schedule schedule_interleaved = {
     .title = "Interleaved 1F1B",
     .paper = "Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM "
              "(arXiv 2104.04473), section 2.2.2 and figure 4",
-    .brief = "1F1B over several model chunks a rank: the bubble shrinks by their number, transfers multiply by it",
+    .brief = "1F1B over several model chunks a rank, which divide the bubble by their number and multiply transfers",
     .figure = figure,
     .formula = "per chunk F and B, N the micro-batch group: iteration (V M + P-1)(F+B) for M >= P, (V P + M-1)(F+B)\n"
                "for M <= P; bubble (P-1)/(V M + P-1); min(V M, (V-1) N + 2 (P-1-rank) + 1) chunks in flight",

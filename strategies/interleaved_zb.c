@@ -1,5 +1,6 @@
 /* Interleaved zero bubble (PyTorch's ScheduleInterleavedZeroBubble): interleaved 1F1B with a shorter warm-up and
- * backwards in two halves, the one for the weights (W) filling what would be idle. A recomputation comes before I. */
+ * backwards in two halves, for the input (I) and for the weights (W). W fills idle time. A recomputation comes before
+ * I. */
 #include "interleaving.h"
 
 #include <math.h>
@@ -11,9 +12,9 @@ static const char figure[] =
 
 static const struct field fields[] = {
     {KEY(interleaving_options, micro_batch_group), .kind = FIELD_INT, .fallback = "0", .min = 0, .max = 1e6,
-     .brief = "micro-batches that visit a chunk before the next chunk's turn, the last group what remains; 0: as "
-              "PyTorch, (micro-batches / ranks, rounded down) groups of the same size; where these do not divide, "
-              "which PyTorch refuses, as many micro-batches as ranks. Here only what deadlocks is refused"},
+     .brief = "number of micro-batches that visit a chunk before the next chunk's turn; the last group may be smaller; "
+              "0: as PyTorch, (micro-batches / ranks, rounded down) groups of the same size; the number of ranks if "
+              "these do not divide, which PyTorch refuses. Here only groups that deadlock are refused"},
 };
 static const struct table options = {TABLE("strategy", "options of interleaved-zb", interleaving_options, fields)};
 
@@ -59,7 +60,7 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
     return interleaving_check(&schedule_interleaved_zb, plan, group(plan), loc, err);
 }
 
-/* ZB-H1's bubble, (P-1)(F+I-W), in chunks; where a W fits into the wait for a forward. */
+/* ZB-H1's bubble, (P-1)(F+I-W), in chunks, if a W fits into the wait for a forward. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     double input = b / 2 + (plan->recompute ? r : 0), weight = b / 2;
@@ -82,7 +83,7 @@ const struct schedule schedule_interleaved_zb = {
     .title = "Interleaved zero bubble",
     .paper = "Qi et al. 2023, Zero Bubble Pipeline Parallelism (arXiv 2401.10241), over several chunks: PyTorch's "
              "ScheduleInterleavedZeroBubble",
-    .brief = "interleaved 1F1B with backwards in two halves, that for the weights where the rank would wait",
+    .brief = "interleaved 1F1B with backwards in two halves; the half for the weights runs where the rank would wait",
     .figure = figure,
     .formula = "per chunk F, I and W, with W <= F: iteration V M (F+I+W) + (P-1)(F+I-W) for M >= P;\n"
                "bubble (P-1)(F+I-W); min(V M, min(V M, (V-1) N + P-1-rank) + 1 + rank) chunks in flight until their\n"

@@ -1,5 +1,5 @@
-/* Looped BFS: each rank holds several chunks of the model and computes all micro-batches of one before those of the
- * next, so that a chunk's weights and gradients are used in one stretch. */
+/* Looped BFS: each rank holds several chunks of the model. It computes all micro-batches of one chunk before the next
+ * chunk, so that a chunk's weights and gradients are used in one stretch. */
 #include "schedule/schedule.h"
 
 static const char figure[] =

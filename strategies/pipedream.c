@@ -1,12 +1,14 @@
-/* PipeDream: asynchronous 1F1B. Micro-batches are its minibatches: the weights are updated after every backward and
- * nothing is flushed, so in the steady state no rank waits; a forward and its backward use the same stashed version of
+/* PipeDream: asynchronous 1F1B. Micro-batches are its minibatches. The weights are updated after every backward and
+ * nothing is flushed, so in the steady state no rank waits. A forward and its backward use the same stashed version of
  * the weights.
  *
- * Ranks may share a stage (1F1B-RR): they take turns at the minibatches, a minibatch's backward going to the rank of
- * its forward, and sum their gradients at every update, after a minibatch each (DDP in runtime.py). That keeps them in
- * step, so what they hand on together comes back one after another; with as many in flight as the paper has, the
- * slowest stage may then wait. Between two shared stages that runtime turns a place further every round
- * (communication.py, send): the same number of minibatches each, other ones. */
+ * Ranks may share a stage (1F1B-RR): they take turns at the minibatches. A minibatch's backward runs on the rank of its
+ * forward. The sharers sum their gradients at every update, after one minibatch each (DDP in runtime.py). So they
+ * finish forwards at the same time, but the gradients come back one after another; with the paper's number of
+ * minibatches in flight, the slowest stage may then wait. Between two shared stages PipeDream's runtime rotates the
+ * ranks by one place every round (communication.py, send); here it does not: each rank has the same number of
+ * minibatches, but other ones.
+ *  */
 #include "schedule/schedule.h"
 
 #include <math.h>
@@ -27,13 +29,13 @@ static const struct field fields[] = {
     {KEY(pipedream_options, vertical_sync), .kind = FIELD_BOOL, .fallback = "false",
      .brief = "every stage uses the version of the weights that the input stage used"},
     {KEY(pipedream_options, stage_replicas), .kind = FIELD_INTS, .min = 1, .max = 65536,
-     .brief = "how many ranks share each stage, taking turns at the minibatches (1F1B-RR): "
-              "[3, 1] are two stages on four ranks; left out: one each"},
+     .brief = "number of ranks that share each stage and take turns at the minibatches (1F1B-RR); "
+              "[3, 1]: two stages on four ranks; left out: one each"},
 };
 static const struct table options = {TABLE("strategy", "options of pipedream", pipedream_options, fields)};
 
-/* Forwards before the first backward on the rank: what the ranks of its own and later stages have in flight between
- * them, but one, is divided among those that share the stage (runtime.py, num_warmup_minibatches). */
+/* Forwards before the first backward on the rank: the number of ranks of its own and later stages, less one, divided by
+ * the number of ranks that share the stage (runtime.py, num_warmup_minibatches). */
 static int warm_up(const struct plan *plan, int rank)
 {
     int stage = plan_virtual_stage(plan, rank, 0), sharers = plan_sharers(plan, stage);

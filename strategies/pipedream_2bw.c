@@ -1,6 +1,6 @@
 /* PipeDream-2BW: batches of M micro-batches follow each other in 1F1B without a flush. Gradients of a batch are
- * accumulated and applied once; two versions of the weights are enough, as a batch uses the weights of the batch before
- * the last. */
+ * accumulated and applied once. Two versions of the weights are enough, because a batch uses the weights of the batch
+ * before the last one. */
 #include <math.h>
 
 #include "schedule/schedule.h"
@@ -34,7 +34,7 @@ static void row(struct row *row, const struct plan *plan, int rank)
     }
 }
 
-/* Fewer micro-batches than stages behind cannot cover the way there and back, so that bubbles stay. */
+/* With fewer than P - 1 micro-batches the first rank waits for gradients even in the steady state. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     if (plan->micro_batches < plan->stages - 1)

@@ -1,5 +1,5 @@
-/* V-Half: two chunks a rank in a V, placed so that all ranks hold about as much, and about half of what 1F1B's first
- * rank holds. Forwards go down in every second slot and up in every slot, backwards likewise. */
+/* V-Half: two chunks a rank in a V. All ranks hold about the same memory, about half of the memory of 1F1B's first
+ * rank. Forwards go down one rank every second slot, and up one rank every slot; backwards do the same. */
 #include "zb_v.h"
 
 static const char figure[] =

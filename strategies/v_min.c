@@ -1,5 +1,5 @@
-/* V-Min: two chunks a rank in a V, placed so that all ranks hold about as much, and a micro-batch goes down and up,
- * forwards and backwards, without a wait: a third of what 1F1B's first rank holds. */
+/* V-Min: two chunks a rank in a V. All ranks hold about the same memory, a third of the memory of 1F1B's first rank. A
+ * micro-batch goes down and up, forwards and backwards, without a wait. */
 #include "zb_v.h"
 
 static const char figure[] =

@@ -1,7 +1,7 @@
-/* V-shaped schedules of controlled memory: a pattern of forwards and input gradients is repeated every 6 slots, which
- * fixes how much is in flight; then weight gradients go into idle slots, and what begins and ends the pipeline moves
- * to earlier ones where the most that any rank holds allows it. As sail-sg's zero-bubble-pipeline-parallelism
- * (zbv_greedy.py). */
+/* V-shaped schedules of controlled memory. A pattern of forwards and input gradients is repeated every 6 slots; it
+ * determines the number of micro-batches in flight. Weight gradients go into idle slots. Works at the beginning and at
+ * the end of the pipeline move to earlier slots, as long as no rank holds more than the fullest rank did. As in
+ * sail-sg's zero-bubble-pipeline-parallelism (zbv_greedy.py). */
 #include "zb_v.h"
 
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 enum { F_DOWN, F_UP, I_DOWN, I_UP, W, W_UP, TYPES, IDLE = TYPES };
 enum { INTERVAL = 6 };
 
-/* A rank's works by type, each with its slots; W are of both turns, unless split into W (going down) and W_UP. */
+/* The slots of a rank's works, by type. W is for both legs, unless it is split into W (of I_DOWN) and W_UP. */
 struct lane { struct slots { int *at, count; } slots[TYPES]; };
 
-/* A work with its slot: what a walk through all ranks in the order of time sees. */
+/* A work with its slot, for a walk through all ranks in the order of time. */
 struct step { int at, rank, type, mb; };
 struct steps { struct step *items; size_t count, capacity; };
 
@@ -44,7 +44,7 @@ static bool is_backward(int type)
     return type == I_DOWN || type == I_UP;
 }
 
-/* Weight gradients into the idle slots of a rank, those of I_DOWN first if they are told apart. */
+/* Puts weight gradients into the idle slots of a rank; with `split` those of I_DOWN first. */
 static void put_weights(struct lane *lanes, int rank, bool split)
 {
     struct steps steps;
@@ -70,11 +70,12 @@ static void put_weights(struct lane *lanes, int rank, bool split)
     free(steps.items);
 }
 
-/* What a rank holds, slot by slot. Where weight gradients have no slots yet, they are done in idle ones. */
+/* The memory of a rank, slot by slot. Weight gradients without slots count as done in idle ones. */
 struct memory {
-    int *type, *held, *late; /* of a slot: what is done in it; after it: activations held, weight gradients that wait */
+    int *type;               /* a slot: the type of its work */
+    int *held, *late;        /* after a slot: activations held, weight gradients that wait */
     int length, most;
-    bool weights;            /* they have slots */
+    bool weights;            /* weight gradients have slots */
 };
 
 static void slot_memory(const struct memory *memory, int type, int *held, int *late)
@@ -121,8 +122,8 @@ static void memory_release(struct memory *memory)
     free(memory->late);
 }
 
-/* Whether the work in slot `from` may move to the idle slot `to` before it, no more than `most` being held then. With
- * `really`, moves it. */
+/* Whether the work in slot `from` may move to the earlier idle slot `to`, if at most `most` activations may be held.
+ * With `really`, moves it. */
 static bool move(struct memory *memory, int from, int to, int most, bool really)
 {
     int held = to ? memory->held[to - 1] : 0, late = to ? memory->late[to - 1] : 0, type = memory->type[from];
@@ -150,7 +151,7 @@ struct reorder {
     int ranks, micro_batches, most;
     bool weights;
     struct memory *memory;   /* a rank */
-    struct slots *backwards; /* a rank: slots of the I walked over so far, in the order of time */
+    struct slots *backwards; /* a rank: slots of its I so far, in the order of time */
 };
 
 static int later(int a, int b)
@@ -158,7 +159,7 @@ static int later(int a, int b)
     return a > b ? a : b;
 }
 
-/* The slot after all that a work waits for; W waits for as many I as there are W before and with it. */
+/* The earliest slot after all works that a work waits for; the n-th W waits for the n-th I. */
 static int earliest(const struct reorder *reorder, struct step step)
 {
     const struct lane *lane = &reorder->lanes[step.rank];
@@ -195,7 +196,7 @@ static void walk(struct reorder *reorder)
         int *at = &reorder->lanes[step.rank].slots[step.type].at[step.mb], to = *at;
 
         if (step.type == I_UP && step.rank == 0 && phase == BEGINNING)
-            phase = MIDDLE;      /* from the first micro-batch that is through to the last that begins, nothing moves */
+            phase = MIDDLE;      /* nothing moves between the first micro-batch's end and the last one's beginning */
         if (phase == END || (phase == BEGINNING && reorder->weights))
             for (to = earliest(reorder, step); to < *at; to++)
                 if (memory->type[to] == IDLE && move(memory, *at, to, reorder->most, false))
@@ -211,7 +212,7 @@ static void walk(struct reorder *reorder)
     free(steps.items);
 }
 
-/* All as early as the order on each rank allows, a slot each. */
+/* Moves every work to the earliest slot that the order on its rank allows. */
 static void squeeze(struct lane *lanes, int ranks)
 {
     struct steps steps = in_order(lanes, 0, ranks - 1);
@@ -230,7 +231,7 @@ static void squeeze(struct lane *lanes, int ranks)
     free(steps.items);
 }
 
-/* Moves what begins and ends the pipeline: with weight gradients in their slots, or without. */
+/* Moves the works at the beginning and at the end of the pipeline; `weights`: weight gradients have slots meanwhile. */
 static void move_earlier(struct lane *lanes, const struct plan *plan, bool weights)
 {
     size_t ranks = (size_t)plan->stages, works = 2 * (size_t)plan->micro_batches;

@@ -1,10 +1,9 @@
-/* Varuna, its static schedule: a backward goes before everything, a recomputation before a forward, and a recomputation
- * begins just in time to end when the gradient arrives. The last stage does its backward right after the forward and
- * recomputes nothing.
+/* Varuna's static schedule: backwards go first, then recomputations, then forwards. A recomputation begins just in time
+ * to end when the gradient arrives. The last stage does its backward right after the forward and recomputes nothing.
  *
- * The order was computed beforehand, for a recomputation half as long as a backward and a free network. Varuna's run
- * time (varuna/pipeline.py) does not know when the next stage's backward will end: coming to a recomputation, it looks
- * whether the gradient has arrived, and if not does its next forward first. */
+ * The order is computed beforehand, for recomputations half as long as backwards and for transfers that take no time.
+ * Varuna's runtime (varuna/pipeline.py) does not know when the next stage's backward will end: when a rank comes to a
+ * recomputation whose gradient has not arrived, it does its next forward first. */
 #include "schedule/schedule.h"
 
 #include <limits.h>
@@ -26,19 +25,20 @@ struct varuna_options {
 
 static const struct field fields[] = {
     {KEY(varuna_options, runtime), .kind = FIELD_CHOICE, .fallback = "static", .choices = CHOICES(RUNTIMES),
-     .brief = "static: every rank keeps to the order that was computed beforehand; opportunistic: as Varuna runs it, a "
-              "rank whose next gradient is late does its next forward first"},
+     .brief = "the order of works at run time",
+     .choice_briefs = NAMES("every rank keeps the order that was computed beforehand",
+                            "as in Varuna's runtime: a rank whose next gradient is late does its next forward first")},
     {KEY(varuna_options, in_flight), .kind = FIELD_INT, .min = 1, .max = 1000000,
-     .brief = "opportunistic: a forward goes first only while at most so many micro-batches are then "
-              "between forward and backward on the rank; left out: always"},
+     .brief = "opportunistic: most micro-batches in flight on a rank (between forward and backward) after a forward "
+              "that goes first; left out: no limit"},
 };
 static const struct table options = {TABLE("strategy", "options of varuna", varuna_options, fields)};
 
-/* What a rank may do: micro-batches take their turns, so a queue is the number that came and the number that went. */
+/* The queues of a rank. Micro-batches keep their order, so a queue is the number that came and the number that left. */
 struct station {
     struct queue { int in, out; } forwards, recomputes, backwards;
     enum { NOTHING, FORWARDED, RECOMPUTED, BEGUN } event;    /* in this slot */
-    bool in_backward;        /* its second slot is to come */
+    bool in_backward;        /* the next slot is a backward's second */
 };
 
 static bool take(struct queue *queue, int *mb)
@@ -70,8 +70,8 @@ static void work_slot(struct station *station, struct row *row)
     }
 }
 
-/* The table is made in slots: a forward and a recomputation take one, a backward two. What a slot did allows others
- * work from the next slot on; the first half of a backward allows the stage before to recompute. */
+/* Fills the rows slot by slot: a forward and a recomputation take one slot, a backward two. The work of a slot allows
+ * other works from the next slot on; the first half of a backward allows the stage before to recompute. */
 static void rows(struct row *rows, const struct plan *plan)
 {
     struct station *stations = xcalloc((size_t)plan->stages, sizeof *stations);

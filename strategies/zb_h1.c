@@ -1,5 +1,5 @@
-/* ZB-H1: 1F1B whose backwards are in two halves. The one for the input (I) goes on at once to the previous rank; the
- * one for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R stands before I. */
+/* ZB-H1: 1F1B whose backwards are in two halves. The half for the input (I) is sent to the previous rank at once; the
+ * half for the weights (W) waits for idle time. No more memory than 1F1B. With recomputation R comes before I. */
 #include "zero_bubble.h"
 
 #include <math.h>
@@ -15,8 +15,8 @@ static void rows(struct row *rows, const struct plan *plan)
     zero_bubble_rows(rows, plan, 1);
 }
 
-/* Qi et al. 2023, table 2: bubble (P-1)(F+I-W), where a W fits into the wait for a forward. Few micro-batches leave
- * nothing for the W to fill but the last one. */
+/* Qi et al. 2023, table 2: bubble (P-1)(F+I-W), if a W fits into the wait for a forward. With fewer micro-batches than
+ * ranks only the last W adds to the time. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     double input = b / 2 + (plan->recompute ? r : 0), weight = b / 2;

@@ -1,6 +1,6 @@
-/* ZB-H2: ZB-H1 with twice its memory. More forwards before the first backward, and as much W after the last, leave no
- * rank idle between its first forward and its last W, where forwards and both halves of backwards take the same time.
- * With recomputation R stands before I. */
+/* ZB-H2: ZB-H1 with twice its memory. It does more forwards before the first backward, and the same number of W after
+ * the last one. So no rank is idle between its first forward and its last W, if forwards and both halves of backwards
+ * take the same time. With recomputation R comes before I. */
 #include "zero_bubble.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@ static void rows(struct row *rows, const struct plan *plan)
     zero_bubble_rows(rows, plan, 2);
 }
 
-/* Each rank is busy from its first forward, (P-1) F after the first rank's at most; where the halves of a backward take
- * no longer than a forward. Few micro-batches leave nothing for the W to fill but the last one. */
+/* Each rank is busy from its first forward on, which is at most (P-1) F after the first rank's, if the halves of a
+ * backward take no longer than a forward. With fewer micro-batches than ranks only the last W adds to the time. */
 static double ideal_makespan(const struct plan *plan, double f, double b, double r)
 {
     int p = plan->stages, m = plan->micro_batches;

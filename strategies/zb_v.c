@@ -1,5 +1,5 @@
 /* ZB-V: two chunks a rank in a V, backwards in two halves, and weight gradients where a rank would wait. A rank holds
- * as much as 1F1B's first, and only the first forwards leave a bubble. */
+ * the memory of 1F1B's first rank, and only the first forwards leave a bubble. */
 #include "zb_v.h"
 
 #include <math.h>
@@ -19,7 +19,9 @@ struct zb_v_options {
 
 static const struct field fields[] = {
     {KEY(zb_v_options, variant), .kind = FIELD_CHOICE, .fallback = "greedy", .choices = CHOICES(VARIANTS),
-     .brief = "greedy: fitted to the times of the work, as the authors'; fixed: an order for F = I = W, as in PyTorch"},
+     .brief = "how the order is made",
+     .choice_briefs = NAMES("built for the times of the works, as the authors' scheduler does",
+                            "an order for F = I = W, as in PyTorch")},
 };
 static const struct table options = {TABLE("strategy", "options of zb-v", zb_v_options, fields)};
 
@@ -30,7 +32,7 @@ void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, 
     *GROW(row) = (struct work){.kind = kind, .chunk = chunk, .mb = mb};
 }
 
-/* A row of the fixed order, which is written for 2P-1 micro-batches at least; those that there are not are left out. */
+/* A row of the fixed order. The order is written for at least 2P-1 micro-batches; missing ones are left out. */
 struct walk { struct row *row; const struct plan *plan; int forwards[2], inputs[2], weights[2]; };
 
 static void next(struct walk *walk, enum work_kind kind, int chunk)
@@ -114,7 +116,7 @@ static double ideal_makespan(const struct plan *plan, double f, double b, double
     return (6 * plan->micro_batches + plan->stages - 1) * f;
 }
 
-/* The greedy order holds more or less, as the times are; never more than 2P. */
+/* In the greedy order it depends on the times, and is never above 2P. */
 static int ideal_in_flight(const struct plan *plan, int rank)
 {
     const struct zb_v_options *option = plan->options;

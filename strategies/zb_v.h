@@ -1,29 +1,30 @@
-/* What the zero-bubble schedules with chunks in a V share. */
+/* zb_v: declarations of the zero-bubble schedules with chunks in a V. */
 #ifndef DTSIM_ZB_V_H
 #define DTSIM_ZB_V_H
 
 #include "schedule/schedule.h"
 
-/* Works on a V have two turns: forwards are done on chunk 0 (from rank to rank), then on chunk 1 (back again);
- * backwards on chunk 1, then on chunk 0. */
+/* A V has two legs: DOWN from the first rank to the last, UP from the last rank to the first. Forwards go down through
+ * chunk 0 and up through chunk 1, backwards go down through chunk 1 and up through chunk 0. */
 enum { DOWN, UP, TURNS };
 static inline int turn_chunk(enum work_kind kind, int turn)
 {
     return kind == FORWARD ? turn : 1 - turn;
 }
-/* The rank from which a turn's work gets its input, or -1 where the turn begins. */
+/* The rank from which a work on a leg gets its input; -1 if the leg begins on this rank. */
 static inline int turn_from(int ranks, int rank, int turn)
 {
     return turn == DOWN ? rank - 1 : rank + 1 < ranks ? rank + 1 : -1;
 }
 
-/* Appends a cell, and before it a recomputation where the plan wants one. */
+/* Appends a work, and before an input gradient a recomputation if the plan has recomputation. */
 void zb_v_append(struct row *row, const struct plan *plan, enum work_kind kind, int chunk, int mb);
 
 /* zb-v, built greedily (zb_v_greedy.c). */
 void zb_v_greedy(struct row *rows, const struct plan *plan);
 
-/* Slots of forwards and input gradients, DOWN and UP, of a rank's first micro-batch; repeated every 6 slots. */
+/* Slots of forwards and input gradients, by leg, of a rank's first micro-batch; each next micro-batch is 6 slots
+ * later. */
 struct pattern { int forwards[TURNS], backwards[TURNS]; };
 void v_pattern_rows(struct row *rows, const struct plan *plan, struct pattern (*pattern)(int ranks, int rank));
 

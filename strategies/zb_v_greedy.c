@@ -1,6 +1,6 @@
-/* ZB-V, built greedily as in sail-sg's zero-bubble-pipeline-parallelism (zbv.py): the order follows from how long
- * forwards, input gradients, weight gradients and communication take. Forwards and backwards are placed in rounds
- * over all ranks, as early as they can; weight gradients wait, and fill the time that a rank would wait for others. */
+/* ZB-V, built greedily as in sail-sg's zero-bubble-pipeline-parallelism (zbv.py). The order follows from the times of
+ * forwards, input gradients, weight gradients and communication. Forwards and backwards are placed in rounds over all
+ * ranks, as early as possible. Weight gradients are postponed, and fill the time in which a rank would wait. */
 #include "zb_v.h"
 
 #include <math.h>
@@ -11,21 +11,21 @@ static const enum work_kind work_kinds[KINDS] = {FORWARD, BACKWARD_INPUT, BACKWA
 
 struct state {
     double now;              /* when its last work ends */
-    double bubble;           /* waited since its first work */
+    double bubble;           /* waiting time since its first work */
     int count[KINDS][TURNS]; /* works placed */
-    int held;                /* chunks' activations between forward and weight gradient */
-    char *late;              /* turns of the input gradients, in order; weight gradients follow that order */
+    int held;                /* activations held: forwards whose weight gradient has not been placed */
+    char *late;              /* legs of the input gradients, in order; weight gradients follow this order */
     int nlate, taken;
 };
 
-/* One way to build it. */
+/* One variant of the order. */
 struct attempt {
     int ranks, micro_batches, limit;
     double costs[KINDS], communication;
-    bool fill_forwards, fill_backwards;  /* may a weight gradient delay a forward, a backward that goes down */
-    const double *approved;  /* bubbles of ranks in an attempt before, or NULL */
+    bool fill_forwards, fill_backwards;  /* a weight gradient may delay a forward, a backward that goes down */
+    const double *approved;  /* bubbles of the ranks in the attempt before, or NULL */
     double most_approved;
-    double worst;            /* bubble of any rank */
+    double worst;            /* the largest bubble of a rank */
     struct state *states;
     double *ends[2][TURNS];  /* of F and I; rank * micro_batches + mb; -1: not placed */
     struct row *rows;
@@ -36,7 +36,7 @@ static double end_of(const struct attempt *attempt, int kind, int turn, int rank
     return attempt->ends[kind][turn][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb];
 }
 
-/* When the next work of that kind can begin for what it gets from another rank; -1: nothing is awaited. */
+/* The arrival of the input of a rank's next work of a kind; -1: it needs none from another rank. */
 static double arrival(const struct attempt *attempt, int kind, int turn, int rank)
 {
     int from = turn_from(attempt->ranks, rank, turn);
@@ -81,8 +81,8 @@ static bool place_weight(struct attempt *attempt, int rank)
     return true;
 }
 
-/* Weight gradients before a work that has to wait: all that fit in the wait; and one that does not, if the rank may
- * lose that time, others losing more. */
+/* Places weight gradients before a work that has to wait: all that fit into the wait, and with `partly` one that does
+ * not, if the rank would otherwise have the largest bubble. */
 static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, bool partly)
 {
     const struct state *state = &attempt->states[rank];
@@ -97,8 +97,8 @@ static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, boo
         place_weight(attempt, rank);
 }
 
-/* The first forwards: as many as there is time and memory for before the first micro-batch comes back up, then
- * forwards of both turns until all ranks have begun the last of them. */
+/* The first forwards: on each rank as many as time and memory allow before the first micro-batch comes back up; then
+ * forwards of both legs until every rank has at least the forwards of the rank before it. */
 static void warm_up(struct attempt *attempt)
 {
     struct state *states = attempt->states;
@@ -127,7 +127,7 @@ static void warm_up(struct attempt *attempt)
     }
 }
 
-/* Which way the next backward of a rank goes: up, unless it has to wait for one that is not placed. */
+/* The leg of a rank's next backward: up, unless its input comes from a backward that has not been placed. */
 static int backward_turn(const struct attempt *attempt, int rank)
 {
     const int *count = attempt->states[rank].count[I];
@@ -139,7 +139,7 @@ static int backward_turn(const struct attempt *attempt, int rank)
     return end_of(attempt, I, UP, rank + 1, count[UP]) >= 0 ? UP : DOWN;
 }
 
-/* A backward on every rank, those that go up from the last rank to the first, then the others. */
+/* Places a backward on every rank: first those that go up, from the last rank to the first, then those that go down. */
 static void place_backwards(struct attempt *attempt, int *turns)
 {
     for (int rank = 0; rank < attempt->ranks; rank++)
@@ -154,7 +154,7 @@ static void place_backwards(struct attempt *attempt, int *turns)
     }
 }
 
-/* A forward, of the turn that has its input. */
+/* Places a forward of a leg whose input is there. */
 static void place_forward(struct attempt *attempt, int rank)
 {
     const struct state *state = &attempt->states[rank];
@@ -223,7 +223,8 @@ static void attempt_release(struct attempt *attempt)
     free(attempt->rows);
 }
 
-/* Builds it, and again as long as knowing how much each rank may lose makes it better. */
+/* Builds the order, and builds it anew with the bubbles of the ranks in the last attempt, as long as this makes it
+ * better. */
 static void build_best(struct attempt *best, const struct attempt *like)
 {
     double *bubbles = xcalloc((size_t)like->ranks, sizeof *bubbles);
@@ -248,11 +249,10 @@ static void build_best(struct attempt *best, const struct attempt *like)
     free(bubbles);
 }
 
-/* Times as whole numbers of a small unit, so that sums and comparisons are exact whatever the unit of the scenario
- * is. */
+/* Rounds times to multiples of a small unit, so that sums and comparisons are exact. */
 static void set_costs(struct attempt *attempt, const struct plan_times *times)
 {
-    enum { PARTS = 5040 };       /* of the shortest work; most ratios of work times are whole then */
+    enum { PARTS = 5040 };       /* units in the shortest work; most works are then whole numbers of units */
     double costs[KINDS] = {times->forward, times->backward_input, times->backward_weight}, unit = 0;
 
     for (int i = 0; i < KINDS; i++)

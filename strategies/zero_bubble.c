@@ -1,6 +1,6 @@
-/* Zero bubble pipelines are built, not given by a formula: time is followed on all ranks while work is put down round
- * by round, a forward and a backward for the input (I) a round and rank, and backwards for the weights (W) where a rank
- * would wait, or where memory asks for them. Eight variants of the builder's choices are tried; the shortest is kept.
+/* Zero-bubble pipelines are built, not given by a formula. Works are placed round by round while the time of all ranks
+ * advances: a forward and a backward for the input (I) for each round and rank, and backwards for the weights (W) where
+ * a rank would wait, or where memory needs them. Eight variants are tried, and the shortest is kept.
  *
  * These are the rules of the authors' heuristic scheduler (sail-sg, zb.py). */
 #include "zero_bubble.h"
@@ -8,43 +8,44 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A micro-batch's activations are 34 bytes a token and hidden element without the attention scores, of which the W
- * needs 32, the inputs of the products (Qi et al. 2023, table 1; Korthikanti et al. 2022); with the scores they are
- * 34 h + 5 a s, as in the authors' tables. */
+/* Without attention scores a micro-batch's activations are 34 bytes a token and hidden element. The W needs 32 of them,
+ * the inputs of the products (Qi et al. 2023, table 1; Korthikanti et al. 2022). With the scores they are 34 h + 5 a s,
+ * as in the authors' tables. */
 static const struct field fields[] = {
     {KEY(zero_bubble_options, variant), .kind = FIELD_CHOICE, .fallback = "greedy",
      .choices = CHOICES(ZERO_BUBBLE_VARIANTS),
-     .brief = "greedy: fitted to the times of the work in the same memory, as the authors' scheduler (their ZB-1p and"
-              " ZB-2p); fixed: the order that the paper draws"},
+     .brief = "how the order is made",
+     .choice_briefs = NAMES("built for the times of the works in the same memory, as the authors' scheduler does "
+                            "(their ZB-1p and ZB-2p)", "the order in the paper's figure")},
     {KEY(zero_bubble_options, input_frees), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0.05882353",
      .max = 0.99,
-     .brief = "what the greedy order believes that a backward for the input frees, a share of the activations: 2/34 in"
-              " a transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
+     .brief = "share of the activations that a backward for the input frees, for the greedy order: 2/34 in a"
+              " transformer without attention scores in memory, (2 h + 5 a s) / (34 h + 5 a s) with them"},
 };
 const struct table zero_bubble_options = {TABLE("strategy", "options of zb-h1 and zb-h2", zero_bubble_options, fields)};
-static const double tiny = 1e-6;     /* of a micro-batch's activations: rounding of shares */
+static const double tiny = 1e-6;     /* rounding of shares, in a micro-batch's activations */
 
-/* The builder's choices. */
+/* A variant of the builder. */
 struct variant {
     bool wait_for_first_backward;    /* no warm-up forward may delay the first backward, though the rank waits for it */
-    bool backward_first;             /* nor a later forward the next rank's backward */
-    bool fill;                       /* a W longer than the wait goes there even where the rank has time to lose */
+    bool backward_first;             /* no later forward may delay a backward from the next rank */
+    bool fill;                       /* a W longer than the wait fills it even if the rank may still wait */
 };
 
 struct progress {
     int done[WORK_KIND_COUNT];       /* micro-batches */
-    double now;                      /* the end of what has been put down */
-    double idle;                     /* since the first forward */
+    double now;                      /* the end of the last placed work */
+    double idle;                     /* waiting time since the first forward */
 };
 
 struct builder {
     const struct plan *plan;
     struct variant variant;
-    double cost[WORK_KIND_COUNT], communication;     /* in a unit of which all are multiples, so that sums are exact */
-    double limit, input_frees;                       /* of memory, in micro-batches; as the option */
-    double most_idle;                                /* of any rank */
+    double cost[WORK_KIND_COUNT], communication;     /* multiples of a common unit, so that sums are exact */
+    double limit, input_frees;                       /* of memory, in micro-batches; the option */
+    double most_idle;                                /* the largest idle time of a rank */
     struct progress *at;                             /* a rank */
-    double *end[WORK_KIND_COUNT];                    /* of a FORWARD or BACKWARD_INPUT: a rank and micro-batch */
+    double *end[WORK_KIND_COUNT];                    /* of FORWARD and BACKWARD_INPUT: a rank and micro-batch */
     struct row *rows;
 };
 
@@ -58,7 +59,7 @@ static double *end_of(const struct builder *builder, enum work_kind kind, int ra
     return &builder->end[kind][(size_t)rank * (size_t)builder->plan->micro_batches + (size_t)mb];
 }
 
-/* When what the next forward or I of a rank waits for is there; 0 where it waits for no other rank. */
+/* The arrival of the input of a rank's next work of a kind; 0 if it waits for no other rank. */
 static double arrival(const struct builder *builder, int rank, enum work_kind kind)
 {
     int from = kind == FORWARD ? rank - 1 : rank + 1;
@@ -91,7 +92,7 @@ static void put(struct builder *builder, int rank, enum work_kind kind)
         backward_weight(&builder->rows[rank], 0, mb);
 }
 
-/* By how much another forward would exceed the memory, in micro-batches. */
+/* The memory that one more forward would need beyond the limit, in micro-batches. */
 static double exceeds(const struct builder *builder, const struct progress *at)
 {
     int held = at->done[FORWARD] - at->done[BACKWARD_WEIGHT];
@@ -100,7 +101,7 @@ static double exceeds(const struct builder *builder, const struct progress *at)
     return held + 1 - builder->input_frees * pending - builder->limit - tiny;
 }
 
-/* How many W another forward needs before it, to have its memory. */
+/* The number of W that must come before the next forward, to free its memory. */
 static int weights_before_forward(const struct builder *builder, const struct progress *at)
 {
     double over = exceeds(builder, at), each = 1 - builder->input_frees;
@@ -109,8 +110,8 @@ static int weights_before_forward(const struct builder *builder, const struct pr
     return over <= 0 ? 0 : over > pending * each ? pending : (int)ceil(over / each);
 }
 
-/* Puts W where the rank would wait for `until`: those that fit, and one that does not, unless the rank waits so little
- * that another one still waits longer. */
+/* Places W where the rank would wait until `until`: all that fit, and one that does not, unless the wait leaves the
+ * rank's idle time below the largest one. */
 static void fill_wait(struct builder *builder, int rank, double until)
 {
     struct progress *at = &builder->at[rank];
@@ -123,7 +124,7 @@ static void fill_wait(struct builder *builder, int rank, double until)
         put(builder, rank, BACKWARD_WEIGHT);
 }
 
-/* How many forwards more a rank puts down before its first gradient arrives. */
+/* The number of further forwards of a rank before its first gradient arrives. */
 static int warm_up_forwards(const struct builder *builder, int rank, double gradient)
 {
     struct progress at = builder->at[rank];
@@ -141,7 +142,7 @@ static int warm_up_forwards(const struct builder *builder, int rank, double grad
     return more;
 }
 
-/* Everything up to each rank's first I. */
+/* Places all works up to each rank's first I. */
 static void warm_up(struct builder *builder)
 {
     int last = builder->plan->stages - 1, *more = xcalloc((size_t)last + 1, sizeof *more);
@@ -155,7 +156,7 @@ static void warm_up(struct builder *builder)
         gradient = later(builder->at[rank].now + more[rank] * forward_cost, gradient) + builder->cost[BACKWARD_INPUT] +
                    builder->communication;
     }
-    /* each rank fewer than the one before it, but where all forwards are in the warm-up */
+    /* each rank has fewer than the rank before it, unless all forwards are in the warm-up */
     for (int rank = 1; rank <= last; rank++)
         while (more[rank] > 0 && more[rank] >= more[rank - 1] && 1 + more[rank] < builder->plan->micro_batches)
             more[rank]--;
@@ -221,7 +222,7 @@ static void build(struct builder *builder)
         round_of_forwards(builder, wanted);
         for (int rank = ranks - 1; rank >= 0; rank--) {
             fill_wait(builder, rank, arrival(builder, rank, BACKWARD_INPUT));
-            /* nobody waits for the first rank's I */
+            /* no rank waits for the first rank's I */
             if (rank == 0 && builder->at[rank].done[FORWARD] == count)
                 drain(builder, rank);
             put(builder, rank, BACKWARD_INPUT);
@@ -232,7 +233,7 @@ static void build(struct builder *builder)
     free(wanted);
 }
 
-/* The rank that is longest at work, from its first forward to its last W. */
+/* The longest time of a rank from its first forward to its last W. */
 static double longest_span(const struct builder *builder)
 {
     double span = 0;
@@ -242,7 +243,7 @@ static double longest_span(const struct builder *builder)
     return span;
 }
 
-/* The greatest of which both are whole multiples, but for rounding. */
+/* The greatest number of which both are whole multiples, up to rounding. */
 static double common_unit(double a, double b)
 {
     double rounding = 1e-9 * later(a, b);
@@ -269,8 +270,8 @@ static void set_costs(struct builder *builder)
     builder->communication = any ? round(times->communication / unit) : 0;
 }
 
-/* As drawn: each rank's first W comes `limit` micro-batches later than that of the rank before it, as its first I came
- * earlier. */
+/* The paper's figure: each rank's first I comes `limit` micro-batches earlier than on the rank before it, and its first
+ * W `limit` micro-batches later. */
 static void fixed_row(struct row *row, const struct plan *plan, int rank, int limit)
 {
     int count = plan->micro_batches, early = limit * (plan->stages - 1 - rank), late = limit * rank;

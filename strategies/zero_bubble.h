@@ -13,8 +13,8 @@ struct zero_bubble_options {
 };
 extern const struct table zero_bubble_options;
 
-/* The rows of all ranks. Greedy: each in the memory of the activations of `limit` P micro-batches. Fixed: `limit`
- * forwards more on each rank than on the next, before the first I. */
+/* Writes the rows of all ranks. Greedy: a rank holds activations of at most `limit` P micro-batches. Fixed: each rank
+ * has `limit` more forwards before its first I than the next rank. */
 void zero_bubble_rows(struct row *rows, const struct plan *plan, int limit);
 bool zero_bubble_is_fixed(const struct plan *plan);
 

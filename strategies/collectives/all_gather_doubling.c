@@ -1,7 +1,8 @@
-/* Recursive doubling all-gather: neighbours swap their shares, then ranks two apart what they now have, then four, ...
+/* Recursive doubling all-gather: neighbours swap their shares, then ranks two apart swap all shares that they have,
+ * then ranks four apart, ...
  *
- * Other counts than powers of two are folded (fold.h): a resting rank hands its share to its neighbour before, and
- * gets everything from it after.
+ * Other counts than powers of two are folded (fold.h): a resting rank sends its share to its neighbour before, and gets
+ * all shares from it after.
  *
  * Cost: log2 n messages of 1, 2, 4, ... shares; folded, one share before them and the whole vector after them, and each
  * message of the core as large as its largest (Thakur, Rabenseifner, Gropp, "Optimization of collective communication

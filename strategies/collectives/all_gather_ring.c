@@ -1,4 +1,4 @@
-/* Ring all-gather: every rank's share travels once round the ring, and everybody keeps a copy.
+/* Ring all-gather: every rank's share travels once round the ring, and every rank keeps a copy.
  *
  * Cost: n - 1 messages of 1/n of the vector, one after another; it is the second half of the ring all-reduce
  * (Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed

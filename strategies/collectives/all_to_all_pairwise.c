@@ -1,10 +1,10 @@
-/* Pairwise all-to-all: in step k everybody sends to the rank k further on and receives from the rank k before.
+/* Pairwise all-to-all: in step k every rank sends to the rank k further on and receives from the rank k before.
  *
- * Cost: n - 1 messages of 1/n of what a rank holds (Thakur, Rabenseifner, Gropp, "Optimization of collective
+ * Cost: n - 1 messages of 1/n of a rank's input (Thakur, Rabenseifner, Gropp, "Optimization of collective
  * communication operations in MPICH", Int. J. High Performance Computing Applications 19(1), 2005). */
 #include "collective/collective.h"
 
-/* a b c d: what is for ranks 0 to 3; +> it joins what the receiver has for itself, from itself and from others. */
+/* a b c d: the shares for ranks 0 to 3; +> it joins the other shares for the receiver, its own and those of others. */
 static const char figure[] =
     "step  rank 0   rank 1   rank 2   rank 3\n"
     " 0    b +> 1   c +> 2   d +> 3   a +> 0\n"

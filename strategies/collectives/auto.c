@@ -1,5 +1,5 @@
-/* Automatic all-reduce: of all others, that which its own formula says is the cheapest for this group, on this cluster,
- * of this many bytes. It draws nothing itself; of equals the first listed is taken.
+/* Automatic all-reduce: the one that is the cheapest, by its own formula, for this group, cluster and number of bytes.
+ * It writes no messages itself. Of equally cheap ones it takes the first in the list.
  *
  * Its halves are rings, as NCCL's are.
  *

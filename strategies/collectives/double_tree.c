@@ -1,12 +1,12 @@
-/* Double binary tree all-reduce: two trees over the nodes, each of which sums up and hands back half of the vector,
- * piece after piece. A node that passes on the one half is a leaf of the other tree (but for one, if they are odd),
- * so that no link carries much more than the vector each way, whatever their number, and the way is short.
+/* Double binary tree all-reduce: two trees over the nodes. Each sums one half of the vector and sends the sum back,
+ * piece after piece. An inner node of one tree is a leaf of the other (except for one, if their number is odd). So no
+ * link carries much more than the vector each way, for any number of nodes, and paths are short.
  *
- * In the first tree a node's parent is reached by moving its lowest set bit up by one, or by clearing it where that
- * leads too far; node 0 is the root. The second tree is the mirror image, or for odd counts the same one node further.
- * In a node of several ranks the others form a chain to the first, who alone sends to other nodes. Ranks that are all
- * in one node are treated as nodes. Steps are the first in which the sender is free and has the piece; two children
- * may send to their parent in the same step, and then share its link where links are shared.
+ * In the first tree a node's parent is its number with the lowest set bit moved up by one, or, if there is no such
+ * node, with this bit cleared; node 0 is the root. The second tree is the mirror image; for odd counts it is the first
+ * tree, one node further. In a node of several ranks the others form a chain to the first rank, which alone sends to
+ * other nodes. If all ranks are in one node, each counts as a node. A message's step is the first one in which its
+ * sender is free and has the piece. Two children may send to their parent in the same step; they then share its link.
  *
  * Cost: a rank sends 4 times per pair of pieces, and the first way up and the last one down take 3 log2 n - 1
  * messages. It is exact for powers of two, else off by up to a quarter (3 ranks; mostly by a few messages) (Sanders,
@@ -26,7 +26,7 @@ static const char figure[] =
     " 3             b => 0   a => 1\n"
     " 4             b => 2   a => 3\n";
 
-/* Over how many nodes the trees spread. */
+/* The number of nodes of the trees. */
 static int tree_nodes(const struct task *task)
 {
     return task->per_node == task->n ? task->n : task->n / task->per_node;
@@ -62,13 +62,13 @@ static int second_parent(int nodes, int node)
     return nodes % 2 ? (up + 1) % nodes : nodes - 1 - up;
 }
 
-/* When each rank can send a piece, and when it is busy with others. */
+/* The trees, and the steps in which each rank can send a piece or is busy. */
 struct plan_of_trees {
     int n;
-    int *parent[2];          /* of each rank */
+    int *parent[2];          /* a rank: its parent in each tree */
     int *order[2];           /* ranks, parents first */
-    int *ready[2];           /* of each rank: the step from which it has the present piece */
-    struct slots { bool *items; size_t count, capacity; } *busy;     /* of each rank, a step each */
+    int *ready[2];           /* a rank: the step from which it has the present piece */
+    struct slots { bool *items; size_t count, capacity; } *busy;     /* a rank and step: it sends another piece */
     struct messages messages; /* in any order */
     int steps;
 };
@@ -118,7 +118,7 @@ static void plan_release(struct plan_of_trees *plan)
     free(plan->messages.items);
 }
 
-/* Sends in the first step from `from` in which the rank is free; gives the step after. */
+/* Sends in the first step from `from` on in which the rank is free; returns the step after. */
 static int send(struct plan_of_trees *plan, int from, int src, int dst, int chunk, enum combine combine)
 {
     struct slots *busy = &plan->busy[src];
@@ -158,7 +158,7 @@ static void send_down(struct plan_of_trees *plan, int t, int chunk)
     }
 }
 
-/* The messages in the order of their steps, those of one step in the order in which they were planned. */
+/* Sorts the messages by step; messages of one step keep the order in which they were planned. */
 static void draw_plan(struct messages *messages, const struct plan_of_trees *plan)
 {
     size_t *place = xcalloc((size_t)plan->steps + 1, sizeof *place);

@@ -1,7 +1,7 @@
-/* fold: how an algorithm for powers of two treats any number of ranks. p is the largest power of two that is not above
- * n. Of the first 2 (n - p) ranks the even ones hand their vector to their neighbour and rest; the p others, the core,
- * are numbered anew and do the algorithm; at the end the neighbours hand the result back. Where n is a power of two
- * nothing is drawn and nothing is paid. */
+/* fold: an algorithm for powers of two on any number of ranks. p is the largest power of two up to n. Of the first
+ * 2 (n - p) ranks the even ones send their vector to their neighbour and rest. The other p ranks, the core, get new
+ * numbers and run the algorithm. At the end the neighbours send the result back. If n is a power of two there are no
+ * such messages. */
 #ifndef DTSIM_FOLD_H
 #define DTSIM_FOLD_H
 
@@ -25,7 +25,7 @@ static inline int core_rank(int n, int q)
     return q < resting ? 2 * q + 1 : q + resting;
 }
 
-/* Draws the way in, as step 0; gives the first step of the core. */
+/* Writes the messages to the core, as step 0; returns the first step of the core. */
 static inline int fold_in(struct messages *messages, int n, int nchunks)
 {
     int resting = n - core_size(n);
@@ -41,13 +41,13 @@ static inline void fold_out(struct messages *messages, int step, int n, int nchu
         copy(messages, step, 2 * i + 1, 2 * i, 0, nchunks);
 }
 
-/* Seconds of both. */
+/* Seconds of the messages to the core and back. */
 static inline double fold_ideal(const struct task *task, double latency, double bandwidth)
 {
     return task->n > core_size(task->n) ? 2 * (latency + task->bytes / bandwidth) : 0;
 }
 
-/* On a cluster: neighbours are in one node where the nodes hold an even number of ranks. */
+/* The same on a cluster: neighbours are in one node if nodes hold an even number of ranks. */
 static inline double fold_cost(const struct task *task, const struct fabric *fabric)
 {
     struct hop hop = task->per_node % 2 ? fabric->crowded : fabric->inside;
@@ -55,8 +55,8 @@ static inline double fold_cost(const struct task *task, const struct fabric *fab
     return fold_ideal(task, hop.latency, hop.bandwidth);
 }
 
-/* What the core's messages across that distance cost on a cluster: they stay in a node where the node's ranks are a
- * power of two and the distance is below it. Folded cores are taken to cross nodes each time. */
+/* The cost of the core's messages across `distance` on a cluster: they stay in a node if the node's ranks are a power
+ * of two above the distance. The messages of a folded core count as crossing nodes. */
 static inline struct hop core_hop(const struct task *task, const struct fabric *fabric, int distance)
 {
     bool aligned = core_size(task->n) == task->n && core_size(task->per_node) == task->per_node;
@@ -64,8 +64,8 @@ static inline struct hop core_hop(const struct task *task, const struct fabric *
     return aligned && distance < task->per_node ? fabric->inside : fabric->crowded;
 }
 
-/* Where the vector is cut into n shares: the first share of number q of the core, who answers for its own and for a
- * resting neighbour's. For q = p: n. */
+/* If the vector is cut into n shares: the first share of number q of the core, which has its own share and its resting
+ * neighbour's. For q = p: n. */
 static inline int core_share(int n, int q)
 {
     int resting = n - core_size(n);
@@ -73,9 +73,9 @@ static inline int core_share(int n, int q)
     return q < resting ? 2 * q : q + resting;
 }
 
-/* Seconds of a core that swaps shares at distances 1, 2, .. p / 2, in any order, each time those of `distance` numbers,
- * and of the way in and out: a whole vector one way, a share the other. Numbers from 0 have the most shares, and what
- * they send or receive is always the largest message, so that nothing waits longer. */
+/* Seconds of a core that swaps shares at distances 1, 2, .. p / 2, in any order, each time the shares of `distance`
+ * numbers; and of the messages to the core and back, a whole vector and a share. The lowest numbers have the most
+ * shares, and so the largest messages, for which all others wait. */
 static inline double core_shares_ideal(const struct task *task, double latency, double bandwidth)
 {
     int n = task->n, p = core_size(n), messages = 0, shares = 0;

@@ -1,6 +1,6 @@
-/* Halving-doubling all-reduce (Rabenseifner): a butterfly in which partners split the vector that they share. Each
- * sends the half that the other keeps and adds up its own; after log2 n rounds every rank holds one finished chunk, and
- * the way back puts the halves together again.
+/* Halving-doubling all-reduce (Rabenseifner): a butterfly in which partners split the part of the vector that they
+ * share. Each sends the half that the other keeps, and sums its own half. After log2 n rounds every rank holds one
+ * finished chunk. The same rounds in the opposite order gather all chunks.
  *
  * Other counts are folded as in butterfly.c, with whole vectors.
  *
@@ -18,7 +18,7 @@ static const char figure[] =
     " 2    a => 2   c => 3   b => 0   d => 1\n"
     " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
-/* Where the p / distance chunks begin that are still number q's after the rounds at distances below `distance`. */
+/* The first of the p / distance chunks that number q still has after the rounds at distances below `distance`. */
 static int block(int p, int q, int distance)
 {
     int begin = 0;

@@ -1,8 +1,8 @@
-/* Hierarchical all-reduce, two levels of rings: a reduce-scatter inside every node, all-reduces between the ranks of
- * the same place in all nodes, each of the share that they hold, and an all-gather inside every node.
+/* Hierarchical all-reduce, two levels of rings: a reduce-scatter inside every node; all-reduces of a share each between
+ * the ranks that have the same place in their nodes; an all-gather inside every node.
  *
- * Every rank sends to other nodes, so that all NICs work at once without channels. In one node, where every node holds
- * one rank, and where nodes do not hold equally many, this is the flat ring.
+ * Every rank sends to other nodes, so that all NICs work at once without channels. In one node, with one rank a node,
+ * and with different numbers of ranks in nodes, this is the flat ring.
  *
  * Cost: with g ranks a node and L nodes, 1/g of the vector a message inside, 1/n between nodes; only 2 (L - 1)
  * messages pay the network's latency (Cho, Finkler, Serrano, Kung, Hunter, "BlueConnect: decomposing all-reduce for

@@ -1,7 +1,8 @@
-/* Naive all-reduce: everybody's vector to rank 0, one after another, and the sum back to everybody, one after another.
+/* Naive all-reduce: every rank sends its vector to rank 0, one after another; rank 0 sends the sum back to every rank,
+ * one after another.
  *
- * Each arrival at rank 0 has a step of its own because rank 0 takes in one vector at a time; all the traffic crosses
- * its port.
+ * Each arrival at rank 0 has a step of its own, because rank 0 takes in one vector at a time. All traffic crosses its
+ * port.
  *
  * Cost: every vector crosses rank 0's port by itself, n - 1 in and n - 1 out (the latency and bandwidth model of
  * Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20(3), 1994). */

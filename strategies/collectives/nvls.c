@@ -1,26 +1,27 @@
-/* All-reduce in the switches (NVLink SHARP): every rank has its share of the vector summed by the switch of its node as
- * it is read, ranks of the same place sum their shares over all nodes, and the switch copies each share to the whole
- * node as it is written. Messages between the ranks stand for what the switch does.
+/* All-reduce in the switches (NVLink SHARP). A rank reads its share of the vector, and the switch of its node sums it
+ * on the way. Ranks that have the same place in their nodes sum their shares over all nodes. A rank writes its share,
+ * and the switch copies it to the whole node. Messages between the ranks stand for the work of the switch.
  *
- * Every rank uses its own way to the network.
+ * Every rank sends to other nodes itself.
  *
- * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives as much: (1 +
- * 1/g) of the vector where messages between the ranks take 2 (1 - 1/g). Seen in 5 to 8 H200: all 305 GB/s a port by
- * that count (bus bandwidths in stas00/ml-engineering, network/README). What it is: NCCL, src/device/all_reduce.h,
- * NVLS; Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP) Streaming-Aggregation hardware
- * design and evaluation", ISC 2020.
+ * In a node of g ranks a port sends the vector once to be summed and a share to be copied, and receives the same number
+ * of bytes: (1 + 1/g) of the vector, where messages between the ranks take 2 (1 - 1/g). Measurements with 5 to 8 H200
+ * give 305 GB/s a port by this count (bus bandwidths in stas00/ml-engineering, network/README). Sources: NCCL,
+ * src/device/all_reduce.h, NVLS; Graham et al., "Scalable Hierarchical Aggregation and Reduction Protocol (SHARP)
+ * Streaming-Aggregation hardware design and evaluation", ISC 2020.
  *
  * Between L nodes NCCL has two pipelined trees: 2 log2 L messages on the way, 2 shares through each NIC. Halving and
- * doubling stand for them: they take as many messages (and 2 (1 - 1/L) shares: an overhead of the messages makes up for
- * the difference), but thousands of times fewer than the pieces in the trees. For other counts than powers of two the
- * nodes are taken as digits of the prime factors of L, a round a digit, in which each node sends to all that differ
- * from it there.
+ * doubling stand for them: they take the same number of messages on the way, but thousands of times fewer in all than
+ * the pieces in the trees. (They move 2 (1 - 1/L) shares; an overhead of the messages makes up for the difference.) For
+ * other counts than powers of two a node's number has a digit for each prime factor of L. In a round for each digit a
+ * node sends to all nodes that differ from it in this digit only.
  *
- * A piece of the vector is on its way at once, for which each hop waits: in one node the pipeline has two stages beside
- * the switch's (into its memory and out of it); between nodes what is behind the first piece is hidden, but for the
- * ways through the switch, one there and one back, when nothing comes the other way, and the hops of the trees but for
- * two, whose pieces are among the shares. A tree's root has one child where others have two (NCCL, src/graph/trees.cc),
- * so the two hops there carry half a piece each: a piece that is alone saves that, one of many finds the NICs busy. */
+ * A piece of the vector is on its way at once, and each hop waits for a whole piece. In one node the pipeline has two
+ * stages in addition to the switch's: into its memory and out of it. Between nodes only the first piece is exposed,
+ * except for one pass through the switch each way, while nothing comes the other way, and all hops of the trees but
+ * two, whose pieces are among the shares. A tree's root has one child, other nodes have two (NCCL, src/graph/trees.cc).
+ * So the two hops at the root carry half a piece each: a single piece saves this time, one of many finds the NICs
+ * busy. */
 #include "collective/collective.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static const char figure[] =
     " 2    a => 2   c => 3   b => 0   d => 1\n"
     " 3    ab => 1  cd => 0  ab => 3  cd => 2\n";
 
-enum { HIDDEN = 4096 };  /* so small a part of the time in the nodes is seen beside the network's: none */
+enum { HIDDEN = 4096 };  /* divides bytes in the nodes: the network's time hides theirs */
 
 static int nodes_of(const struct task *task)
 {
@@ -47,7 +48,7 @@ static int chunks(const struct task *task)
     return task->n;
 }
 
-/* Every rank to every other of its node: their shares, to be summed; or its own share, to be kept. */
+/* Every rank sends every other rank of its node this rank's share, to be summed; or its own share, to be kept. */
 static int draw_nodes(struct messages *messages, const struct task *task, int step, enum combine combine)
 {
     int g = task->per_node, nodes = nodes_of(task);
@@ -72,8 +73,8 @@ static int factor_of(int number)
     return number;
 }
 
-/* A round: nodes that differ in one digit alone, `unit` apart, cut what they hold of their share, `held` chunks from
- * begin(node), into as many parts as the digit has values. */
+/* A round: nodes that differ only in one digit, `unit` apart, cut the chunks that they hold of their share into `radix`
+ * parts, one for each value of the digit. */
 static int draw_round(struct messages *messages, const struct task *task, int step, int unit, int radix,
                       enum combine combine)
 {
@@ -85,7 +86,7 @@ static int draw_round(struct messages *messages, const struct task *task, int st
             int peer = node + ((digit + d) % radix - digit) * unit;
             int owner = combine == REDUCE ? peer : node;
 
-            /* digits before this one have cut already: each the rest into equal parts */
+            /* each digit before this one has cut the rest into equal parts */
             for (int u = 1, rest = nodes; u <= unit; u *= factor_of(nodes / u)) {
                 int base = u == unit ? radix : factor_of(nodes / u);
 
@@ -136,7 +137,7 @@ static double cost(const struct task *task, const struct fabric *fabric)
     double nodes = nodes_of(task), share = task->bytes / task->per_node;
     int messages, rounds = rounds_of((int)nodes, &messages), peers = task->per_node - 1;
 
-    /* what is kept need not wait for what was kept before, as what is summed does */
+    /* with buffers the messages of a copy need not wait for each other; those of a sum do */
     return (peers + (fabric->buffered ? peers > 0 : peers)) * fabric->inside.latency +
            2 * peers * share / fabric->inside.bandwidth +
            (messages + (fabric->buffered ? rounds : messages)) * fabric->crowded.latency +
@@ -150,7 +151,8 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return cost(task, &(struct fabric){hop, hop, hop, false});
 }
 
-/* The way through the switch and back, and that through the trees, in equal parts by the messages of cost(). */
+/* Divides the time through the switch and back, and the time through the trees, equally among the messages of
+ * cost(). */
 static struct stand_in in_switch(const struct task *task, double piece)
 {
     double g = task->per_node, nodes = nodes_of(task), hops = 2 * ceil(log2(nodes)), alone;

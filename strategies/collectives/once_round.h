@@ -1,5 +1,5 @@
-/* once_round: what a ring draws. In step t every rank r hands its right neighbour chunk r - t + `ahead`: the share that
- * it began with, or got in the step before. */
+/* once_round: the messages of a ring. In step t every rank r sends its right neighbour chunk r - t + `ahead`: the share
+ * that it began with, or that it got in the step before. */
 #ifndef DTSIM_ONCE_ROUND_H
 #define DTSIM_ONCE_ROUND_H
 

@@ -1,7 +1,7 @@
-/* pieces: into how many equal pieces a pipelined algorithm cuts what it moves. More pieces fill the pipeline sooner,
- * and each pays its latency. NCCL begins with 512 KiB, a step of its default buffers (DEFAULT_BUFFSIZE, 4 MiB, in
- * NCCL_STEPS, 8), and halves that down to 128 KiB while a tree is not well filled (src/enqueue.cc). Beyond 32 pieces
- * little is left to gain, only more messages to simulate. */
+/* pieces: the number of equal pieces of a pipelined algorithm's vector. More pieces fill the pipeline sooner, but each
+ * pays its latency. NCCL begins with 512 KiB, a step of its default buffers (DEFAULT_BUFFSIZE, 4 MiB, in NCCL_STEPS,
+ * 8), and halves them down to 128 KiB while a tree is not well filled (src/enqueue.cc). More than 32 pieces gain little
+ * and need more messages to simulate. */
 #ifndef DTSIM_PIECES_H
 #define DTSIM_PIECES_H
 
@@ -14,7 +14,7 @@ static inline int pieces(double bytes)
     return count < 1 ? 1 : count > 32 ? 32 : (int)count;
 }
 
-/* Of a chain of n ranks, whose pipeline takes n - 2 pieces to fill: so many that this is no more than a sixteenth. */
+/* Pieces of a chain of n ranks: enough that the n - 2 pieces that fill its pipeline are at most a sixteenth of them. */
 static inline int chain_pieces(const struct task *task)
 {
     double count = task->bytes / (128 * 1024);
@@ -23,7 +23,7 @@ static inline int chain_pieces(const struct task *task)
     return most <= 32 || count < 32 ? pieces(task->bytes) : count > most ? most : (int)count;
 }
 
-/* Seconds of that chain: the first piece takes n - 1 hops, and the others follow it. */
+/* Seconds of a chain: the first piece takes n - 1 hops, and the others follow it. */
 static inline double chain_ideal(const struct task *task, double latency, double bandwidth)
 {
     int c = chain_pieces(task);

@@ -1,8 +1,8 @@
 /* Recursive halving reduce-scatter: partners half of the ranks apart swap the halves of the vector that belong to the
  * other's side, then a quarter apart, ..., until every rank's own share is left.
  *
- * Other counts than powers of two are folded (fold.h): a resting rank's vector goes to its neighbour, who collects the
- * shares of both.
+ * Other counts than powers of two are folded (fold.h): a resting rank's vector goes to its neighbour, which collects
+ * the shares of both.
  *
  * Cost: log2 n messages of 1/2, 1/4, ... of the vector; folded, one of the whole vector before them and one share after
  * them, and each message of the core as large as its largest (Thakur, Rabenseifner, Gropp, "Optimization of collective

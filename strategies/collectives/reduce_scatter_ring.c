@@ -1,5 +1,5 @@
-/* Ring reduce-scatter: every rank's share of the sum travels once round the ring, starting behind its owner, and
- * collects a contribution on every rank.
+/* Ring reduce-scatter: every rank's share of the sum travels once round the ring, starting at the rank after its owner,
+ * and collects a contribution on every rank.
  *
  * Cost: n - 1 messages of 1/n of the vector, one after another; it is the first half of the ring all-reduce (Patarasuk,
  * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed Computing

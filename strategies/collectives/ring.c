@@ -1,5 +1,6 @@
-/* Ring all-reduce: n chunks travel round a ring of n ranks, first collecting everybody's share (reduce-scatter: n - 1
- * steps, then rank r holds the whole sum of chunk r), then once more to be copied (all-gather: n - 1 steps).
+/* Ring all-reduce: n chunks travel round a ring of n ranks. First they collect every rank's contribution
+ * (reduce-scatter: n - 1 steps, then rank r holds the whole sum of chunk r), then they are copied (all-gather: n - 1
+ * steps).
  *
  * Cost: 2 (n - 1) messages of 1/n of the vector, one after another: no algorithm moves fewer bytes a rank (Patarasuk,
  * Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", J. Parallel and Distributed Computing
