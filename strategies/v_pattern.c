@@ -163,7 +163,7 @@ static int later(int a, int b)
 static int earliest(const struct reorder *reorder, struct step step)
 {
     const struct lane *lane = &reorder->lanes[step.rank];
-    int from = step.type == W ? -1 : turn_from(reorder->ranks, step.rank, step.type % TURNS), after = -1;
+    int from = step.type == W ? -1 : leg_from(reorder->ranks, step.rank, step.type % LEGS), after = -1;
 
     if (from >= 0)
         after = reorder->lanes[from].slots[step.type].at[step.mb];
@@ -220,7 +220,7 @@ static void squeeze(struct lane *lanes, int ranks)
 
     for (size_t i = 0; i < steps.count; i++) {
         struct step step = steps.items[i];
-        int from = step.type >= W ? -1 : turn_from(ranks, step.rank, step.type % TURNS), at = next[step.rank];
+        int from = step.type >= W ? -1 : leg_from(ranks, step.rank, step.type % LEGS), at = next[step.rank];
 
         if (from >= 0)
             at = later(at, lanes[from].slots[step.type].at[step.mb] + 1);
@@ -284,7 +284,7 @@ static void emit(struct row *row, const struct plan *plan, const struct steps *s
     for (size_t i = 0; i < steps->count; i++) {
         enum work_kind kind = kinds[steps->items[i].type];
 
-        zb_v_append(row, plan, kind, turn_chunk(kind, steps->items[i].type % TURNS), steps->items[i].mb);
+        zb_v_append(row, plan, kind, leg_chunk(kind, steps->items[i].type % LEGS), steps->items[i].mb);
     }
 }
 

@@ -12,7 +12,7 @@ static const enum work_kind work_kinds[KINDS] = {FORWARD, BACKWARD_INPUT, BACKWA
 struct state {
     double now;              /* when its last work ends */
     double bubble;           /* waiting time since its first work */
-    int count[KINDS][TURNS]; /* works placed */
+    int count[KINDS][LEGS]; /* works placed */
     int held;                /* activations held: forwards whose weight gradient has not been placed */
     char *late;              /* legs of the input gradients, in order; weight gradients follow this order */
     int nlate, taken;
@@ -27,34 +27,34 @@ struct attempt {
     double most_approved;
     double worst;            /* the largest bubble of a rank */
     struct state *states;
-    double *ends[2][TURNS];  /* of F and I; rank * micro_batches + mb; -1: not placed */
+    double *ends[2][LEGS];   /* of F and I; rank * micro_batches + mb; -1: not placed */
     struct row *rows;
 };
 
-static double end_of(const struct attempt *attempt, int kind, int turn, int rank, int mb)
+static double end_of(const struct attempt *attempt, int kind, int leg, int rank, int mb)
 {
-    return attempt->ends[kind][turn][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb];
+    return attempt->ends[kind][leg][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb];
 }
 
 /* The arrival of the input of a rank's next work of a kind; -1: it needs none from another rank. */
-static double arrival(const struct attempt *attempt, int kind, int turn, int rank)
+static double arrival(const struct attempt *attempt, int kind, int leg, int rank)
 {
-    int from = turn_from(attempt->ranks, rank, turn);
+    int from = leg_from(attempt->ranks, rank, leg);
     double end;
 
     if (kind == W || from < 0)
         return -1;
-    end = end_of(attempt, kind, turn, from, attempt->states[rank].count[kind][turn]);
+    end = end_of(attempt, kind, leg, from, attempt->states[rank].count[kind][leg]);
     BUG_IF(end < 0);
     return end + attempt->communication;
 }
 
-static void place(struct attempt *attempt, int rank, int kind, int turn)
+static void place(struct attempt *attempt, int rank, int kind, int leg)
 {
     static const int takes[KINDS] = {[F] = 1, [I] = 0, [W] = -1};
     struct state *state = &attempt->states[rank];
-    int mb = state->count[kind][turn];
-    double begins = fmax(state->now, arrival(attempt, kind, turn, rank));
+    int mb = state->count[kind][leg];
+    double begins = fmax(state->now, arrival(attempt, kind, leg, rank));
 
     BUG_IF(mb >= attempt->micro_batches);
     if (state->count[F][DOWN] > 0)
@@ -62,13 +62,13 @@ static void place(struct attempt *attempt, int rank, int kind, int turn)
     attempt->worst = fmax(attempt->worst, state->bubble);
     state->now = begins + attempt->costs[kind];
     state->held += takes[kind];
-    state->count[kind][turn]++;
+    state->count[kind][leg]++;
     if (kind == I)
-        state->late[state->nlate++] = (char)turn;
+        state->late[state->nlate++] = (char)leg;
     if (kind != W)
-        attempt->ends[kind][turn][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb] = state->now;
+        attempt->ends[kind][leg][(size_t)rank * (size_t)attempt->micro_batches + (size_t)mb] = state->now;
     *GROW(&attempt->rows[rank]) =
-        (struct work){.kind = work_kinds[kind], .chunk = turn_chunk(work_kinds[kind], turn), .mb = mb};
+        (struct work){.kind = work_kinds[kind], .chunk = leg_chunk(work_kinds[kind], leg), .mb = mb};
 }
 
 static bool place_weight(struct attempt *attempt, int rank)
@@ -83,10 +83,10 @@ static bool place_weight(struct attempt *attempt, int rank)
 
 /* Places weight gradients before a work that has to wait: all that fit into the wait, and with `partly` one that does
  * not, if the rank would otherwise have the largest bubble. */
-static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, bool partly)
+static void fill_wait(struct attempt *attempt, int rank, int kind, int leg, bool partly)
 {
     const struct state *state = &attempt->states[rank];
-    double arrives = arrival(attempt, kind, turn, rank), worst;
+    double arrives = arrival(attempt, kind, leg, rank), worst;
 
     if (arrives < 0)
         return;
@@ -102,7 +102,7 @@ static void fill_wait(struct attempt *attempt, int rank, int kind, int turn, boo
 static void warm_up(struct attempt *attempt)
 {
     struct state *states = attempt->states;
-    int last = attempt->ranks - 1, turn = DOWN;
+    int last = attempt->ranks - 1, leg = DOWN;
 
     for (int rank = 0; rank <= last; rank++)
         place(attempt, rank, F, DOWN);
@@ -120,15 +120,15 @@ static void warm_up(struct attempt *attempt)
         while (mine[DOWN] + mine[UP] < before[DOWN] + before[UP] ||
                (mine[UP] <= before[UP] && before[UP] < attempt->micro_batches)) {
             for (int r = last; r >= rank; r--)
-                if (states[r].count[F][turn] < attempt->micro_batches)
-                    place(attempt, r, F, turn);
-            turn = 1 - turn;
+                if (states[r].count[F][leg] < attempt->micro_batches)
+                    place(attempt, r, F, leg);
+            leg = 1 - leg;
         }
     }
 }
 
 /* The leg of a rank's next backward: up, unless its input comes from a backward that has not been placed. */
-static int backward_turn(const struct attempt *attempt, int rank)
+static int backward_leg(const struct attempt *attempt, int rank)
 {
     const int *count = attempt->states[rank].count[I];
 
@@ -140,17 +140,17 @@ static int backward_turn(const struct attempt *attempt, int rank)
 }
 
 /* Places a backward on every rank: first those that go up, from the last rank to the first, then those that go down. */
-static void place_backwards(struct attempt *attempt, int *turns)
+static void place_backwards(struct attempt *attempt, int *legs)
 {
     for (int rank = 0; rank < attempt->ranks; rank++)
-        turns[rank] = backward_turn(attempt, rank);
+        legs[rank] = backward_leg(attempt, rank);
     for (int i = 0; i < 2 * attempt->ranks; i++) {
-        int turn = i < attempt->ranks ? UP : DOWN, rank = turn == UP ? attempt->ranks - 1 - i : i - attempt->ranks;
+        int leg = i < attempt->ranks ? UP : DOWN, rank = leg == UP ? attempt->ranks - 1 - i : i - attempt->ranks;
 
-        if (turns[rank] != turn)
+        if (legs[rank] != leg)
             continue;
-        fill_wait(attempt, rank, I, turn, turn == UP || attempt->fill_backwards);
-        place(attempt, rank, I, turn);
+        fill_wait(attempt, rank, I, leg, leg == UP || attempt->fill_backwards);
+        place(attempt, rank, I, leg);
     }
 }
 
@@ -160,38 +160,38 @@ static void place_forward(struct attempt *attempt, int rank)
     const struct state *state = &attempt->states[rank];
     const int *count = state->count[F];
     bool more = count[DOWN] < attempt->micro_batches;
-    int turn;
+    int leg;
 
     if (count[UP] >= attempt->micro_batches)
         return;
     if (count[UP] >= count[DOWN])
-        turn = DOWN;
+        leg = DOWN;
     else if (rank == attempt->ranks - 1 || end_of(attempt, F, UP, rank + 1, count[UP]) >= 0)
-        turn = UP;
+        leg = UP;
     else if (more && (rank == 0 || end_of(attempt, F, DOWN, rank - 1, count[DOWN]) >= 0))
-        turn = DOWN;
+        leg = DOWN;
     else
         return;
     while (state->held + 1 > attempt->limit && place_weight(attempt, rank))
         ;
-    fill_wait(attempt, rank, F, turn, attempt->fill_forwards);
-    place(attempt, rank, F, turn);
+    fill_wait(attempt, rank, F, leg, attempt->fill_forwards);
+    place(attempt, rank, F, leg);
 }
 
 static void build(struct attempt *attempt)
 {
-    int *turns = xcalloc((size_t)attempt->ranks, sizeof *turns);
+    int *legs = xcalloc((size_t)attempt->ranks, sizeof *legs);
 
     warm_up(attempt);
     for (int round = 0; round < 2 * attempt->micro_batches; round++) {
-        place_backwards(attempt, turns);
+        place_backwards(attempt, legs);
         for (int rank = 0; rank < attempt->ranks; rank++)
             place_forward(attempt, rank);
     }
     for (int rank = 0; rank < attempt->ranks; rank++)
         while (place_weight(attempt, rank))
             ;
-    free(turns);
+    free(legs);
 }
 
 static void attempt_init(struct attempt *attempt, const struct attempt *like)
@@ -203,11 +203,11 @@ static void attempt_init(struct attempt *attempt, const struct attempt *like)
     attempt->states = xcalloc((size_t)like->ranks, sizeof *attempt->states);
     attempt->rows = xcalloc((size_t)like->ranks, sizeof *attempt->rows);
     for (int rank = 0; rank < like->ranks; rank++)
-        attempt->states[rank].late = xcalloc(TURNS * (size_t)like->micro_batches, 1);
-    for (int i = 0; i < 2 * TURNS; i++) {
-        attempt->ends[i / TURNS][i % TURNS] = xcalloc(cells, sizeof(double));
+        attempt->states[rank].late = xcalloc(LEGS * (size_t)like->micro_batches, 1);
+    for (int i = 0; i < 2 * LEGS; i++) {
+        attempt->ends[i / LEGS][i % LEGS] = xcalloc(cells, sizeof(double));
         for (size_t k = 0; k < cells; k++)
-            attempt->ends[i / TURNS][i % TURNS][k] = -1;
+            attempt->ends[i / LEGS][i % LEGS][k] = -1;
     }
 }
 
@@ -217,8 +217,8 @@ static void attempt_release(struct attempt *attempt)
         free(attempt->states[rank].late);
         free(attempt->rows[rank].items);
     }
-    for (int i = 0; i < 2 * TURNS; i++)
-        free(attempt->ends[i / TURNS][i % TURNS]);
+    for (int i = 0; i < 2 * LEGS; i++)
+        free(attempt->ends[i / LEGS][i % LEGS]);
     free(attempt->states);
     free(attempt->rows);
 }
