@@ -12,7 +12,7 @@ static const enum work_kind work_kinds[KINDS] = {FORWARD, BACKWARD_INPUT, BACKWA
 struct state {
     double now;              /* when its last work ends */
     double bubble;           /* waiting time since its first work */
-    int count[KINDS][LEGS]; /* works placed */
+    int count[KINDS][LEGS];  /* works placed */
     int held;                /* activations held: forwards whose weight gradient has not been placed */
     char *late;              /* legs of the input gradients, in order; weight gradients follow this order */
     int nlate, taken;
