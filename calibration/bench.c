@@ -13,7 +13,7 @@
 
 /* The most that operands may take: one product of the largest models in fp32 and some room for the sets. */
 #define MEMORY 32e9
-/* What one case may take of the time: less makes medians shaky, more shows nothing new. */
+/* Time for one case: with less, medians vary; more gives nothing new. */
 #define CASE_SECONDS_MIN 0.01
 #define CASE_SECONDS_MAX 0.25
 
@@ -43,7 +43,8 @@ static struct bench_limits limits_of(const struct device *device, const struct b
     };
 }
 
-/* The kernel module's own version where it can be read; the runtime knows only which CUDA it is made for. */
+/* The version of the driver's kernel module, if it can be read; the runtime knows only the CUDA version of the
+ * driver. */
 static const char *driver_version(char *text, size_t size)
 {
     char line[256] = "", version[64] = "";
@@ -92,12 +93,12 @@ static void write_header(FILE *out, struct device *device, const struct bench_op
     });
 }
 
-/* Progress on stderr: on a terminal a line that is written over, else one every half minute. */
+/* Progress on stderr: on a terminal one line that is overwritten, else a line every half minute. */
 struct progress {
     double begin, last;
     size_t measured, failed;
-    bool marks;                  /* the file is named and can be cut: it says what is at work, and what failed */
-    char why[320];               /* the first that failed, or what the GPU failed in */
+    bool marks;                  /* the output is a file that can be truncated: it names this case and failures */
+    char why[320];               /* the error of the first failed case, or of the GPU */
 };
 
 static void show(struct progress *progress, size_t all)
@@ -112,7 +113,7 @@ static void show(struct progress *progress, size_t all)
             time - progress->begin, terminal ? "   " : "\n");
 }
 
-/* Measures one case and writes its row. -1: the GPU itself failed, nothing more can be measured; the file names the
+/* Measures one case and writes its row. -1: the GPU failed, and nothing more can be measured; the file names the
  * case. */
 static int measure(struct device *device, const struct bench_case *one, double seconds, FILE *out,
                    struct progress *progress)
@@ -180,7 +181,7 @@ static int measure_all(struct device *device, const struct bench_options *option
     return rc ? EXIT_UNEXPECTED : EXIT_OK;
 }
 
-/* A new file, or behind what `held` read of one; NULL after a line that says why not. */
+/* Opens a new file, or an old one after the rows that `held` has read; NULL after an error message. */
 static FILE *open_output(struct device *device, const struct bench_options *options, const struct sample_rows *held)
 {
     FILE *out = options->output ? fopen(options->output, held->count ? "r+" : "w") : stdout;
@@ -237,7 +238,7 @@ static int run_checks(struct device *device, const struct bench_options *options
     return wrong ? EXIT_UNEXPECTED : EXIT_OK;
 }
 
-/* The shapes for this GPU; without one, those for a GPU with every format, a peer and the room that is asked for. */
+/* The shapes for this GPU; without a GPU, for one with every format, a peer and the requested memory. */
 static int list(const struct bench_options *options)
 {
     struct bench_limits limits = {.memory = 0.5 * MEMORY, .fp8 = true, .bf16 = true, .tf32 = true,
@@ -263,8 +264,8 @@ static int list(const struct bench_options *options)
     return EXIT_OK;
 }
 
-/* Of a job that hangs: ends as the signal would have ended it, but says why. What was measured is in the file, and so
- * is the name of the case. */
+/* Handles the alarm of a job that hangs: prints why, and ends as the signal would have ended it. The file has all
+ * measured rows and the name of the case. */
 static void give_up(int number)
 {
     static const char message[] = "\ndtsim-bench: a case did not end within a minute; --resume goes on behind it\n";

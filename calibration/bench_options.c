@@ -27,7 +27,7 @@ static int usage(const char *format, const char *what)
     return EXIT_USAGE;
 }
 
-/* How several names begin, and so what stands for all of them. */
+/* Beginnings of kernel names; each stands for all kernels whose names begin so. */
 static const char *const families[] = {
     "attention", "softmax", "layernorm", "rmsnorm", "gelu", "swiglu", "dropout-residual", "embedding", "cross-entropy",
     "copy", "copy-host-to-device", "copy-device-to-host",
@@ -41,7 +41,7 @@ static const char *kernel_candidate(size_t i, const void *context)
     return i - COUNT(families) < BENCH_KERNELS ? bench_kernel_names[i - COUNT(families)] : NULL;
 }
 
-/* A name, or how some begin ("softmax", "copy"): what comes before a '-' of the whole. */
+/* Whether `word` is the whole name of a kernel, or a part of it before a '-' ("softmax", "copy"). */
 static bool is_meant(const char *name, const char *word, size_t length)
 {
     return !strncmp(name, word, length) && (name[length] == '\0' || name[length] == '-');
@@ -49,7 +49,7 @@ static bool is_meant(const char *name, const char *word, size_t length)
 
 typedef bool kernel_set[BENCH_KERNELS][BENCH_DTYPES];
 
-/* The format that is named; BENCH_DTYPES: unknown. */
+/* The format of this name; BENCH_DTYPES: unknown. */
 static int find_dtype(const char *name)
 {
     int dtype = BENCH_NONE + 1;
@@ -69,7 +69,7 @@ static int unknown_kernel(const char *option, const char *name)
     return usage("%s", message);
 }
 
-/* "softmax" or "matmul:fp8": puts into the set what that stands for. */
+/* Adds the kernels and formats of "softmax" or "matmul:fp8" to the set. */
 static int parse_kernel(const char *option, char *word, kernel_set set)
 {
     char *format = strchr(word, ':'), message[256];
@@ -144,7 +144,7 @@ static int take(struct bench_options *options, kernel_set unwanted, int letter, 
     return rc;
 }
 
-/* All where --only names nothing, and then without what --without names. */
+/* The kernels of --only, or all if it names none, without the kernels of --without. */
 static int settle_wanted(struct bench_options *options, kernel_set unwanted)
 {
     bool *wanted = &options->wanted[0][0], named = false, any = false;

@@ -138,7 +138,7 @@ static void norm(const struct bench_case *one, bool backward, bool shift, struct
     scratch(list, (shift ? 2 : 1) * NORM_CHUNKS * one->n);
 }
 
-/* x (rows of `wide` n), bias if any, dy, and what has the form of x or of y. */
+/* x (rows of `wide` n), bias if any, dy, and tensors of the form of x or of y. */
 static void activation(const struct bench_case *one, bool backward, int wide, struct list *list)
 {
     int64_t values = one->m * one->n;
@@ -249,7 +249,7 @@ int bench_operands(const struct bench_case *one, struct operand operands[OPERAND
         in(&list, one->dtype, one->m);
         out(&list, one->dtype, one->m);
         break;
-    default:                             /* copies and collectives over links: what goes, what comes */
+    default:                             /* copies and collectives over links: bytes sent, bytes received */
         in(&list, BENCH_BYTE, one->bytes);
         out(&list, BENCH_BYTE, one->bytes);
     }

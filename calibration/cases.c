@@ -1,11 +1,11 @@
-/* Which shapes are worth measuring, and in which order. */
+/* The shapes that are measured, and their order. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/base.h"
 #include "case.h"
 
-/* What is listed of one kind; kinds take turns in the final order. */
+/* The cases of one kind; kinds take turns in the final order. */
 struct kind {
     struct bench_cases cases;
     const struct bench_limits *limits;
@@ -39,7 +39,7 @@ static enum bench_dtype half_of(const struct bench_limits *limits)
     return limits->bf16 ? BENCH_BF16 : BENCH_FP16;
 }
 
-/* Products longer than this say little that shorter ones do not, and take the time of many. */
+/* Products longer than this show little more than shorter ones, and take much time. */
 static double most_flop(enum bench_dtype dtype)
 {
     return dtype == BENCH_FP32 ? 2e12 : dtype == BENCH_TF32 ? 8e12 : 20e12;
@@ -50,7 +50,7 @@ static void add_matmul(struct kind *kind, enum bench_dtype dtype, enum bench_lay
 {
     struct bench_case one = {BENCH_MATMUL, dtype, layout, batch, m, n, k, 0};
 
-    /* fp8 exists in this layout alone, and its rows must be whole 16 bytes. */
+    /* fp8 exists only in this layout, and its rows must be multiples of 16 bytes. */
     if (dtype == BENCH_FP8) {
         if (m % 16 || n % 16 || k % 16)
             return;
@@ -116,8 +116,7 @@ static int64_t spread(double share, double low, double high, int64_t step)
     return (steps > 0 ? steps : 1) * step;
 }
 
-/* Shapes between those of models, multiples of `step`: a sample that fills the space of the logarithms of m, n and k
- * evenly. */
+/* Shapes between those of models, multiples of `step`: samples spread evenly over the logarithms of m, n and k. */
 static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step, uint64_t count)
 {
     static const enum bench_layout layouts[] = {BENCH_LAYOUT_NT, BENCH_LAYOUT_NN, BENCH_LAYOUT_TN};
@@ -128,8 +127,8 @@ static void list_filling(struct kind *kind, enum bench_dtype dtype, int64_t step
     }
 }
 
-/* Products of Llama 3 70B's MLP and of their gradients: as large as training's are, and well beyond the cache. In other
- * formats than the usual one the forward's alone, for each takes seconds. */
+/* Products of Llama 3 70B's MLP and of their gradients: as large as in training, and much larger than the cache. In
+ * formats other than the usual one only the forward's, because each takes seconds. */
 static void list_sustained(struct kind *kind, enum bench_dtype dtype)
 {
     static const struct { enum bench_layout layout; int64_t m, n, k; } products[] = {
@@ -160,8 +159,8 @@ static void list_heads(struct kind *kind, enum bench_dtype dtype)
             }
 }
 
-/* Head sizes in turn, like the fields of a chessboard: half of the shapes tell as much as all, and each takes cuDNN
- * half a second to plan. */
+/* Head sizes alternate like the fields of a chessboard: half of the shapes show as much as all, and cuDNN takes half a
+ * second to plan each. */
 static void list_fused(struct kind *kind, enum bench_dtype dtype)
 {
     for (int kernel = BENCH_ATTENTION_FORWARD; kernel <= BENCH_ATTENTION_BACKWARD_CAUSAL; kernel++)
@@ -175,7 +174,7 @@ static void list_fused(struct kind *kind, enum bench_dtype dtype)
             }
 }
 
-/* Bytes that must come from and go to memory for each element: `values` of the format, and `fixed`. */
+/* Bytes that each element reads and writes in memory: `values` values of the format, and `fixed` bytes. */
 static const struct row_kernel {
     enum bench_kernel kernel;
     double values, fixed;
@@ -284,7 +283,7 @@ int bench_case_compare(const void *a, const void *b)
     return 0;
 }
 
-/* What two lists have in common comes once; then the order is shuffled (Fisher, Yates). */
+/* Removes cases that two lists have in common, then shuffles the order (Fisher, Yates). */
 static void settle(struct bench_cases *cases, uint64_t *seed)
 {
     size_t kept = 0;
@@ -313,7 +312,7 @@ static void list_kinds(struct kind kinds[KINDS], const struct bench_limits *limi
 
     list_layers(&kinds[0], half);
     list_filling(&kinds[1], half, 8, 600);
-    for (int64_t step = 1; step <= 4; step *= 2)     /* the first of these again, rows no multiples of 16 bytes */
+    for (int64_t step = 1; step <= 4; step *= 2)     /* the first ones with rows that are no multiples of 16 bytes */
         list_filling(&kinds[1], half, step, 100);
     list_heads(&kinds[2], half);
     list_fused(&kinds[3], half);

@@ -1,4 +1,4 @@
-/* Are the kernels right? Small shapes, each operand of one call against the reference. */
+/* Checks the kernels: on small shapes, each operand after one call against the reference. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,7 +32,7 @@ static int read_operands(struct job *job, double *values[OPERANDS_MAX])
     return 0;
 }
 
-/* The largest difference over the largest value; what is no number differs without end. */
+/* The largest difference over the largest value; infinite if a value is not a number. */
 static double difference(const double *expected, const double *found, int64_t count)
 {
     double largest = 1e-30, worst = 0;
@@ -46,7 +46,7 @@ static double difference(const double *expected, const double *found, int64_t co
     return worst / largest;
 }
 
-/* Some roundings of the format; tf32 rounds the operands like fp16. */
+/* Tolerance: some roundings of the format; tf32 rounds the operands like fp16. */
 static double tolerance(enum bench_dtype dtype)
 {
     return dtype == BENCH_FP32 ? 1e-4 : dtype == BENCH_TF32 || dtype == BENCH_FP16 ? 5e-3 : 2e-2;
@@ -57,7 +57,7 @@ static bool is_mask(const struct job *job, int operand)
     return job->one->kernel == BENCH_DROPOUT_FORWARD && job->operands[operand].dtype == BENCH_BYTE;
 }
 
-/* The share of ones in a mask that was drawn: six deviations from what it should be are too much. */
+/* Checks the share of ones in a random mask: it must be within six deviations of its mean. */
 static bool is_fair(const double *mask, int64_t count)
 {
     double kept = 0, deviation = sqrt(BENCH_DROPOUT * (1 - BENCH_DROPOUT) / (double)count);
@@ -138,7 +138,7 @@ static void check_products(struct checks *checks)
                                                       .n = 80, .k = 112});
 }
 
-/* Rows that one, two and eight packs a thread hold; both ends of what is provided for. */
+/* Rows of one, two and eight packs a thread, and the smallest and largest supported rows. */
 static void check_rows(struct checks *checks, enum bench_dtype dtype)
 {
     static const int64_t columns[] = {64, 4096, 16384};

@@ -7,7 +7,7 @@
 
 #include "device_kernels.h"
 
-/* What cuBLAS itself takes by default: 32 MiB since Hopper, before that frameworks give it 8. */
+/* The workspace of cuBLAS: its default of 32 MiB since Hopper; before that 8 MiB, as frameworks give it. */
 enum { WORKSPACE = 8 << 20, WORKSPACE_HOPPER = 32 << 20 };
 
 int job_check(struct job *job, cudaError_t error, const char *what)
@@ -75,7 +75,7 @@ int device_open(struct device *device, int index, double memory, uint64_t seed, 
     return -1;
 }
 
-/* What is freed after an error of the device fails too; the program ends then. */
+/* After an error of the device freeing fails too; then the program ends. */
 void device_close(struct device *device)
 {
     matmul_free(device->matmul);
@@ -96,8 +96,8 @@ void device_close(struct device *device)
 
 enum { ALIGNMENT = 256, SETS_MAX = 512 };
 
-/* Where the operands of a set lie, and how many sets there are: enough that what lies between two uses of one is twice
- * the cache. Operands of less than a few hundred kB may be found there. */
+/* Places the operands of all sets. The number of sets is so large that the operands used between two uses of one set
+ * are twice the cache. Operands of less than a few hundred kB may be found there nevertheless. */
 static int lay_out(struct job *job)
 {
     const struct device *device = job->device;
@@ -139,7 +139,7 @@ static int fill(struct job *job)
     return 0;
 }
 
-/* What waits for a GPU that does not answer waits for ever; the longest case takes some five seconds. */
+/* A wait for a GPU that does not answer never ends; the longest case takes some five seconds. */
 enum { JOB_SECONDS = 60 };
 
 int job_open(struct job *job, struct device *device, const struct bench_case *one)
@@ -191,7 +191,7 @@ double device_clock(struct device *device)
         rc = job_check(&job, cudaMalloc((void **)&ticks, sizeof host), "memory");
     for (int i = 0; i < LOADS && !rc; i++)
         rc = job_measure(&job, 0.05, &times);
-    /* At once, for the clock rises when the load has gone. */
+    /* Reads the clock at once, because it rises when the load is gone. */
     if (!rc && kernel_ticks(ticks, device->stream) == cudaSuccess &&
         cudaMemcpyAsync(host, ticks, sizeof host, cudaMemcpyDeviceToHost, device->stream) == cudaSuccess &&
         cudaStreamSynchronize(device->stream) == cudaSuccess && host[1] > 0)

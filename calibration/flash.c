@@ -1,4 +1,4 @@
-/* Fused attention through cuDNN, where the program was built with one that can plan for a described device (9.8). */
+/* Fused attention through cuDNN, if the program was built with one that can plan for a described device (9.8). */
 #include "device.h"
 
 #ifdef DTSIM_CUDNN
@@ -91,7 +91,7 @@ static void release(struct job *job)
     free(planned);
 }
 
-/* Where tensor i of the plan lies. Operands are in the plan's order, without its three scalars. */
+/* The address of tensor i of the plan. Operands are in the plan's order, without its three scalars. */
 static void *address(struct job *job, struct planned *planned, int set, enum flash_tensor tensor)
 {
     switch (tensor) {

@@ -88,7 +88,7 @@ static cudnnBackendDescriptor_t add_op(struct flash_plan *plan, cudnnBackendDesc
     return plan->ops[plan->nops++] = flash_create(plan, type);
 }
 
-/* What an operation refers to for its mode and precision. */
+/* The descriptor of an operation's mode and precision. */
 static cudnnBackendDescriptor_t add_mode(struct flash_plan *plan, cudnnBackendDescriptorType_t type)
 {
     BUG_IF(plan->nmade == 2 * FLASH_OPS);
@@ -97,7 +97,7 @@ static cudnnBackendDescriptor_t add_mode(struct flash_plan *plan, cudnnBackendDe
 
 enum { NO_TENSOR = -1 };
 
-/* y = mode(x, b), of x alone where b is NO_TENSOR; t chooses between the two; GEN_INDEX counts along `axis`. */
+/* y = mode(x, b), or mode(x) if b is NO_TENSOR; t chooses between the two; GEN_INDEX counts along `axis`. */
 static int pointwise_of(struct flash_plan *plan, cudnnPointwiseMode_t mode, cudnnDataType_t precision, int64_t axis,
                         int x, int b, int t, int y)
 {
@@ -167,7 +167,7 @@ static int reshape(struct flash_plan *plan, int x, int y)
     return y;
 }
 
-/* What the parts of a graph share. The real tensors come first, so that their place is their enum flash_tensor. */
+/* The state of a graph in the making. The real tensors come first, so that their place is their enum flash_tensor. */
 struct attention {
     struct flash_plan *plan;
     const struct bench_case *one;
@@ -206,7 +206,7 @@ static void add_real(const struct attention *at, enum flash_tensor tensor)
     add_tensor(at->plan, wide ? CUDNN_DATA_FLOAT : at->type, dims, strides, false, is_scalar(tensor));
 }
 
-/* scale Q K^T, later keys at minus infinity where causal. */
+/* scale Q K^T; if causal, with later keys at minus infinity. */
 static int scaled_scores(const struct attention *at)
 {
     int raw = matmul(at->plan, FLASH_Q, FLASH_K, scores_like(at, CUDNN_DATA_FLOAT));

@@ -46,7 +46,7 @@ static void destroy(cudnnBackendDescriptor_t made)
         cudnnBackendDestroyDescriptor(made);
 }
 
-/* The heuristic's first configurations, the best first; how many. */
+/* Fills the heuristic's first configurations, the best first; returns their number. */
 static int64_t list_configs(struct flash_plan *plan, const struct flash_target *target)
 {
     cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
@@ -80,7 +80,7 @@ static void plan_config(struct flash_plan *plan, const struct flash_target *targ
     flash_finalize(plan, plan->plan, "the execution plan");
 }
 
-/* With the first of the configurations that is supported after all, as frameworks take it. */
+/* Makes the plan of the first configuration that is supported, as frameworks do. */
 static void choose(struct flash_plan *plan, const struct flash_target *target)
 {
     int64_t count = list_configs(plan, target);

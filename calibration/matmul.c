@@ -1,7 +1,7 @@
-/* Products through cuBLASLt, with the algorithm that its heuristic names first: what frameworks take.
+/* Products through cuBLASLt, with the first algorithm of its heuristic, as in frameworks.
  *
- * cuBLAS thinks in columns. A matrix that lies row by row is, read by columns, its transpose; so the row-major C = A B
- * is asked for as C^T = B^T A^T: B goes first, and an operand that does not lie transposed needs no transposition. */
+ * cuBLAS stores matrices by columns. A row-major matrix, read by columns, is its transpose. So the row-major C = A B is
+ * computed as C^T = B^T A^T: B goes first, and an operand that is not transposed in memory needs no transposition. */
 #include <cublasLt.h>
 #include <stdlib.h>
 
@@ -69,7 +69,7 @@ static cudaDataType_t type_of(enum bench_dtype dtype)
     return types[dtype];
 }
 
-/* `batch` matrices one behind the other, each of columns that lie together. */
+/* `batch` matrices one after another, each stored by columns without gaps. */
 static int layout(struct job *job, cublasLtMatrixLayout_t *made, enum bench_dtype dtype, int64_t rows, int64_t columns)
 {
     int32_t batch = (int32_t)job->one->batch;
@@ -89,7 +89,7 @@ static int set(struct job *job, struct product *product, cublasLtMatmulDescAttri
     return check(job, cublasLtMatmulDescSetAttribute(product->how, attribute, value, size), "an attribute");
 }
 
-/* Operands of fp8 come with scales; sums are kept as the tensor cores keep them, as in the forward of frameworks. */
+/* Operands of fp8 have scales; sums have the tensor cores' own precision, as in the forward of frameworks. */
 static int describe_fp8(struct job *job, struct product *product)
 {
     const float *one = job->device->matmul->one;

@@ -1,5 +1,5 @@
-/* What several GPUs of this machine do together: copies between two of them, and NCCL's collectives in one process, as
- * nccl-tests runs them with one thread. The GPU that is measured is the first of the ranks; its stream is timed. */
+/* Cases of several GPUs of this machine: copies between two of them, and NCCL's collectives in one process, as
+ * nccl-tests runs them with one thread. The measured GPU is the first of the ranks; its stream is timed. */
 #include <stdlib.h>
 
 #include "base/base.h"
@@ -42,7 +42,7 @@ const char *peers_built(void)
 #endif
 }
 
-/* Back to the measured GPU, whatever happened on the others. */
+/* Makes the measured GPU current, also after an error on another one. */
 static int back(struct job *job, int rc)
 {
     return job_check(job, cudaSetDevice(job->device->index), "the measured GPU") ? -1 : rc;
@@ -90,7 +90,7 @@ static int get_state(struct job *job)
     return back(job, 0);
 }
 
-/* The timed stream is let go last: what it then waits for has been let go, or nearly. */
+/* Holds the timed stream last, so that its hold ends last: the streams that it waits for are then free, or nearly. */
 static int hold(struct job *job, uint64_t nanoseconds)
 {
     const struct peers *peers = job->device->peers;
@@ -114,7 +114,7 @@ static int call_copy(struct job *job, int set)
                      "a copy between GPUs");
 }
 
-/* Without direct access a copy goes through the host; which of the two it is belongs to the machine. */
+/* Without direct access a copy goes through the host; the sample's machine says which of the two it is. */
 static int open_copy(struct job *job)
 {
     const struct peers *peers = job->device->peers;
@@ -164,7 +164,7 @@ static int join(struct job *job)
     return back(job, 0);
 }
 
-/* As nccl-tests does it, bytes are of the larger side: the whole of what is gathered or scattered. */
+/* As in nccl-tests, bytes are those of the larger side: the whole gathered or scattered vector. */
 static int call_collective(struct job *job, int set)
 {
     struct peers *peers = job->device->peers;

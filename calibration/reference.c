@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* Element (row, column) of an operand of a product that lies in memory as it is or transposed. */
+/* Element (row, column) of a product's operand, which is in memory as it is or transposed. */
 static double element(const double *at, bool transposed, int64_t rows, int64_t columns, int64_t row, int64_t column)
 {
     return transposed ? at[column * rows + row] : at[row * columns + column];
@@ -30,7 +30,7 @@ static void matmul(const struct bench_case *one, double *const *operands)
     }
 }
 
-/* One row of scores: as far as keys are seen, scale q k. Gives how many are seen. */
+/* One row of scores, scale q k, of the keys that the query sees. Returns their number. */
 static int64_t score_row(const struct bench_case *one, const double *query, const double *keys, int64_t row,
                          bool causal, double *scores)
 {
@@ -125,7 +125,7 @@ static void softmax_backward(const struct bench_case *one, double *const *operan
     }
 }
 
-/* LayerNorm (Ba, Kiros, Hinton 2016); without shift RMSNorm (Zhang, Sennrich 2019): no mean is taken away. */
+/* LayerNorm (Ba, Kiros, Hinton 2016); without shift RMSNorm (Zhang, Sennrich 2019): no mean is subtracted. */
 static void norm_forward(const struct bench_case *one, bool shift, double *const *operands)
 {
     double *y = operands[shift ? 3 : 2], *inverse = operands[shift ? 5 : 3];

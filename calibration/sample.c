@@ -22,7 +22,7 @@ void sample_comment(FILE *out, const char *key, const char *format, ...)
     fprintf(out, "# %s: %s\n", key, value);
 }
 
-/* The first word that begins with a digit and has a point: the architecture, x86_64, stands before it or behind. */
+/* The first word that begins with a digit and has a point; the architecture, x86_64, may be before or after it. */
 void sample_driver(const char *line, char *version, size_t size)
 {
     *version = '\0';
@@ -34,8 +34,8 @@ void sample_driver(const char *line, char *version, size_t size)
     }
 }
 
-/* What of fused attention's published generations the library's kernels are like: cuDNN 9 is as fast on Hopper as
- * FlashAttention-3 (Shah et al. 2024, figure 5), whose instructions it uses; what it has for older chips has those of
+/* The published generation of fused attention that the library's kernels correspond to: on Hopper cuDNN 9 is as fast as
+ * FlashAttention-3 (Shah et al. 2024, figure 5) and uses its instructions; on older chips it uses those of
  * FlashAttention-2. */
 static const char *generation(int major)
 {
@@ -59,7 +59,7 @@ void sample_header(FILE *out, const struct sample_machine *machine)
     fflush(out);
 }
 
-/* What tells a sample from others: the cells before its time. */
+/* The key of a sample: the cells before its time. */
 enum { KEY_SIZE = 256, KEY_CELLS = 8 };
 
 static void cell(char key[KEY_SIZE], int64_t value)
@@ -93,7 +93,7 @@ void sample_row(FILE *out, const struct bench_case *one, struct summary summary)
     fprintf(out, "%s%.6f,%.6f,%zu\n", key_of(one, key), summary.median * 1e6, summary.spread * 1e6, summary.count);
 }
 
-/* ---- going on with a file ---- */
+/* ---- resuming a file ---- */
 
 static const char marked[] = "# measuring: ", failed[] = "# failed: ";
 
@@ -128,7 +128,7 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The key that a row begins with, to be freed; NULL: this is none. */
+/* The key of a row, to be freed; NULL: the line is no row. */
 static char *row_key(const char *line)
 {
     const char *end = line;
@@ -141,13 +141,13 @@ static char *row_key(const char *line)
     return memcpy(key, line, (size_t)(end - line));
 }
 
-/* A comment line's text behind this beginning, or NULL. */
+/* The text of a comment line after `begin`, or NULL. */
 static const char *behind(const char *line, const char *begin)
 {
     return strncmp(line, begin, strlen(begin)) ? NULL : line + strlen(begin);
 }
 
-/* One line of the file: what it says of the GPU, or the names of the columns, or a case. */
+/* Reads one line of the file: a comment about the GPU, the names of the columns, or a case. */
 static int line_read(struct sample_rows *rows, struct loc loc, const char *line, const char *gpu, struct error *err)
 {
     const char *other = behind(line, "# gpu: "), *given_up = behind(line, marked);

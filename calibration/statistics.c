@@ -1,9 +1,9 @@
-/* Two lines of statistics, not a library's: a machine with a GPU has CUDA and often nothing else. */
+/* Statistics without a library: a machine with a GPU has CUDA and often nothing else. */
 #include "statistics.h"
 
 #include <stdlib.h>
 
-/* The interquartile range of a normal distribution in its deviations: 2 x 0.67449. */
+/* The interquartile range of a normal distribution, in standard deviations: 2 x 0.67449. */
 #define NORMAL_RANGE 1.349
 
 static int compare(const void *a, const void *b)
@@ -13,7 +13,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of sorted values, linear between neighbours. */
+/* A quantile of sorted values, linear between neighbours. */
 static double quantile(const struct series *series, double share)
 {
     double at = share * (double)(series->count - 1);

@@ -1,9 +1,9 @@
-/* How long a call takes on its stream.
+/* The time of a call on its stream.
  *
- * The stream is held by a waiting kernel while the host enqueues the start event, the calls and the stop event, so that
- * the host's own time is no part of what lies between the events; whether the hold lasted is checked, and a measurement
- * in which it did not is thrown away and held longer. Calls too short for the resolution of events (about half a
- * microsecond) are timed several at a time. */
+ * A waiting kernel holds the stream while the host enqueues the start event, the calls and the stop event. So the time
+ * between the events does not include the host's. If the hold ends too early, the measurement is discarded and repeated
+ * with a longer hold. Calls too short for the resolution of events (about half a microsecond) are timed several at a
+ * time. */
 #include <math.h>
 #include <time.h>
 
@@ -48,14 +48,14 @@ static int call(struct timing *timing)
     return job->call(job, timing->turn++ % job->sets);
 }
 
-/* Both streams, so that what overlaps is over before the next start. */
+/* Waits for both streams, so that overlapped calls have ended before the next start. */
 static int finish(struct job *job)
 {
     return job_check(job, cudaStreamSynchronize(job->device->stream), "running") ||
            (job->overlapped && job_check(job, cudaStreamSynchronize(job->device->beside), "running beside")) ? -1 : 0;
 }
 
-/* One measurement: seconds of a call, or in `late` that the hold was over before all was enqueued. */
+/* One measurement: seconds of a call; `late`: the hold ended before all calls were enqueued. */
 static int measure_once(struct timing *timing, double *seconds, bool *late)
 {
     struct job *job = timing->job;
@@ -80,8 +80,8 @@ static int measure_once(struct timing *timing, double *seconds, bool *late)
     return 0;
 }
 
-/* As measure_once, holding longer until the hold lasts. One that never does is an error: the time would be the host's.
- */
+/* Repeats measure_once with longer holds until the hold lasts. Error: it never does, so the time would be the
+ * host's. */
 static int measure_held(struct timing *timing, double *seconds)
 {
     bool late = true;
@@ -135,7 +135,7 @@ enum { MARKS = 3 };                      /* events: two chunks are enqueued whil
 #define SETTLE_SECONDS 2.0               /* until the chip has found the clock at which it keeps its power limit */
 #define SUSTAIN_SECONDS 2.0              /* of measuring after that */
 
-/* Enqueues a chunk and the mark behind it. */
+/* Enqueues a chunk and the event after it. */
 static int enqueue_chunk(struct timing *timing, cudaEvent_t mark)
 {
     for (int i = 0; i < timing->calls; i++)
@@ -144,7 +144,7 @@ static int enqueue_chunk(struct timing *timing, cudaEvent_t mark)
     return job_check(timing->job, cudaEventRecord(mark, timing->job->device->stream), "an event");
 }
 
-/* The stream is never empty: a chunk is enqueued before the one before it is waited for. */
+/* The stream is never empty: the next chunk is enqueued before the host waits for a chunk. */
 static int run_chunks(struct timing *timing, cudaEvent_t marks[MARKS], struct series *times)
 {
     struct job *job = timing->job;
