@@ -47,6 +47,7 @@ struct op {
     uint8_t what;            /* enum op_what */
     bool buffered;           /* TRANSFER: the lane is free when the bytes have left, not when they arrived */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
+    bool overlapped;         /* COMPUTE: runs together with the next work of its lane, each half of the time of both */
     bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
     uint32_t lane;
     double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
