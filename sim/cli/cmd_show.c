@@ -239,7 +239,7 @@ const struct command cmd_show = {
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
                 "  dtsim show scenario.yaml --program | less\n",
     .options = "  (nothing)           what each stage holds and costs\n"
-               "  --figure            the schedule as its paper draws it, in text\n"
+               "  --figure            the schedule as its paper draws it, in text; it counts from 1\n"
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
