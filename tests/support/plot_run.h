@@ -14,13 +14,13 @@
 #include "plots/chart.h"
 #include "plots/plot.h"
 
-#define HEADER "rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\n"
+#define HEADER "rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\toverlapped\treplicas\n"
 #define SPANS HEADER \
-    "0\t0\tforward\tF1\t0\t0\t1\tcompute\n" \
-    "0\t0\tactivation\tA1\t0\t1\t1.5\tsend-next.0\n" \
-    "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\n" \
-    "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\n" \
-    "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\n"
+    "0\t0\tforward\tF1\t0\t0\t1\tcompute\t0.25\t0\t1\n" \
+    "0\t0\tactivation\tA1\t0\t1\t1.5\tsend-next.0\t0.5\t0\t1\n" \
+    "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\t0\t0\t1\n" \
+    "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\t0\t0\t1\n" \
+    "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\t0\t0\t1\n"
 #define WINDOWS "t0\tt1\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\t" \
     "exposed_tensor\texposed_pipeline\texposed_data\texposed_context\texposed_expert\texposed_offload\tbubble\n" \
     "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\t0.25\n" \
@@ -90,6 +90,23 @@ static inline const char *make_run(const char *name, const char *result, const c
             put(path, files[i][1]);
     }
     return dir;
+}
+
+/* A chart of one run. */
+static inline struct plot_request request_of(const char *kind, const char *const *dir, const char *format)
+{
+    return (struct plot_request){
+        .kind = kind, .inputs = dir, .ninputs = 1, .format = format, .folder = arena_printf(&arena, "%s/plots", *dir),
+        .view = {.replica = -1},
+    };
+}
+
+/* The i-th file of such a chart. */
+static inline const char *file_of(const char *kind, const char *dir, const char *format, size_t i)
+{
+    struct plot_request request = request_of(kind, &dir, format);
+
+    return plot_file(&arena, &request, i);
 }
 
 static inline const char *errors(struct error *err)
