@@ -1,5 +1,5 @@
-/* gantt: what the parts of the Gantt chart share: reading spans (gantt_read.c), choosing rows (gantt.c), joining what is
- * too narrow (gantt_merge.c), drawing boxes (gantt_script.c) and the image of all ranks (gantt_image.c). */
+/* gantt: what the parts of the Gantt chart share: reading spans (gantt_read.c), choosing rows (gantt.c), joining boxes
+ * that are too narrow (gantt_merge.c), drawing boxes (gantt_script.c) and the image of all ranks (gantt_image.c). */
 #ifndef DTSIM_GANTT_H
 #define DTSIM_GANTT_H
 

@@ -27,7 +27,8 @@ static int share(const struct headline *headline, const char *key, double *value
     if (headline_number(headline, key, value, err))
         return -1;
     if (*value < -slack || *value > 1 + slack)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = headline->path}, "'%s' is %g, not between 0 and 1", key, *value);
+        return error_add(err, EXIT_INPUT, (struct loc){.file = headline->path}, "'%s' is %g, not between 0 and 1",
+                         key, *value);
     return 0;
 }
 

@@ -126,11 +126,11 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
-        like.amount = like.communication = like.sent = 0;
+        like.amount = like.compute.communication = like.compute.sent = 0;
         begin = program_add(lowering->program, like, all.items, all.count);
         free(all.items);
-        like.amount = like.communication = measured.seconds;
-        like.sent = measured.bytes_sent;
+        like.amount = like.compute.communication = measured.seconds;
+        like.compute.sent = measured.bytes_sent;
         measure_carry(lowering->measure, measured.index, measured.first, (int)members->kind,
                       measured.bytes_sent * stood_for(lowering, end - first, members->size));
         for (int i = first; i < end; i++) {
@@ -186,8 +186,8 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
                   measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
     return event_of(lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
-        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
-        .stage = here.stage,
+        .mb = -1, .stage = here.stage, .amount = measured.seconds,
+        .compute = {.communication = measured.seconds, .sent = measured.bytes_sent},
     }, after));
 }
 

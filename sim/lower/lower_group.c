@@ -339,8 +339,8 @@ static enum peers peers_of(int exchange)
 
 static void communicate(struct op *op, enum peers with, double seconds)
 {
-    op->communication += seconds;
-    op->with[with] += seconds;
+    op->compute.communication += seconds;
+    op->compute.with[with] += seconds;
 }
 
 /* Gathers that no EXCHANGE_OVERLAPPED stands for run beside all the kernels. */
@@ -353,7 +353,7 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
         communicate(op, peers_of(i),
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
-        op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+        op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
         here.chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
@@ -361,13 +361,13 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     if (gathers > 0)
         communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.chunk_state->gather.seconds, cost->seconds,
                                                          here.chunk_state->gather.share));
-    op->sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
+    op->compute.sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     here.chunk_state->gathered += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
-    op->activations =
+    op->compute.activations =
         cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
-    contention_pass(beside, op->communication);
+    contention_pass(beside, op->compute.communication);
     communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
 }
 

@@ -160,9 +160,9 @@ double account_add(const struct account_step *step, const struct window *window,
     busy = op ? within(window, step->start, step->end) : 0;
     if (busy == 0)
         return waited;
-    communication = busy * op->communication / op->amount;
+    communication = busy * op->compute.communication / op->amount;
     seconds[account_of((enum op_what)op->what)] += busy - communication;
     for (int with = 0; with < PEERS_COUNT; with++)
-        seconds[exposed[with]] += busy * op->with[with] / op->amount;
+        seconds[exposed[with]] += busy * op->compute.with[with] / op->amount;
     return waited + communication;
 }

@@ -95,14 +95,15 @@ static void count_program(const struct counting *counting)
         bool out = lane->kind == LANE_TO_HOST;
 
         if (op->kind == OP_TRANSFER && !cluster->ideal)
-            carry_all(counting, (struct pair){(int)op->src, (int)op->dst, op->amount, op_wire(op)}, NULL,
-                      program->flows == 1);
-        else if (op->sent > 0 && (out || lane->kind == LANE_FROM_HOST))
+            carry_all(counting, (struct pair){(int)op->transfer.src, (int)op->transfer.dst, op->amount, op_wire(op)},
+                      NULL, program->flows == 1);
+        else if (op->kind == OP_COMPUTE && op->compute.sent > 0 && (out || lane->kind == LANE_FROM_HOST))
             for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario);
                  r += counting->lowered->replicas)
                 for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
                     carry(counting->links, out ? CARRIER_TO_HOST : CARRIER_FROM_HOST,
-                          scenario_gpu(counting->scenario, t, r, lane->rank % stages), op->sent, op->sent);
+                          scenario_gpu(counting->scenario, t, r, lane->rank % stages), op->compute.sent,
+                          op->compute.sent);
     }
 }
 

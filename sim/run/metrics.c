@@ -18,12 +18,13 @@ static void read_bytes(struct metrics *metrics, const struct program *program)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         int all = metrics->window.all;
 
-        if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
-            rank->offloaded += op->sent / all;
+        if (op->kind == OP_TRANSFER) {
+            rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
+        } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
+            rank->offloaded += op->compute.sent / all;
         } else {
-            rank->sent[op_payload(op->what)] +=
-                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / all;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / all;
+            rank->sent[op_payload(op->what)] += (op->compute.sent - op->compute.activations) / all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->compute.activations / all;
         }
     }
 }

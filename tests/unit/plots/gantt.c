@@ -109,8 +109,10 @@ static void overlapped_works(void **state)
 {
     struct gantt gantt = {.compute = 0, .to = 10};
     const struct box boxes[] = {
-        {.start = 0, .end = 1, .high = 1, .spans = 1}, {.start = 2, .end = 3, .high = 1, .spans = 1, .overlapped = true},
-        {.start = 3, .end = 6, .high = 1, .spans = 1}, {.start = 7, .end = 8, .high = 1, .spans = 1, .overlapped = true},
+        {.start = 0, .end = 1, .high = 1, .spans = 1},
+        {.start = 2, .end = 3, .high = 1, .spans = 1, .overlapped = true},
+        {.start = 3, .end = 6, .high = 1, .spans = 1},
+        {.start = 7, .end = 8, .high = 1, .spans = 1, .overlapped = true},
         {.start = 9, .end = 10, .high = 1, .spans = 1},
     };
     static const double drawn[][4] = {{0, 1, 0, 1}, {2, 6, 0, 0.25}, {2, 6, 0.25, 1}, {7, 8, 0, 1}, {9, 10, 0, 1}};

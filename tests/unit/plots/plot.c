@@ -175,7 +175,8 @@ static void merging_conserves_time(void **state)
         last = start + 1e-4 * (1 + (random >> 8) % 40);
         *GROW(&gantt.boxes) = (struct box){
             .rank = i / EACH / LANES, .lane = i / EACH % LANES, .kind = (int)(random >> 16) % 3, .start = start,
-            .end = last, .communication = 0.5 * (last - start), .high = 1, .spans = 1, .name = "x", .what = whats[(random >> 16) % 3],
+            .end = last, .communication = 0.5 * (last - start), .high = 1, .spans = 1, .name = "x",
+            .what = whats[(random >> 16) % 3],
         };
         before[i / EACH / LANES][i / EACH % LANES][(random >> 16) % 3] += last - start;
         end = fmax(end, last);
