@@ -47,6 +47,9 @@ int chart_written(FILE *file, const char *path, struct error *err);
 #include "list.h"
 #undef CHART
 
+/* Of charts of several runs: a label each, its name, or its folder's where several have the same name. */
+const char *const *run_labels(const struct chart *chart);
+
 /* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
 struct palette {
     const char *const *names;

@@ -1,7 +1,7 @@
 /* The Gantt chart of many ranks: an image of all, stage by stage downwards, time to the right. A cell has the colour of
- * one kind of work. What each cell owes to the others is carried to the next one of its row, so that every row has each kind as
- * often as its ranks spend time on it: idle time that is shorter than a cell does not vanish, as it would where cells
- * showed the commonest kind, and colours do not mix. */
+ * one kind of work. What each cell owes to the others is carried to the next one of its row, so that every row has each
+ * kind as often as its ranks spend time on it: idle time that is shorter than a cell does not vanish, as it would where
+ * cells showed the commonest kind, and colours do not mix. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -2,4 +2,6 @@
  * for each of the places that need all charts. */
 CHART(gantt, PLOT_RUN, "what every rank does when, one row a rank")
 CHART(utilization, PLOT_RUN, "what the ranks do on average, over time")
+CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, the busiest first")
+CHART(breakdown, PLOT_RUNS, "where the iterations of runs went: computing, exposed communication, bubble")
 CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by kind, over time")

@@ -204,9 +204,10 @@ static int show_main(const struct command *command, int argc, char **argv)
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
-    if (!rc && arguments.values[OPT_FIGURE])
-        figure_print(&workload, stdout, &err);
-    else if (!rc && arguments.values[OPT_ORDERS])
+    if (!rc && arguments.values[OPT_FIGURE]) {
+        if (!figure_print(&workload, stdout, &err))
+            puts("stages and micro-batches count from 1, as in papers");
+    } else if (!rc && arguments.values[OPT_ORDERS])
         orders_print(&workload, stdout);
     else if (!rc && arguments.values[OPT_GRID])
         grid_print(&workload, stdout, &err);

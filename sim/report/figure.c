@@ -321,7 +321,6 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
     if (!cells)
         fprintf(out, "%*s a column is %s and shows the work in its middle; shorter works may be missing\n", label, "",
                 unit_format_short(UNIT_TIME, makespan / (COLUMNS - label - 2), time, sizeof time));
-    fprintf(out, "%*s stages%s count from 1, as in papers\n", label, "", cells ? " and micro-batches" : "");
     replayed_release(&replayed);
     return 0;
 }

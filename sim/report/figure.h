@@ -12,7 +12,7 @@ void orders_print(const struct workload *workload, FILE *out);
 int grid_print(const struct workload *workload, FILE *out, struct error *err);
 
 /* The same as the papers draw it, the last stage on top, stages and micro-batches from 1, within 100 columns: one cell
- * a slot where that fits, else columns of one character, each for the work in the middle of its time. It says both. Of
+ * a slot where that fits, else columns of one character, each for the work in the middle of its time, which it says. Of
  * two chunks in a V or two directions, the second is in lower case; works that overlap are joined by +, or a column's
  * O. */
 int figure_print(const struct workload *workload, FILE *out, struct error *err);
