@@ -68,7 +68,7 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
 static void write_script(const struct chart *chart, const struct bar *bars, const char *const *labels)
 {
     struct layout layout = {
-        .palette = &share_palette, .width = 900, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .palette = &share_palette, .right = 22, .bottom = CHART_AXIS_HEIGHT,
         .title = "Where an iteration's time goes",
         .lines = {"seconds of the average rank; a bar's length is the iteration"},
     };
@@ -85,6 +85,7 @@ static void write_script(const struct chart *chart, const struct bar *bars, cons
     }
     unit = time_unit_for(most);
     layout.left = 24 + 7 * (int)longest;
+    layout.width = 760 + layout.left;
     layout.top = layout_top(&layout);
     layout.height = layout.top + layout.bottom + (int)ceil(row * chart->ninputs);
     script_begin(chart, &layout);
@@ -92,7 +93,7 @@ static void write_script(const struct chart *chart, const struct bar *bars, cons
             unit->per_second, 1.14 * most * unit->per_second);
     fprintf(out, "set xlabel \"time (%s)\" offset 0,0.3\nset ytics () scale 0\n", unit->label);
     for (int i = 0; i < chart->ninputs; i++)
-        fprintf(out, "set ytics add (\"%s\" %d)\n", text_escape(chart->arena, labels[i]), i);
+        fprintf(out, "set ytics add (\"%s\" %d)\n", text_tic(chart->arena, labels[i]), i);
     write_plot(chart, &layout);
     script_end(chart);
 }

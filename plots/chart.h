@@ -88,6 +88,9 @@ const char *text_label(struct arena *arena, const char *text);
  * something else is written as an octal escape. */
 const char *text_escape(struct arena *arena, const char *text);
 
+/* The same as the label of a tic, which gnuplot takes for a format. */
+const char *text_tic(struct arena *arena, const char *text);
+
 /* The unit in which a duration reads best: "s", "ms", "us" or "ns", and how many of them make a second. */
 struct time_unit {
     const char *name, *label;    /* in ASCII; as charts print it */

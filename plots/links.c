@@ -138,7 +138,7 @@ static int write_rows(const struct chart *chart, const struct links *links)
             fprintf(chart->script, "set label %d \"%s\" at graph 0, first %d left offset 0.3,0 front\n",
                     10 + link->class, heading(chart->arena, links, link->class), row++);
         fprintf(chart->script, "set ytics add (\"%s\" %d)\n",
-                text_escape(chart->arena, text_label(chart->arena, link->name)), row);
+                text_tic(chart->arena, text_label(chart->arena, link->name)), row);
         fprintf(chart->data, "%d\t%s\t%d\t%d\t%.17g\t%.17g\t%.17g\t%.3g %%, %s\n", row++,
                 text_escape(chart->arena, text_label(chart->arena, link->name)), link->class, link->count,
                 link->payload, link->wire, link->busy, 100 * link->busy, bytes_text(chart->arena, link->wire));
@@ -148,7 +148,7 @@ static int write_rows(const struct chart *chart, const struct links *links)
 
 static void write_script(const struct chart *chart, const struct links *links)
 {
-    struct layout layout = {.width = 840, .left = 130, .right = 22, .bottom = CHART_AXIS_HEIGHT};
+    struct layout layout = {.width = 840, .left = 140, .right = 22, .bottom = CHART_AXIS_HEIGHT};
     double most = 0;
     int rows = 0, used[CLASSES] = {0};
     FILE *out = chart->script;

@@ -28,13 +28,13 @@ static bool is_shared(const struct chart *chart, int run)
 
 const char *const *run_labels(const struct chart *chart)
 {
-    enum { LONGEST = 32 };
+    enum { LONGEST = 48 };
     const char **labels = ARENA_ARRAY(chart->arena, const char *, chart->ninputs + 1);
 
     for (int i = 0; i < chart->ninputs; i++)
         labels[i] = text_clean(chart->arena, is_shared(chart, i) ? last_part(chart->arena, chart->inputs[i]) :
                                chart->runs[i].name, LONGEST);
-    for (int i = 0; i < chart->ninputs; i++)
+    for (int i = 0; i < chart->ninputs && strcmp(chart->format, "svg") != 0; i++)
         labels[i] = text_drawable(chart->arena, labels[i]);
     return labels;
 }

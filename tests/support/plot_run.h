@@ -37,8 +37,15 @@
     "1\t3.5\t40\t10\t0\t0\t0\t30\t0\t0\t0\t0\n" \
     "1\t3.5001\t45\t10\t0\t0\t0\t30\t5\t0\t0\t0\n" \
     "1\t3.5002\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+#define LINKS "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n" \
+    "gpu0.up\tinside\t3\t4\t0.25\t1\ngpu0.down\tinside\t2\t3\t0.125\t1\nnic0.up\tnic\t7\t7\t0.5\t1\n"
 #define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \
-    "\"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " name "}}\n"
+    "\"gpus\": 2, \"samples_per_s\": 3, \"breakdown_s\": {\"forward\": 1, \"backward\": 2.25, \"backward_input\": 0, " \
+    "\"backward_weight\": 0, \"recompute\": 0, \"update\": 0, \"pack\": 0, \"exposed_tensor\": 0, " \
+    "\"exposed_pipeline\": 1.625, \"exposed_data\": 0, \"exposed_context\": 0, \"exposed_expert\": 0, " \
+    "\"exposed_offload\": 0, \"bubble\": 1.625}, \"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " \
+    name ", \"batch\": {\"global\": 4, \"micro_batches\": 4}, \"strategy\": {\"schedule\": \"1f1b\", \"chunks\": 1, " \
+    "\"pipeline\": 2}}}\n"
 
 static char root[] = "/tmp/dtsim-plot-XXXXXX";
 static struct arena arena;
@@ -79,7 +86,7 @@ static inline const char *make_run(const char *name, const char *result, const c
 {
     const char *dir = arena_printf(&arena, "%s/%s", root, name);
     const char *const files[][2] = {{"result.json", result}, {"spans.tsv", spans}, {"utilization.tsv", windows},
-                                    {"memory.tsv", MEMORY}};
+                                    {"memory.tsv", MEMORY}, {"links.tsv", LINKS}};
 
     mkdir(dir, 0777);
     for (size_t i = 0; i < COUNT(files); i++) {
