@@ -21,8 +21,11 @@ uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, 
 /* A lane for each stream, ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
     const struct process_groups *groups = &lowering->scenario->groups;
+    const enum group_kind kinds[] = {
+        groups->holds[PARAMETERS_COMMON], groups->sums[PARAMETERS_COMMON], groups->sums[PARAMETERS_APART],
+        GROUP_SAME_SHARE,
+    };
     int flows = lowering->program->flows;
     size_t count;
 

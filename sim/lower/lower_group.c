@@ -332,11 +332,6 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
-static enum peers peers_of(int exchange)
-{
-    return exchange < EXCHANGE_DISPATCH ? PEERS_TENSOR : exchange == EXCHANGE_DISPATCH ? PEERS_EXPERT : PEERS_CONTEXT;
-}
-
 static void communicate(struct op *op, enum peers with, double seconds)
 {
     op->compute.communication += seconds;
@@ -351,7 +346,7 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        communicate(op, peers_of(i),
+        communicate(op, exchange_peers[i],
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
         op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
         here.chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
@@ -373,9 +368,6 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
 
 void exchanges_carry(struct lowering *lowering)
 {
-    static const enum group_kind kinds[] = {
-        [PEERS_TENSOR] = GROUP_TENSOR, [PEERS_CONTEXT] = GROUP_CONTEXT, [PEERS_EXPERT] = GROUP_EXPERT,
-    };
     int tensor = lowering->scenario->parallelism.tensor;
 
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
@@ -384,7 +376,7 @@ void exchanges_carry(struct lowering *lowering)
         measure_carry(lowering->measure, chunk_state->gather.index, chunk_state->gather.first, GROUP_TENSOR,
                       chunk_state->gathered * tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
-            enum group_kind kind = kinds[peers_of(i)];
+            enum group_kind kind = exchange_groups[i];
             int size = lowering->scenario->groups.of[kind].size;
             const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 

@@ -212,7 +212,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     *metrics = (struct metrics){
         .window = find_window(timeline, asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -229,7 +229,9 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
                          const struct timeline *timeline)
 {
-    *metrics = (struct metrics){.makespan = timeline->makespan, .nranks = lowered->program.ranks};
+    *metrics = (struct metrics){
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
+    };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
 }
