@@ -109,6 +109,8 @@ static void write_axes(const struct chart *chart, const struct curves *curves)
         fprintf(out, "set logscale x %g\nset xrange [%.9g:%.9g]\n", curves->x_base, 0.85 * least_x, most_x / 0.85);
     else
         fprintf(out, "set xrange [0:%.9g]\n", 1.05 * most_x);
+    if (curves->x_format)
+        fprintf(out, "set format x \"%s\"\n", curves->x_format);
     if (curves->log_y)
         fprintf(out, "set logscale y 10\nset yrange [%.9g:%.9g]\n", least / 1.5, most * 1.5);
     else

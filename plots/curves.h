@@ -15,6 +15,7 @@ struct curves {
     struct curve_points { struct curve_point *items; size_t count, capacity; } points;
     const char *title, *note;        /* note NULL: none */
     const char *x, *y;               /* of the axes, with units */
+    const char *x_format;            /* of its tics; NULL: plain numbers */
     const char *reference;           /* in the legend; NULL: there is none */
     bool rings;                      /* the reference is a ring around each point; else a dashed line */
     bool log_x, log_y;

@@ -216,8 +216,9 @@ static int choose_time(struct gantt *gantt, const struct chart *chart)
     if (chart->view->from >= gantt->to)
         return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", gantt->to);
     gantt->from = chart->view->from;
-    if (chart->view->to > 0)
-        gantt->to = fmin(gantt->to, chart->view->to);
+    gantt->cut = chart->view->to > 0 && chart->view->to < gantt->to;
+    if (gantt->cut)
+        gantt->to = chart->view->to;
     return 0;
 }
 

@@ -55,6 +55,7 @@ struct gantt {
     } image;
     bool shaded;             /* some box is */
     double from, to;         /* of the time axis, seconds */
+    bool cut;                /* the run goes on after it */
     double column;           /* works narrower than this were joined; 0 when none was */
     const char *note;        /* which ranks these are; NULL: all */
 };

@@ -61,9 +61,11 @@ static double band_of(const struct box *box)
     return area > 0 ? fmin(box->communication / area, 1) : 0;
 }
 
+/* Works that are there as a whole: what is cut off at an edge need not be labelled. */
 static bool is_work(const struct gantt *gantt, const struct box *box)
 {
-    return box->lane == gantt->compute && box->kind < TONE_PACK;
+    return box->lane == gantt->compute && box->kind < TONE_PACK && (box->start > gantt->from || gantt->from <= 0) &&
+           (box->end < gantt->to || !gantt->cut);
 }
 
 /* In points: as high as the row and works that overlap allow, and small enough for the shorter works to hold a name. */
@@ -82,7 +84,7 @@ static double label_size(const struct gantt *gantt, double pixels, double row, b
         longest = length > longest ? length : longest;
     }
     pixels *= quantile(gantt, 0.1) / (gantt->to - gantt->from);
-    return fmin(fmax(fmin(pixels / (0.84 * (double)longest + 0.3), 8), 6), lowest * row * heights_of(gantt).box / 1.2);
+    return fmin(fmax(fmin(pixels / (0.84 * (double)longest + 0.3), 8), 6), lowest * row * heights_of(gantt).box / 1.4);
 }
 
 /* A chart as it is laid out: pixels of a row, and of a second; the size of labels in points, and whether they are the
@@ -101,7 +103,7 @@ static bool fits(const struct gantt *gantt, const struct box *box, const struct 
     double height = (box->high - box->low) * (1 - band_of(box)) * heights_of(gantt).box * scale->row;
 
     return letters > 0 && scale->label >= 5 && width > (0.84 * letters + 0.4) * scale->label &&
-           height > 1.15 * scale->label;
+           height > 1.35 * scale->label;
 }
 
 /* A row is labelled when every work in it can be. Boxes are sorted as rows are. Returns whether all rows are. */

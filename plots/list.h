@@ -2,8 +2,10 @@
  * for each of the places that need all charts. */
 CHART(gantt, PLOT_RUN, "what every rank does when, one row a rank")
 CHART(utilization, PLOT_RUN, "what the ranks do on average, over time")
+CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by kind, over time")
 CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, the busiest first")
 CHART(breakdown, PLOT_RUNS, "where the iterations of runs went: computing, exposed communication, bubble")
 CHART(bubble, PLOT_RUNS, "bubbles of runs against micro-batches, stages or GPUs, a curve a schedule, and closed forms")
 CHART(scaling, PLOT_RUNS, "efficiency of runs against GPUs, weak (batch per GPU) and strong (global batch)")
-CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by kind, over time")
+CHART(collective, PLOT_FILES, "bus bandwidth against size: files of 'dtsim collective --json'")
+CHART(fit, PLOT_FILES, "errors of a calibration against kernels' sizes: files of 'dtsim calibrate fit --json'")

@@ -74,8 +74,8 @@ int scaling_draw(struct chart *chart)
         add_points(chart, sizes, &curves, true);
     }
     if (!failed && curves.points.count == 0)
-        failed = error_add(chart->err, EXIT_USAGE, (struct loc){0}, "scaling: expected runs on different numbers of GPUs "
-                           "with the same global batch (strong) or the same batch per GPU (weak)");
+        failed = error_add(chart->err, EXIT_USAGE, (struct loc){0}, "scaling: expected runs on different numbers of "
+                           "GPUs with the same global batch (strong) or the same batch per GPU (weak)");
     failed = failed || curves_draw(chart, &curves);
     curves_release(&curves);
     return failed ? -1 : 0;

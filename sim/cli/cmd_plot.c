@@ -90,7 +90,11 @@ const struct command cmd_plot = {
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
                 "  dtsim plot utilization out --format svg\n"
-                "  dtsim plot memory out\n",
+                "  dtsim plot memory out\n"
+                "  dtsim plot breakdown gpipe 1f1b interleaved\n"
+                "  dtsim collective dgx-h100 --ranks 16 --bytes '1 MB' --json >sizes.json\n"
+                "  dtsim collective dgx-h100 --ranks 16 --bytes '1 GB' --json >>sizes.json\n"
+                "  dtsim plot collective sizes.json\n",
     .options = "  --format FORMAT     png (when left out), svg or pdf\n"
                "  -o FOLDER           where picture, script and data go; left out: plots/ in the run's folder, and for\n"
                "                      charts of several runs plots/ here\n"
@@ -98,7 +102,7 @@ const struct command cmd_plot = {
                "                      all; of more than 64 the first, middle and last, above an image of all\n"
                "  --replica R         gantt: the ranks of this replica, counted from 0\n"
                "  --from T, --to T    gantt: a part of the time ('10 ms')\n"
-               "charts:\n"
+               "charts (gantt, utilization, memory and links are of one run):\n"
 #include "plots/list.h"
     ,
     .main = plot_main,
