@@ -51,8 +51,8 @@ static int add_row(const struct chart *chart, const struct record *row, struct c
 int collective_draw(struct chart *chart)
 {
     struct curves curves = {
-        .title = "Collectives: bus bandwidth against size", .x = "size", .x_format = "%.0s %cB", .y = "bus bandwidth (GB/s)",
-        .rings = true, .log_x = true, .x_base = 10,
+        .title = "Collectives: bus bandwidth against size", .x = "size", .x_format = "%.0s %cB",
+        .y = "bus bandwidth (GB/s)", .rings = true, .log_x = true, .x_base = 10,
     };
     struct records rows = {0};
     int failed = 0;
