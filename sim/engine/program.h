@@ -62,8 +62,9 @@ struct op_transfer {
 struct op {
     uint8_t kind;            /* enum op_kind: the valid member of the union */
     uint8_t what;            /* enum op_what */
-    bool continues;          /* a further piece of the work of the operation before it in its lane */
-    bool advances;           /* a choice of its lane may run it before its turn (then it is the work's only piece) */
+    bool continues : 1;      /* a further piece of the work of the operation before it in its lane */
+    bool overlapped : 1;     /* COMPUTE: runs together with the next work of its lane */
+    bool advances : 1;       /* a choice of its lane may run it before its turn (then it is the work's only piece) */
     uint32_t lane;
     int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
     uint32_t first_dep, ndeps;
