@@ -1,4 +1,4 @@
-/* bench: what dtsim-bench measures and how it writes it down, as far as no GPU is needed. */
+/* bench: the cases and the output of dtsim-bench, as far as they need no GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +102,8 @@ static void test_cases_fit(void **state)
             const struct bench_case *one = &cases.items[i];
 
             assert_true(bench_case_memory(one) <= limits.memory);
-            /* Nothing moves more than all operands twice (in and out), but what reads one table for all. */
+            /* No case moves more bytes than all operands twice (in and out), except cases in which all read one
+             * table. */
             assert_true((double)one->bytes <= 2 * bench_case_memory(one) + (double)(one->m * one->n) * 8);
             if (one->kernel == BENCH_MATMUL)
                 check_product(one);

@@ -1,4 +1,4 @@
-/* reference: what dtsim-bench compares kernels with is right itself. */
+/* reference: dtsim-bench's reference kernels are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,8 +34,8 @@ static void drop(double *at[OPERANDS_MAX])
         free(at[i]);
 }
 
-/* A pair of kernels: the backward's operand `dy` is the slope of the forward's `y`, its `dx` then that of the forward's
- * x. What else the backward takes, it takes from the forward's operand of `from`. */
+/* A pair of kernels: the backward's operand `dy` is the slope of the forward's `y`, and its `dx` the slope of the
+ * forward's x. `from`: for each other operand of the backward the forward's operand that it is. */
 struct pair {
     enum bench_kernel forward, backward;
     int y, x, dy, dx;

@@ -1,4 +1,4 @@
-/* sample: the file that dtsim-bench writes, goes on with, and hands to the fit. */
+/* sample: the file that dtsim-bench writes and resumes, and that the fit reads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void test_samples_are_written(void **state)
     free(text);
 }
 
-/* What the open kernel module and the other one say of themselves. */
+/* The version texts of the open kernel module and of the proprietary one. */
 static void test_drivers_are_read(void **state)
 {
     static const struct { const char *line, *version; } cases[] = {
@@ -65,7 +65,7 @@ static const char *written(char *path, const char *text)
     return path;
 }
 
-/* A run that goes on: whatever case was written is held, others are not, and what a killed run left of a line goes. */
+/* A resumed run: cases in the file are held, others are not, and an incomplete last line is removed. */
 static void test_samples_are_held(void **state)
 {
     struct bench_limits limits = {.memory = 16e9, .fp8 = true, .bf16 = true, .tf32 = true, .ranks = 2};
@@ -108,7 +108,7 @@ static void test_samples_are_held(void **state)
     free(text);
 }
 
-/* A case is named in the file while it is measured; one that failed, or that the program died in, is held too. */
+/* The file names a case while it is measured. A case that failed, or in which the program died, is held too. */
 static void test_failures_are_held(void **state)
 {
     const struct bench_case cases[] = {
@@ -145,7 +145,7 @@ static void test_failures_are_held(void **state)
     fclose(out);
 }
 
-/* What is written is what the fit reads: the head, a row of every kernel in every format, and cases that failed. */
+/* The fit reads all parts of the file: the head, a row of every kernel in every format, and cases that failed. */
 static void test_the_fit_reads_what_is_written(void **state)
 {
     struct sample_machine machine = {"NVIDIA H200", "580.1, for CUDA 13.0", "13.0", "2026-01-01T00:00:00Z", "a, b", 132,

@@ -1,4 +1,4 @@
-/* The messages of the collectives: what they move, how much, and whether their figures say so. */
+/* The messages of collectives: their chunks, their number and bytes, and their figures. */
 #include "contributions.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ static void moves_every_contribution_once(void **state)
     }
 }
 
-/* What the books say of n ranks: messages, and in vectors the total sent and the most sent by one rank. */
+/* Traffic from the literature for n ranks: messages, and in vectors the total sent and the most sent by one rank. */
 struct traffic { double messages, total, most; };
 
 static struct traffic all_reduce_traffic(const char *name, int n, int g)
@@ -69,7 +69,7 @@ static struct traffic all_reduce_traffic(const char *name, int n, int g)
         return (struct traffic){2.0 * n * (n - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
     if (!strcmp(name, "hierarchical"))
         return (struct traffic){2.0 * n * (g - 1 + n / g - 1), 2 * (n - 1), 2.0 * (n - 1) / n};
-    if (!strcmp(name, "nvls")) {                     /* a round a prime factor of the nodes */
+    if (!strcmp(name, "nvls")) {                     /* a round for each prime factor of the nodes */
         int others = 0, nodes = n / g;
 
         for (int factor = 2; nodes > 1; factor++)
@@ -84,7 +84,7 @@ static struct traffic all_reduce_traffic(const char *name, int n, int g)
     return (struct traffic){0, 0, 0};
 }
 
-/* A folded core's largest messages, in shares: those of its numbers from 0, who have two each. */
+/* A folded core's largest messages, in shares: those of its lowest numbers, which have two shares each. */
 static double core_shares(int n)
 {
     int k = (int)floor(log2(n) + 1e-12);
@@ -110,7 +110,7 @@ static struct traffic share_traffic(const char *name, int n)
     return (struct traffic){0, 0, 0};
 }
 
-/* Everybody but the root gets, or gives, the vector once; a ring's pieces are 128 KiB of a vector of 768 KiB. */
+/* Every rank but the root receives (or sends) the vector once; a ring's pieces are 128 KiB of a vector of 768 KiB. */
 static struct traffic rooted_traffic(const struct collective *collective, int n)
 {
     bool broadcast = collective->op == COLLECTIVE_BROADCAST;
@@ -195,7 +195,8 @@ static int print_cell(const struct message *message, int blanks, FILE *out)
     return width + fprintf(out, " %s %d", message->combine == REDUCE ? "+>" : "=>", message->dst);
 }
 
-/* The messages as the figures show them: a row a step, a column a rank, in a cell what the rank sends of 256 KiB. */
+/* The messages in the form of the figures: a row for each step, a column for each rank, and in a cell the rank's
+ * messages of 256 KiB. */
 static void print_figure(const struct collective *collective, const struct task *task, FILE *out)
 {
     struct messages messages = {0};
@@ -271,7 +272,7 @@ static void registry_finds_by_name(void **state)
     assert_null(collective_op_names[COLLECTIVE_OP_COUNT]);
 }
 
-/* Each operation has one that runs where nobody says; auto stands for the library's choice. */
+/* Each operation has one default; auto stands for the library's choice. */
 static void operations_have_a_usual_collective(void **state)
 {
     (void)state;
@@ -287,8 +288,8 @@ static void operations_have_a_usual_collective(void **state)
     }
 }
 
-/* An all-reduce is its reduce-scatter and then its all-gather: of powers of two, where nothing is folded, it takes as
- * long as the two. One without halves gets the usual ones. */
+/* An all-reduce is its reduce-scatter and then its all-gather: for powers of two, where nothing is folded, it takes the
+ * time of both. One without halves gets the usual ones. */
 static void halves_make_up_the_all_reduce(void **state)
 {
     const struct collective *all_reduce;

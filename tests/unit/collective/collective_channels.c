@@ -51,8 +51,8 @@ static void count_crossings(const struct run *run, const struct cluster *cluster
     }
 }
 
-/* Each of as many channels as a node has NICs in use leaves every node through one NIC, no two through the same, and so
- * for entering. */
+/* With as many channels as a node has NICs in use, each channel leaves every node through one NIC, and no two through
+ * the same one; the same for entering. */
 static void check_nics(const char *name, int nodes, int gpus_per_node, int nics)
 {
     struct cluster cluster = make_cluster(nodes, gpus_per_node, nics);
@@ -99,7 +99,7 @@ static void every_nic_belongs_to_one_channel(void **state)
                 check_nics("ring", nodes, gpus_per_node, nics);
 }
 
-/* A chain from a root, or to it, likewise: what two channels sent through one NIC would take twice as long there. */
+/* The same for a chain from a root, or to it: two channels through one NIC would take twice as long. */
 static void chains_share_no_nic(void **state)
 {
     static const enum collective_op ops[] = {COLLECTIVE_BROADCAST, COLLECTIVE_REDUCE};
@@ -155,12 +155,12 @@ static void channels_are_the_nics_of_a_node(void **state)
         {4, 8, 8, {0, 1, 2, 3, 8, 9, 10, 11}},           /* half of each node */
         {4, 8, 8, {3, 2, 1, 0, 11, 8, 10, 9}},           /* in any order */
         {2, 4, 8, {0, 1, 2, 3, 8, 9, 10, 11}},           /* two GPUs a NIC */
-        {1, 4, 4, {0, 1, 8, 9}},                         /* all of a node's behind one NIC */
+        {1, 4, 4, {0, 1, 8, 9}},                         /* all members of a node share one NIC */
         {1, 8, 8, {0, 1, 2, 3, 4, 5, 6, 7}},             /* one node */
         {1, 8, 1, {5}},
         {1, 8, 4, {0, 8, 16, 24}},                       /* one GPU a node */
-        {1, 8, 3, {0, 1, 8}},                            /* nodes not alike */
-        {1, 4, 4, {0, 1, 8, 10}},                        /* in their NICs neither */
+        {1, 8, 3, {0, 1, 8}},                            /* nodes with different numbers of members */
+        {1, 4, 4, {0, 1, 8, 10}},                        /* nodes with different numbers of NICs in use */
         {1, 8, 4, {0, 8, 1, 9}},                         /* members from node to node */
     };
 
@@ -185,7 +185,7 @@ static void swap_blocks(int *items, int n, int block, uint64_t *seed)
     }
 }
 
-/* Members exchanged where all are equally far from each other, and nodes exchanged as a whole. */
+/* Swapping members that are equally far from each other changes nothing; nor does swapping whole nodes. */
 static void relabelling_changes_no_time(void **state)
 {
     uint64_t seed = 3;

@@ -1,5 +1,4 @@
-/* What collectives cost on clusters of two levels: their formulas against both engines, and which of them auto
- * takes. */
+/* The cost of collectives on clusters of two levels: their formulas against both engines, and the choice of auto. */
 #include "collective_run.h"
 #include "collective/measure.h"
 
@@ -19,7 +18,7 @@ static const struct collective *all_reduce(const char *name)
     return collective_find(COLLECTIVE_ALL_REDUCE, name);
 }
 
-/* Alone on the first n GPUs; channels 0: as many as the cluster calls for. */
+/* Alone on the first n GPUs; channels 0: the cluster's default. */
 static struct measured simulate(enum engine engine, const struct cluster *cluster,
                                 const struct collective *collective, int n, double bytes, int channels)
 {
@@ -33,7 +32,7 @@ static struct measured simulate(enum engine engine, const struct cluster *cluste
     return measured;
 }
 
-/* Sizes of which nccl-tests says how a bus is used. */
+/* Sizes for which nccl-tests gives the bus bandwidth. */
 static void bus_bandwidths_are_those_of_nccl_tests(void **state)
 {
     static const double factors[] = {1.75, 0.875, 0.875, 1, 1, 0.875};
@@ -43,8 +42,9 @@ static void bus_bandwidths_are_those_of_nccl_tests(void **state)
         assert_true(collective_bus_factor(op, 8) == factors[op]);
 }
 
-/* How much longer than without contention a collective may take where every pair is equally far. A double tree's
- * children send to their parent at once; in a folded core some have less to send and are a message ahead of others. */
+/* The factor by which a collective may take longer than without contention, if every pair is equally far. A double
+ * tree's children send to their parent at once. In a folded core some ranks have less to send and are a message ahead
+ * of others. */
 static double meeting(const struct collective *collective, int n)
 {
     if (collective == all_reduce("double-tree"))
@@ -54,7 +54,8 @@ static double meeting(const struct collective *collective, int n)
     return 1e-7;
 }
 
-/* One GPU a node: messages that do not meet take on SimGrid what the closed form says, others longer. */
+/* One GPU a node: on SimGrid collectives whose messages share no link take the time of the closed form, others
+ * longer. */
 static void flat_networks_agree_with_simgrid(void **state)
 {
     static const int counts[] = {2, 5, 8, 12};
@@ -75,7 +76,7 @@ static void flat_networks_agree_with_simgrid(void **state)
         }
 }
 
-/* Every formula is near the simulation, those of the rings and of powers of two on whole nodes very near. */
+/* Every formula is near the simulation; those of rings, and of powers of two on whole nodes, are very near. */
 static void check_estimate(const struct collective *collective, const struct shape *shape, double bytes, double seconds)
 {
     struct cluster cluster = make_cluster(shape->nodes, shape->gpus_per_node, shape->nics);
@@ -157,12 +158,12 @@ static void auto_takes_the_cheapest_by_formula(void **state)
             if (!candidate->draw)
                 continue;
             assert_ptr_equal(collective_choose(candidate, &cluster, &group, bytes, most).used, candidate);
-            /* no switch of these clusters reduces, so what wants one is refused, however cheap */
+            /* no switch of these clusters reduces, so auto must refuse algorithms that need one */
             assert_true(candidate->in_switch || choice.seconds <=
                         collective_cost(candidate, &cluster, &group, bytes, most));
         }
     }
-    /* of larger groups, every algorithm that has its place is taken somewhere */
+    /* with larger groups every algorithm is chosen somewhere */
     for (const char *const *name = (const char *const[]){"butterfly", "halving-doubling", "ring", "hierarchical", NULL};
          *name; name++)
         for (size_t i = 0; collective_of(COLLECTIVE_ALL_REDUCE, i); i++)
@@ -170,7 +171,7 @@ static void auto_takes_the_cheapest_by_formula(void **state)
                 fail_msg("%s is never chosen", *name);
 }
 
-/* auto lowers to what it chose, on as many channels, and a free network is no exception. */
+/* auto lowers to its choice, on the same number of channels, also on a free network. */
 static void auto_is_what_it_chose(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void hierarchical_beats_the_flat_ring_between_nodes(void **state)
         }
 }
 
-/* Where nodes do not hold equally many, and in one node, it is the ring. */
+/* If nodes hold different numbers of ranks, and in one node, it is the ring. */
 static void hierarchical_falls_back_to_the_ring(void **state)
 {
     static const struct { int n, per_node, gpus[8]; } cases[] = {
@@ -264,7 +265,8 @@ static void tree_parents(int n, int per_node, int tree, int *parent)
     free(messages.items);
 }
 
-/* Who passes on one half is a leaf for the other, but for one rank of an odd count; no way is longer than log2 n. */
+/* An inner rank of one tree is a leaf of the other, except for one rank of an odd count; no path is longer than log2
+ * n. */
 static void trees_share_the_work(void **state)
 {
     static const int fourteen[] = {-1, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12};

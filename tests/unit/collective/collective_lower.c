@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* To rounding; within what the algorithm says where its form is an estimate for other counts than powers of two. */
+/* Equal up to rounding; within the algorithm's own error if its form is an estimate for counts other than powers of
+ * two. */
 static void assert_near(double value, double expected, const struct collective *collective, int n)
 {
     double error = n & (n - 1) ? collective->error : 0;
@@ -67,8 +68,8 @@ static void random_draw(struct messages *messages, const struct task *task)
     }
 }
 
-/* When a message can leave, by the words of the rule: both ends ready, the chunks' last arrivals at both ends before
- * this step. (Its lane comes on top.) */
+/* The time when a message can leave, by the rule in collective.h: both ends ready, the chunks' last arrivals at both
+ * ends in earlier steps. (Its lane may delay it more.) */
 static double rule_start(const struct messages *messages, size_t i, const double *delays, const double *ends)
 {
     const struct message *message = &messages->items[i];
@@ -140,7 +141,7 @@ static void dependencies_follow_the_rule(void **state)
             check_rule(collective_at(i), 1 + round % 8, &seed);
 }
 
-/* Leaving and arriving as they happened; arrivals first. */
+/* Departures and arrivals in the order of time; arrivals first. */
 struct event { double time; bool leaves; uint32_t message; };
 
 static int event_order(const void *left, const void *right)
@@ -196,7 +197,7 @@ static void check_times_move_data(const struct run *run, const struct collective
     free(messages.items);
 }
 
-/* A member is done when, on all channels, everything arrived at it and everything left it. */
+/* A member is done when, on all channels, all its messages have arrived and left. */
 static void check_done(const struct run *run, int n, const double *delays)
 {
     double finish[MAX_MEMBERS] = {0};
@@ -214,7 +215,7 @@ static void check_done(const struct run *run, int n, const double *delays)
     }
 }
 
-/* Unequal ways and late members, on every channel's order: the dependencies alone keep the data right. */
+/* Unequal routes and late members, on every channel's order: the dependencies alone keep the data right. */
 static void dependencies_move_every_contribution_once(void **state)
 {
     uint64_t seed = 2;

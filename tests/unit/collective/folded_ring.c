@@ -1,4 +1,4 @@
-/* Folded rings take exactly as long as whole ones, which are written, lowered and replayed too. */
+/* Folded rings take exactly as long as whole rings, which are written, lowered and replayed too. */
 #include "cluster_files.h"
 #include "collective_run.h"
 #include "collective/measure.h"
@@ -17,8 +17,8 @@ static bool waits_for(const struct dag *dag, size_t list, uint32_t wait)
     return false;
 }
 
-/* List `image` of the folded ring waits for the images of what `list` of the whole ring waits for, and for nothing
- * else. */
+/* List `image` of the folded ring waits for the images of the messages that `list` of the whole ring waits for, and for
+ * no others. */
 static void check_waits(const struct dag *whole, size_t list, const struct dag *folded, size_t image)
 {
     size_t n = (size_t)whole->n, few = (size_t)folded->n, nmessages = whole->messages.count;
@@ -33,8 +33,8 @@ static void check_waits(const struct dag *whole, size_t list, const struct dag *
     }
 }
 
-/* Rank r + few does in every step what rank r does, and waits for the same. Where n is a multiple of `few`, the whole
- * ring is the folded one repeated, message by message. For any other n this holds of the ranks that are not at the
+/* Rank r + few does the same as rank r in every step, and waits for the same. If n is a multiple of `few`, the whole
+ * ring is the folded one repeated, message by message. For any other n this holds for the ranks that are not at the
  * wrap. */
 static void check_folded(const struct collective *collective, int n, int few)
 {
@@ -75,7 +75,7 @@ static void whole_rings_repeat_folded_ones(void **state)
                 check_folded(collective_find(ops[k], "ring"), nodes * per_node, 2 * per_node);
 }
 
-/* What is measured. */
+/* The collective to measure. */
 struct question {
     struct cluster cluster;
     const struct collective *collective;
@@ -83,7 +83,7 @@ struct question {
     double bytes;
 };
 
-/* All members of all groups, each for itself. */
+/* All members of all groups, without folding. */
 static struct measured measure_whole(const struct question *question, enum engine engine)
 {
     int n = question->n, channels = question->channels;
@@ -124,7 +124,7 @@ static void assert_same(const char *what, double actual, double expected, const 
              question->cluster.gpus_per_node, question->cluster.network.nics, question->channels, question->bytes);
 }
 
-/* Whether it is folded up at all. */
+/* Whether it is folded. */
 static bool folds(const struct question *question, int *members, int *channels)
 {
     struct group group = {.n = question->n, .gpus = question->gpus};
@@ -141,7 +141,7 @@ static bool folds(const struct question *question, int *members, int *channels)
     return true;
 }
 
-/* On both engines; gives the protocol. */
+/* Compares on both engines; returns the protocol. */
 static int check_question(const struct question *question)
 {
     struct measured measured, whole;
@@ -170,7 +170,7 @@ static struct cluster nodes_like(const char *platform, int nodes, int gpus, int 
     return make_cluster(nodes, gpus, nics);
 }
 
-/* Whole nodes: every platform's protocols, NICs shared or not, all channels and some. */
+/* Whole nodes: every platform's protocols, NICs shared or not, all channels and some of them. */
 static void whole_nodes_take_as_long(void **state)
 {
     static const char *const platforms[] = {NULL, "dgx-a100", "dgx-h100"};
@@ -230,8 +230,8 @@ static struct cluster random_cluster(uint64_t *seed)
     return cluster;
 }
 
-/* Groups in the same places of each node, node by node. Now and then one begins on another node or in any order,
- * or all of them sit anyhow. */
+/* Groups in the same places of each node, node by node. Now and then a group begins on another node or is in any order,
+ * or all groups are placed at random. */
 static void random_groups(struct question *question, uint64_t *seed)
 {
     const struct cluster *cluster = &question->cluster;
@@ -259,7 +259,7 @@ static void random_groups(struct question *question, uint64_t *seed)
         shuffle(question->gpus + (question->ngroups - 1) * question->n, question->n, seed);
 }
 
-/* Whatever is folded up takes as long as it would; what must not be is not. */
+/* Every ring that is folded takes the time of the whole ring; a ring that cannot be folded is not. */
 static void random_groups_take_as_long(void **state)
 {
     uint64_t seed = 11;
@@ -306,7 +306,7 @@ static void only_rings_of_alike_nodes_are_folded(void **state)
     (void)state;
     assert_int_equal(members_of(cluster, "ring", 32, identity(), &channels), 8);
     assert_int_equal(channels, 2);
-    assert_int_equal(members_of(cluster, "ring", 8, identity(), &channels), 8);      /* channels alone */
+    assert_int_equal(members_of(cluster, "ring", 8, identity(), &channels), 8);      /* folds channels only */
     assert_int_equal(channels, 2);
     assert_int_equal(members_of(cluster, "ring", 4, identity(), &channels), 4);      /* one node */
     assert_int_equal(channels, 4);

@@ -1,10 +1,11 @@
-/* Noise on kernels: its distribution, what it depends on, and what it leaves alone. */
+/* Jitter of kernel times: its distribution, its inputs, and the times that it leaves alone. */
 #include "engine/jitter.h"
 #include "simulated.h"
 
 enum { DRAWS = 200000 };
 
-/* Mean 1 and the deviation asked for; never negative; half of the draws below the median exp(-v / 2). */
+/* The factor has mean 1 and the given deviation; it is never negative; half of the factors are below the median exp(-v
+ * / 2). */
 static void test_distribution(void **state)
 {
     static const double deviations[] = {0.01, 0.1, 0.5, 1};
@@ -67,7 +68,8 @@ static void load(struct simulated *simulated, const char *strategy, double jitte
              "strategy: {%s}\nsimulation: {jitter: %.17g, seed: %d, collectives: measured}\n", strategy, jitter, seed);
 }
 
-/* The same luck for every schedule; other luck from another seed; none without jitter; the same again from the same. */
+/* All schedules get the same factors; another seed gives others; without jitter there are none; the same seed gives the
+ * same ones. */
 static void test_common_luck(void **state)
 {
     struct simulated gpipe, other, again, seeded;
@@ -92,7 +94,7 @@ static void test_common_luck(void **state)
     simulated_release(&seeded);
 }
 
-/* Replicas that have different luck are no longer alike, and wait for the slowest. */
+/* Replicas with different factors are no longer alike, and wait for the slowest. */
 static void test_folding(void **state)
 {
     struct simulated quiet, noisy;
@@ -107,8 +109,9 @@ static void test_folding(void **state)
     simulated_release(&noisy);
 }
 
-/* ZeRO 3's replicas meet in every layer, so each work takes as long as it takes the slowest of them: without a network,
- * the sum of these over all works and the update. Without ZeRO replicas meet once: the sum of the slowest. */
+/* ZeRO 3's replicas wait for each other in every layer, so each work takes as long as on the slowest replica. Without a
+ * network the time is the sum of these over all works and the update. Without ZeRO replicas wait once: the time is the
+ * sum of the slowest replica. */
 static void test_meetings(void **state)
 {
     enum { RANKS = 4, CELLS = 17 };      /* 8 micro-batches; the update */
@@ -143,7 +146,8 @@ static void test_meetings(void **state)
     }
 }
 
-/* Context groups meet in every layer too: nobody begins a work before the last of them has come to it. */
+/* Context groups wait for each other in every layer too: no replica begins a work before the last one has come to
+ * it. */
 static void test_context_meets(void **state)
 {
     enum { RANKS = 4, WORKS = 6 };       /* of 3 micro-batches */

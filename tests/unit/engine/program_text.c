@@ -1,4 +1,4 @@
-/* A program's text says whatever an operation holds, and nothing that is not there. */
+/* A program's text has all members of an operation that are set, and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "engine/program_text.h"
 
-/* Two ranks: a work, what it sends, a work that waits for it; a choice, and what may go first. */
+/* Two ranks: a work, its transfer, a work that waits for the transfer; a choice, and an operation that may go first. */
 static void build(struct program *program)
 {
     uint32_t lanes[3], ids[4];

@@ -112,7 +112,7 @@ static void test_sharing(void **state)
     static const struct flow unequal[] = {{0, 1, 1e6, 0, 3e-3}, {0, 2, 3e6, 0, 5e-3}};
     /* Alone for 1 ms, half for 2 ms, alone again. Latency takes no bandwidth. */
     static const struct flow later[] = {{0, 1, 2e6, 0, 4e-3}, {0, 2, 2e6, 1e-3, 5e-3}};
-    /* 0 to 1 is held to a third by what goes into 1, so 0 to 2 gets two thirds. */
+    /* flows into 1 leave 0 to 1 a third, so 0 to 2 gets two thirds */
     static const struct flow max_min[] = {
         {0, 1, 1e6, 0, 4e-3}, {3, 1, 1e6, 0, 4e-3}, {4, 1, 1e6, 0, 4e-3}, {0, 2, 2e6, 0, 4e-3},
     };
@@ -233,7 +233,7 @@ static void test_many_lanes(void **state)
     program_release(&program);
 }
 
-/* A platform that cannot be: the child dies, the caller hears why. */
+/* On an impossible platform the child dies, and the caller gets its message. */
 static void test_failure(void **state)
 {
     struct cluster cluster = node;

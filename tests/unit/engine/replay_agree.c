@@ -22,7 +22,7 @@ static double uniform(void)
     return (double)draw(1 << 30) / (1 << 30);
 }
 
-/* Simultaneous events are what goes wrong, so half of the amounts are one of three; some are nothing. */
+/* Simultaneous events find most errors, so half of the amounts are one of three values; some are 0. */
 static double amount(double scale)
 {
     switch (draw(8)) {
@@ -86,9 +86,9 @@ static void random_program(struct program *program, const struct cluster *cluste
     }
 }
 
-/* A second opinion on contention: every flow's rate by progressive filling, from one event to the next, in the most
- * simple-minded way. Operation i has `left` to do in its phase; a transfer's latency comes first, then its bytes, or,
- * buffered, the other way round: then its lane is free while they travel. */
+/* A second implementation of contention: every flow's rate by progressive filling, from one event to the next, as
+ * simply as possible. Operation i has `left` to do in its phase. A transfer's latency comes first, then its bytes. If
+ * it is buffered, its bytes come first, then its latency, while its lane is free. */
 enum phase { WAITING, TIMED, FLOWING, TRAVELLING, DONE };
 struct fluid {
     enum phase phase[OPS];
@@ -160,7 +160,8 @@ static bool busy(const struct fluid *fluid, size_t i)
     return fluid->phase[i] != WAITING && fluid->phase[i] != DONE;
 }
 
-/* Starts what can start and goes on to the bytes where the latency is over, until nothing changes at this time. */
+/* Starts operations that can start, and begins the bytes of transfers whose latency is over, until nothing changes at
+ * this time. */
 static void begin(struct fluid *fluid, const struct program *program, const struct cluster *cluster, double now)
 {
     for (bool changed = true; changed;) {
@@ -215,7 +216,7 @@ static void replay_fluid(struct fluid *fluid, const struct program *program, con
             if (!busy(fluid, i))
                 continue;
             fluid->left[i] -= fluid->rate[i] * step;
-            if (fluid->left[i] <= fluid->rate[i] * 1e-15)       /* what is less than 1e-15 s away is rounding */
+            if (fluid->left[i] <= fluid->rate[i] * 1e-15)       /* a difference of less than 1e-15 s is rounding */
                 fluid->left[i] = 0;
         }
         now += isfinite(step) ? step : 0;
@@ -291,7 +292,7 @@ static void test_never_earlier(void **state)
         timeline_release(&ideal);
         program_release(&program);
     }
-    assert_true(contended > PROGRAMS / 4);      /* or this has tested nothing */
+    assert_true(contended > PROGRAMS / 4);      /* else this test would have tested nothing */
 }
 
 static void test_sharing_is_max_min(void **state)

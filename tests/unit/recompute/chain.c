@@ -46,14 +46,15 @@ static double total_saved(const struct chain_layer *layers, size_t n)
     return sum;
 }
 
-/* B of the rest that a layer's backward finds. */
+/* B of the activations, without the input, that a layer's backward finds. */
 static double rest_found(const struct chain_layer *layer, bool selective)
 {
     return (selective ? layer->selective : layer->saved) - layer->input;
 }
 
-/* Where each value (the inputs, then the rests) is made and last used, counted backwards over the steps; the most
- * that is alive at once. Offloaded values count from their first use in the backward phase on. */
+/* Finds the steps where each value (the inputs, then the other activations) is made and last used, counted backwards
+ * over the steps, and the most bytes alive at once. Offloaded values count from their first use in the backward phase
+ * on. */
 static double most_alive(const struct chain_layer *layers, size_t n, const struct chain_plan *plan, double *recompute)
 {
     bool input[MOST + 1] = {false}, rest[MOST] = {false}, backwarded[MOST] = {false}, selective[MOST] = {false};
@@ -67,13 +68,13 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
         assert_true(l < n);
         if (plan->steps[i].backward) {
             assert_false(backwarded[l]);
-            for (size_t k = 0; k < l; k++)          /* walking from the end: earlier layers' are later steps */
+            for (size_t k = 0; k < l; k++)          /* counted from the end: steps of earlier layers come later */
                 assert_true(backwarded[k]);
             backwarded[l] = input[l] = rest[l] = true;
             selective[l] = plan->steps[i].selective;
             *recompute += selective[l] ? layers[l].recompute : 0;
             assert_true(!selective[l] || layers[l].recompute > 0);
-            /* while it runs, what it computes again stands there too */
+            /* while it runs, its recomputed part is alive too */
             alive += selective[l] ? layers[l].saved - layers[l].selective : 0;
         } else {
             *recompute += layers[l].forward;
@@ -89,7 +90,7 @@ static double most_alive(const struct chain_layer *layers, size_t n, const struc
     }
     for (size_t k = 0; k < n; k++) {
         assert_true(backwarded[k]);
-        /* what is alive before the first step is what the first forward has left */
+        /* the values alive before the first step are those that the first forward has left */
         assert_true(!rest[k] || plan->kept[k].rest);
         assert_true(!input[k] || plan->kept[k].input);
     }
@@ -164,8 +165,8 @@ static double planned(const struct chain_layer *layers, size_t n, struct chain_l
     return time;
 }
 
-/* Persistent schedules (what is stored stays until its backward) are what the programme searches: never better than
- * every schedule, and nearly always as good. A memory of a whole number of slots loses nothing to rounding. */
+/* The programme searches persistent schedules, which keep a stored value until its backward: it is never better than
+ * the best of all schedules, and nearly always equal. A memory of a whole number of slots loses nothing to rounding. */
 static void test_optimal(void **state)
 {
     uint64_t seed = 7;
@@ -189,7 +190,7 @@ static void test_optimal(void **state)
     assert_true(same >= both * 9 / 10);
 }
 
-/* Layers that may be selective are never slower than without, and without recomputation they are not. */
+/* With layers that may be selective a plan is never slower; without recomputation no layer is selective. */
 static void test_selective(void **state)
 {
     struct chain_layer layers[MOST], plain[MOST];
@@ -221,8 +222,8 @@ static void alike(struct chain_layer *layers, size_t n)
         layers[l] = (struct chain_layer){.forward = 1, .backward = 2, .input = 1, .saved = 10};
 }
 
-/* One input a layer and room for one layer's rest: Megatron's full recomputation. Alone, the last layer's backward
- * follows its forward; with others in flight it is computed again too. */
+/* Memory for one input a layer and for one layer's activations: Megatron's full recomputation. With one micro-batch in
+ * flight the last layer's backward follows its forward; with several it is recomputed too. */
 static void test_full_recomputation(void **state)
 {
     struct chain_layer layers[MOST];
@@ -237,7 +238,7 @@ static void test_full_recomputation(void **state)
     assert_true(isinf(planned(layers, MOST, (struct chain_limit){99, 1, 0, false})));
 }
 
-/* More memory never makes it slower, but for what rounding to slots costs. */
+/* More memory never makes a plan slower, except for rounding to slots. */
 static void test_memory_helps(void **state)
 {
     struct chain_layer layers[MOST];
@@ -268,7 +269,7 @@ static double both_ways(const struct chain_layer *layers, double memory, double 
     return time;
 }
 
-/* Both together are never slower than either alone, and faster where neither alone suffices. */
+/* Recomputation and offloading together are never slower than either alone, and faster if neither alone suffices. */
 static void test_combined(void **state)
 {
     struct chain_layer layers[MOST];

@@ -1,4 +1,4 @@
-/* Orders from CSV files: what every schedule writes is read back and replayed alike; any placement; what is refused. */
+/* Orders from CSV files: every schedule's file is read back and replayed alike; any placement; refused files. */
 #include "simulated.h"
 
 #include "report/figure.h"
@@ -73,8 +73,8 @@ static void expect_alike(struct simulated *named, struct simulated *read, bool t
     }
 }
 
-/* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a
- * schedule recomputes nothing although all is to be, the file cannot say so. */
+/* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. A file cannot
+ * say that its schedule recomputes nothing under full recomputation. */
 static int round_trip(const struct schedule *strategy, struct size size, const char *recompute, const char *engine)
 {
     char text[STAGES_TEXT], schedule[128], *orders;
@@ -197,8 +197,8 @@ static void test_table(void **state)
         assert_int_equal(simulated.scenario.plan.stages, 2);
         assert_int_equal(simulated.scenario.batch.micro_batches, 1);
         assert_int_equal(plan_chunks(&simulated.scenario.plan, 1), 1);
-        /* four forwards and backwards one after another, and the boundaries around stage 2 both ways; behind them the
-         * gradients of stage 0 alone are exposed, 4 MB over 1 GB/s in a ring of two */
+        /* four forwards and backwards one after another, and the boundaries around stage 2 both ways; after them only
+         * the gradients of stage 0 are exposed, 4 MB over 1 GB/s in a ring of two */
         updates = 4 * (1 + 2) + 4 * 1 + 4e-3;
         if (fabs(simulated.run.metrics.iteration_time - updates) > 1e-6)
             fail_msg("%g instead of %g s", simulated.run.metrics.iteration_time, updates);
@@ -208,7 +208,7 @@ static void test_table(void **state)
     unlink(csv);
 }
 
-/* Where all is recomputed and the order does not say when, it is done right before the backward. */
+/* Under full recomputation without R in the order, each micro-batch is recomputed right before its backward. */
 static void test_fill(void **state)
 {
     struct simulated simulated;
@@ -225,7 +225,7 @@ static void test_fill(void **state)
     unlink(csv);
 }
 
-/* The whole circle is told, and only of those who are in it. */
+/* The message names the whole circle of waits, and only the ranks in it. */
 static void test_deadlock(void **state)
 {
     static const struct { const char *text; int line, column; const char *message; } cases[] = {

@@ -1,4 +1,4 @@
-/* Every schedule against what others say of it: orders as published tools run them, closed forms. */
+/* Every schedule against published programs: orders as they run them, closed forms. */
 #include "schedule_list.h"
 
 /* Schedules whose rules are known here. */
@@ -46,8 +46,8 @@ static void test_orders_of_peers(void **state)
     }
 }
 
-/* The rules once more, in closed form: which work stands at a place of a row without recomputation. DeepSpeed's clocks
- * for 1F1B: forward m of stage s at s + 2m, backward m at 2P - 1 - s + 2m, but forwards of the warm-up back to back. */
+/* The rules in closed form: the work at each place of a row without recomputation. DeepSpeed's clocks for 1F1B: forward
+ * m of stage s at s + 2m, backward m at 2P - 1 - s + 2m, but forwards of the warm-up back to back. */
 static struct work expected_work(enum known known, int place, int stages, int rank, int micro_batches)
 {
     int half = place % micro_batches, warm = stages - 1 - rank < micro_batches ? stages - 1 - rank : micro_batches;
@@ -108,8 +108,8 @@ static void test_orders_by_rule(void **state)
             }
 }
 
-/* What holds for the rows of any schedule: every micro-batch forward once and backward once (whole or in two parts),
- * forward first, a recomputation right before its backward; where two directions share a rank, they share the
+/* Properties of the rows of every schedule: every micro-batch has a forward and a backward (whole or in two parts), the
+ * forward comes first, a recomputation comes right before its backward. If two directions share a rank, they share the
  * micro-batches, each counting its own from 0. */
 static void assert_row_complete(const struct plan *plan, const struct row *row)
 {
@@ -247,8 +247,7 @@ static void test_closed_forms(void **state)
                     assert_closed_forms((enum known)known, p, m, (p + m + (int)t) % 2, &times[t]);
 }
 
-/* Where the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe's checkpoint='always').
- */
+/* If the last micro-batch is recomputed too, the last stage recomputes every one (torchgpipe's checkpoint='always'). */
 static void test_recompute_last(void **state)
 {
     (void)state;
@@ -267,7 +266,7 @@ static void test_recompute_last(void **state)
         }
 }
 
-/* Every pass fills and drains the pipeline, and so many micro-batches are in flight. */
+/* Every pass fills and drains the pipeline, and its micro-batches are in flight. */
 static void test_passes(void **state)
 {
     (void)state;

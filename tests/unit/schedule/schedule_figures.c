@@ -1,8 +1,8 @@
-/* What show draws of every schedule, against the figure in its file. */
+/* The figure that show draws of every schedule, against the figure in its file. */
 #include "report/figure.h"
 #include "schedule_list.h"
 
-/* The figure of a schedule says for how many stages and micro-batches it is, and whether it recomputes. */
+/* The numbers of stages and micro-batches of a schedule's figure, and whether it recomputes. */
 static void figure_size(const char *figure, int *stages, int *micro_batches, int *chunks, bool *recompute)
 {
     *stages = *micro_batches = 0;

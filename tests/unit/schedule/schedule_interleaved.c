@@ -85,7 +85,7 @@ static const double whole[][WORK_KIND_COUNT] = {
     {[FORWARD] = 17, [BACKWARD] = 26, [BACKWARD_INPUT] = 13, [BACKWARD_WEIGHT] = 13, [RECOMPUTE] = 5},
 };
 
-/* What holds for any plan that is accepted; a plan that is refused deadlocks. Gives the makespan, or -1. */
+/* Properties of every accepted plan; a refused plan deadlocks. Returns the makespan, or -1. */
 static double expect_plan(const struct schedule *strategy, const struct plan *plan, const double *cost)
 {
     struct row *rows = rows_of(strategy, plan);
@@ -143,7 +143,8 @@ static void test_every_plan(void **state)
             }
 }
 
-/* Groups of any size: as even ones where the last has a micro-batch for every rank, slower or refused where not. */
+/* Groups of any size: the time of even groups if the last one has a micro-batch for every rank; else slower, or
+ * refused. */
 static void test_groups(void **state)
 {
     const struct schedule *interleaved = schedule_named("interleaved"), *zb = schedule_named("interleaved-zb");
@@ -173,7 +174,7 @@ static void test_groups(void **state)
     assert_true(refused > 0);
 }
 
-/* PyTorch's groups: M / P of them, as large as that makes them. */
+/* PyTorch's groups: M / P groups of equal size. */
 static void test_default_groups(void **state)
 {
     static const struct { const char *schedule; int stages, micro_batches, group; } cases[] = {

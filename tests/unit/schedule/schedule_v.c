@@ -1,6 +1,6 @@
-/* Rules that hold for V-shaped and bidirectional schedules and for Varuna, whatever the number of stages and
- * micro-batches: rows are complete, nothing waits forever, closed forms. Rows are replayed here by rules written
- * apart from lower's. */
+/* Rules for V-shaped and bidirectional schedules and for Varuna, for all numbers of stages and micro-batches: rows
+ * are complete, no rank waits forever, closed forms hold. Rows are replayed here by rules written independently of
+ * lower's. */
 #include "simulated.h"
 
 static const char *const schedules[] = {
@@ -30,7 +30,7 @@ static const struct times even = {1, 1, 1, 1};
     "simulation: {engine: ideal}\n"
 #define ARGUMENTS t->forward, t->input, t->weight, t->again, m, schedules[schedule], p, recompute ? "full" : "none"
 
-/* What has been done of each direction, virtual stage and micro-batch, and when it ended. */
+/* The works done of each direction, virtual stage and micro-batch, and their ends. */
 struct done { double forward, input, weight, again; };
 struct played {
     const struct plan *plan;
@@ -38,7 +38,7 @@ struct played {
     const struct row *rows;
     struct done *done;
     size_t *next;            /* cell of a rank */
-    double *free;            /* since when a rank is */
+    double *free;            /* a rank: since when it is free */
     int *in_flight, *most;   /* of a rank */
 };
 
@@ -54,7 +54,7 @@ static double later(double a, double b)
     return a > b ? a : b;
 }
 
-/* When all that a cell waits for has ended; -1: not yet. */
+/* The time when all works that a cell waits for have ended; -1: not yet. */
 static double begins(const struct played *played, int rank, struct work work)
 {
     const struct plan *plan = played->plan;
@@ -224,7 +224,7 @@ static void check(enum shape schedule, int p, int m, bool recompute, const struc
     const struct schedule *strategy = scenario_schedule(&simulated.scenario);
 
     makespan = play(&played, &simulated, t);
-    if (schedule != VARUNA)      /* where recomputations begin later than they could */
+    if (schedule != VARUNA)      /* recomputations begin later than they could */
         expect_near("iteration", simulated.run.metrics.iteration_time, makespan, simulated.text);
     if (strategy->ideal_makespan)
         ideal = strategy->ideal_makespan(&simulated.workload.plan, t->forward, t->input + t->weight, t->again);

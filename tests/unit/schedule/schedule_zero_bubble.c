@@ -1,4 +1,4 @@
-/* ZB-H1 and ZB-H2: orders as the authors' scheduler builds them, closed forms, and what holds with any times. */
+/* ZB-H1 and ZB-H2: orders as the authors' scheduler builds them, closed forms, and properties for any times. */
 #include "schedule_rows.h"
 
 #include "strategies/zero_bubble.h"
@@ -35,7 +35,7 @@ static void test_orders_of_peers(void **state)
         struct plan plan = plan_of(peers[i].stages, peers[i].micro_batches, (struct plan_times){1, 1, 1, 0});
 
         expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
-        plan.times = (struct plan_times){0};         /* nothing takes time: as if everything took the same */
+        plan.times = (struct plan_times){0};         /* if nothing takes time, the order is that of equal times */
         expect_orders(schedule_named(peers[i].schedule), &plan, peers[i].orders);
     }
 }
@@ -57,7 +57,8 @@ static void test_orders_of_folder(void **state)
 
 static const double equal[WORK_KIND_COUNT] = {[FORWARD] = 1, [BACKWARD_INPUT] = 1, [BACKWARD_WEIGHT] = 1};
 
-/* The memory of k P micro-batches; as an I frees 2 parts of 34, one more in 16 that wait for their W alone. */
+/* The memory of k P micro-batches. An I frees 2 parts of 34, so there is room for one more micro-batch in 16 that wait
+ * only for their W. */
 static int most(int k, int stages)
 {
     return k * stages + k * stages / 16;
@@ -170,9 +171,9 @@ static void test_scaled_times(void **state)
             }
 }
 
-/* The orders that the paper draws (table 2, and the authors' calculation of their tables 5 and 8): beside the work, a
- * rank is at work for (P-1) (F + I - W) more in ZB-H1, with each hop's time in ZB-H2 for (P-1) (F + I + 2 C - 2 W),
- * where that is more than nothing. */
+/* The orders in the paper's figures (table 2, and the authors' calculation of their tables 5 and 8): from its first
+ * work to its last a rank takes (P-1) (F + I - W) more than its works in ZB-H1; in ZB-H2 it takes, with each hop's
+ * time, (P-1) (F + I + 2 C - 2 W) more, if this is positive. */
 static void test_fixed(void **state)
 {
     static const struct { double f, i, w, c; } cases[] = {{1, 1, 1, 0}, {18522, 18086, 9337, 601}, {3, 3, 2, 0}};
