@@ -11,12 +11,12 @@ struct bench_options {
     const char *output;          /* a path; NULL: standard output */
     int device;                  /* the GPU, numbered as CUDA does */
     bool quick, resume, check, list, help, version;
-    bool wanted[BENCH_KERNELS][BENCH_DTYPES];    /* what --only names, or all; without what --without names */
+    bool wanted[BENCH_KERNELS][BENCH_DTYPES];    /* the kernels of --only, or all, without those of --without */
 };
 
-/* Prints what is wrong to stderr and returns EXIT_USAGE, or 0. */
+/* Prints errors to stderr. Returns EXIT_USAGE, or 0. */
 int bench_options_parse(struct bench_options *options, int argc, char **argv);
-/* `built` says what the program was built with, a line. */
+/* `built`: a line with the libraries that the program was built with. */
 void bench_options_help(FILE *out, const char *built);
 
 #endif

@@ -24,10 +24,10 @@ enum bench_kernel {
     BENCH_KERNELS
 };
 extern const char *const bench_kernel_names[BENCH_KERNELS];
-extern const char *const bench_kernel_texts[BENCH_KERNELS];      /* what is timed, a line */
+extern const char *const bench_kernel_texts[BENCH_KERNELS];      /* a line: the operation that is timed */
 
-/* What the columns of a sample hold; 0 is an empty cell. `bytes`: what memory-bound kernels must read and write at
- * least; what a copy or a collective between memories moves. */
+/* The columns of a sample; 0 is an empty cell. `bytes`: the least that a memory-bound kernel must read and write, or
+ * the bytes that a copy or a collective between memories moves. */
 struct bench_case {
     enum bench_kernel kernel;
     enum bench_dtype dtype;
@@ -44,7 +44,7 @@ struct bench_cases {
 /* The floating-point operations of a product or of attention (a multiply and an add are two; causal attention counts
  * half); 0 for what memory or the links bound. */
 double bench_case_flop(const struct bench_case *one);
-/* What a kernel takes and gives, in the order of its operands. */
+/* The inputs and outputs of a kernel, in the order of its operands. */
 enum operand_fill {
     FILL_NOTHING,                /* an output */
     FILL_NORMAL,                 /* normally distributed, mean 0, deviation 1 */
@@ -79,7 +79,7 @@ enum { NORM_CHUNKS = 256 };          /* groups of rows whose gradients of scale 
 #define ADAM_DECAY 0.1
 enum { ADAM_STEP = 100 };            /* whose bias correction is taken */
 
-/* What the machine can do, and so what is worth listing. */
+/* The machine's limits, which decide the cases that are listed. */
 struct bench_limits {
     double memory;               /* bytes that one case may touch */
     bool fp8, bf16, tf32;        /* the chip multiplies these formats */

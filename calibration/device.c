@@ -169,7 +169,7 @@ void job_close(struct job *job)
     if (job->close)
         job->close(job);
     job->close = NULL;
-    (void)cudaGetLastError();            /* what a job could not do is no fault of the next one */
+    (void)cudaGetLastError();            /* clears the error, so that the next job does not find it */
     alarm(0);
 }
 

@@ -20,7 +20,7 @@ struct device {
     char *arena;
     void *workspace;             /* of cuBLASLt and cuDNN */
     size_t workspace_size;
-    cudaStream_t stream, beside; /* where kernels run; what overlaps them */
+    cudaStream_t stream, beside; /* of kernels; of work that overlaps with them */
     cudaEvent_t start, stop;
     uint64_t seed;
     struct matmul *matmul;       /* these three belong to their files; NULL until needed */
@@ -38,21 +38,21 @@ struct job {
     size_t offsets[OPERANDS_MAX], set_bytes;
     /* Enqueues one call on device->stream. Required. */
     int (*call)(struct job *job, int set);
-    /* Keeps the streams busy for so long, so that what is enqueued meanwhile runs without gaps. Not required: a kernel
-     * on device->stream does. */
+    /* Keeps the streams busy for a time, so that work enqueued meanwhile runs without gaps. Not required: a kernel on
+     * device->stream does. */
     int (*hold)(struct job *job, uint64_t nanoseconds);
     /* Not required. */
     void (*close)(struct job *job);
     bool host_bound;             /* the host takes part in a call: nothing can be enqueued ahead */
     bool overlapped;             /* a call enqueues on device->beside too */
     void *state;                 /* of the file that opened the job */
-    char why[256];               /* what failed */
+    char why[256];               /* the error */
 };
 
 /* The GPU, or -1 with a line in `why`. `memory`: the most bytes that operands may take. */
 int device_open(struct device *device, int index, double memory, uint64_t seed, char *why, size_t size);
 void device_close(struct device *device);
-/* The clock of the multiprocessors while products run, in Hz; 0 if it cannot be told. */
+/* The clock of the multiprocessors while products run, in Hz; 0 if it is unknown. */
 double device_clock(struct device *device);
 
 /* -1 with job->why: this case cannot be run here. A job that is open for a minute hangs: SIGALRM comes. */
@@ -65,7 +65,7 @@ int flash_open(struct job *job);
 int kernels_open(struct job *job);
 int transfer_open(struct job *job);
 int peers_open(struct job *job);
-/* What a file keeps of a device between jobs; NULL is fine. */
+/* Releases the state that a file keeps of a device between jobs; NULL is fine. */
 void matmul_free(struct matmul *matmul);
 void flash_free(struct flash *flash);
 void peers_free(struct peers *peers);
@@ -76,9 +76,9 @@ const char *peers_built(void);
 bool flash_is_built(void);
 bool peers_are_built(void);
 
-/* Calls the job over and over for about so many seconds (but at least a few times) and appends the seconds of a call,
- * as the stream took it: several calls between two events where they are short. What is to be sustained runs for
- * seconds without a pause before it counts, whatever `seconds` says. 0, or -1 with job->why. */
+/* Calls the job repeatedly for about `seconds` seconds (but at least a few times) and appends the seconds of each call
+ * on the stream; short calls are timed several at a time. A sustained job first runs for seconds without a pause,
+ * whatever `seconds` is. 0, or -1 with job->why. */
 int job_measure(struct job *job, double seconds, struct series *times);
 
 /* -1 and job->why unless the runtime succeeded. */

@@ -1,5 +1,5 @@
-/* device_kernels: what runs on the GPU and is dtsim's own. Every function enqueues on the stream and gives the error of
- * enqueueing. Operands are as bench_operands() lists them. */
+/* device_kernels: dtsim's own kernels. Every function enqueues on the stream and returns the error of enqueueing.
+ * Operands are as bench_operands() lists them. */
 #ifndef DTSIM_DEVICE_KERNELS_H
 #define DTSIM_DEVICE_KERNELS_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* The kernel of the case; cudaErrorInvalidValue where its format or shape is not provided for (rows must be whole 16
- * bytes). `sms`: multiprocessors of the chip. `seed`: what dropout draws with. */
+/* The kernel of the case; cudaErrorInvalidValue if its format or shape is not supported (rows must be multiples of 16
+ * bytes). `sms`: multiprocessors of the chip. `seed`: of dropout's random numbers. */
 cudaError_t kernel_rows(const struct bench_case *one, void *const *operands, cudaStream_t stream);
 cudaError_t kernel_flat(const struct bench_case *one, void *const *operands, int sms, uint64_t seed,
                         cudaStream_t stream);

@@ -7,7 +7,7 @@
 /* Fills plan->tensors, ops and made. */
 void flash_graph_init(struct flash_plan *plan, const struct bench_case *one);
 
-/* After a first failure, which the plan keeps, nothing more is asked of cuDNN. `what`: what failed then. */
+/* After a first failure, which the plan keeps, cuDNN is not called any more. `what`: the call that failed. */
 void flash_check(struct flash_plan *plan, cudnnStatus_t status, const char *what);
 cudnnBackendDescriptor_t flash_create(struct flash_plan *plan, cudnnBackendDescriptorType_t type);
 void flash_set(struct flash_plan *plan, cudnnBackendDescriptor_t at, cudnnBackendAttributeName_t name,

@@ -1,4 +1,4 @@
-/* KERNEL(id, name in the samples, what is timed). The order is that of the lists in the help. */
+/* KERNEL(id, name in the samples, the operation that is timed). The lists in the help have this order. */
 KERNEL(BENCH_MATMUL, "matmul", "C[m x n] = A[m x k] B[k x n] through cuBLASLt, `batch` of them")
 KERNEL(BENCH_MATMUL_SUSTAINED, "matmul-sustained", "the same, for seconds without a pause: the clock that power allows")
 KERNEL(BENCH_ATTENTION_FORWARD, "attention-forward", "fused attention (cuDNN): m queries, n keys, head size k")

@@ -103,7 +103,7 @@ static int describe_fp8(struct job *job, struct product *product)
 static int describe(struct job *job, struct product *product)
 {
     const struct bench_case *one = job->one;
-    bool left = one->layout == BENCH_LAYOUT_TN, right = one->layout == BENCH_LAYOUT_NT;      /* which lies transposed */
+    bool left = one->layout == BENCH_LAYOUT_TN, right = one->layout == BENCH_LAYOUT_NT;      /* the transposed one */
     cublasOperation_t first = right ? CUBLAS_OP_T : CUBLAS_OP_N, second = left ? CUBLAS_OP_T : CUBLAS_OP_N;
     cublasComputeType_t compute = one->dtype == BENCH_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 

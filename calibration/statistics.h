@@ -1,4 +1,4 @@
-/* statistics: what is kept of many measurements of one thing. */
+/* statistics: median and spread of repeated measurements. */
 #ifndef DTSIM_STATISTICS_H
 #define DTSIM_STATISTICS_H
 

@@ -72,7 +72,7 @@ static int measure_once(struct timing *timing, double *seconds, bool *late)
     if (job_check(job, cudaEventRecord(device->stop, device->stream), "an event"))
         return -1;
     *late = !job->host_bound && cudaEventQuery(device->start) == cudaSuccess;
-    (void)cudaGetLastError();            /* "not ready" is what it should be; later launches must not find it */
+    (void)cudaGetLastError();            /* "not ready" is expected; clears it, so that later launches do not find it */
     if (finish(job) ||
         job_check(job, cudaEventElapsedTime(&milliseconds, device->start, device->stop), "the time between two events"))
         return -1;

@@ -6,7 +6,7 @@
 #include "device.h"
 
 struct transfer {
-    void *host, *other;          /* what is copied from or to; what goes the other way meanwhile, or NULL */
+    void *host, *other;          /* the host's buffer; the buffer of the opposite copy, or NULL */
     bool pinned;
 };
 

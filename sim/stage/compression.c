@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* A matrix of n x m values is sent as factors of r (n + m) values if these are less than half as many (PyTorch's
+/* A matrix of n x m values is sent as factors of r (n + m) values if these are fewer than half of its values (PyTorch's
  * powerSGD_hook.py, min_compression_rate 2). Other tensors are sent uncompressed. */
 void pile_add(struct pile *pile, const struct scenario *scenario, double values, double rows)
 {

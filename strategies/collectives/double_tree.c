@@ -224,9 +224,9 @@ static double cost_buffered(const struct task *task, const struct fabric *fabric
                               (g > 1 ? 2 : 0) / fabric->inside.bandwidth);
 }
 
-/* Beside the messages between the nodes, the way up the chain and down, and what its first rank sends down it: both
- * pieces, every time. Where links are shared, what both children send at once meets in their parent's: in steady state,
- * half as much again (seen in simulation). */
+/* The messages between the nodes, the chain up and down, and both pieces that its first rank sends down the chain each
+ * time. If links are shared, messages that both children send at once share their parent's link: in steady state 1.5
+ * times the time (seen in simulation). */
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     int c = tree_pieces(task), nodes = tree_nodes(task), g = task->n / nodes;

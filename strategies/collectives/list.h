@@ -1,6 +1,6 @@
-/* Every collective, a line each, in the order in which they are listed. COLLECTIVE(name) stands for the table
- * `const struct collective collective_<name>` of the file of that name: that of an all-reduce, or the operation's and
- * the algorithm's. */
+/* Every collective, a line each, in the order of lists. COLLECTIVE(name) stands for the table `const struct collective
+ * collective_<name>` in the file of that name. An all-reduce's file has the algorithm's name, any other the operation's
+ * and the algorithm's. */
 COLLECTIVE(naive)
 COLLECTIVE(tree)
 COLLECTIVE(butterfly)

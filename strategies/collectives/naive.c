@@ -39,7 +39,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * (task->n - 1) * (latency + task->bytes / bandwidth);
 }
 
-/* Those of the root's own node do not use the network. */
+/* Messages of ranks in the root's own node do not use the network. */
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     return 2 * (task->per_node - 1) * hop_seconds(fabric->inside, task->bytes) +

@@ -44,7 +44,7 @@ static double ideal(const struct task *task, double latency, double bandwidth)
     return 2 * rounds * (latency + task->bytes / bandwidth);
 }
 
-/* The first rounds stay in the nodes, if those hold a power of two. */
+/* The first rounds stay in the nodes, if nodes hold a power of two. */
 static double cost(const struct task *task, const struct fabric *fabric)
 {
     bool aligned = (task->per_node & (task->per_node - 1)) == 0;
