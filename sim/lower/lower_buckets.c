@@ -72,11 +72,11 @@ static void bucket_contention(struct lowering *lowering, int stage, struct bucke
 
 void bucket_ready(struct lowering *lowering, struct place here, const struct bucket *bucket, uint32_t id)
 {
-    struct contention *beside = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
+    struct contention *contention = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
 
     *GROW(&here.chunk_state->ready) = id;
-    beside->collective += bucket->overlapped.collective;
-    beside->kept += bucket->overlapped.kept;
+    contention->collective += bucket->overlapped.collective;
+    contention->kept += bucket->overlapped.kept;
 }
 
 void buckets_build(struct lowering *lowering)

@@ -159,7 +159,7 @@ int exchange_all(struct lowering *lowering, struct members *members, struct emis
 }
 
 int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *beside)
+                        struct emission exchange, struct measured *measured, struct contention *contention)
 {
     struct members *members = members_of(lowering, kind, stage);
     int first = members->first[replica];
@@ -167,7 +167,7 @@ int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int sta
     *measured = (struct measured){0};
     if (members->size > 1 && members_measure(lowering, members, first, &exchange, measured))
         return -1;
-    contention_add(beside, measured->seconds,
+    contention_add(contention, measured->seconds,
                    contention_share(&lowering->scenario->cluster, members->gpus + first, members->size));
     return 0;
 }

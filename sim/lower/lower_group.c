@@ -343,7 +343,7 @@ static void communicate(struct op *op, enum peers with, double seconds)
 /* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
 void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
 {
-    struct contention *beside = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
+    struct contention *contention = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
     const struct exchange_cost *exchanges = here.chunk_state->exchanges;
     int gathers = cost->hidden_gathers;
 
@@ -364,8 +364,8 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     op->compute.activations =
         cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
-    contention_pass(beside, op->compute.communication);
-    communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
+    contention_pass(contention, op->compute.communication);
+    communicate(op, PEERS_DATA, contention_stretch(contention, cost->seconds));
 }
 
 void exchanges_carry(struct lowering *lowering)

@@ -188,7 +188,7 @@ struct event scatter_layer(struct lowering *lowering, struct place here, const s
 /* Measures an exchange of a replica's group, and adds it to the contention of the kernels that overlap with it. Zero if
  * the group has one member. */
 int exchange_overlapped(struct lowering *lowering, enum group_kind kind, int stage, int replica,
-                        struct emission exchange, struct measured *measured, struct contention *beside);
+                        struct emission exchange, struct measured *measured, struct contention *contention);
 /* Notes for the result that this all-reduce was used. */
 void lowering_use(struct lowering *lowering, const struct collective *used, int protocol);
 void make_collective_lanes(struct lowering *lowering);

@@ -104,13 +104,13 @@ static struct event gather(struct walk *walk, const struct slice *layer, struct 
  * The first layer's gather waits for all earlier operations. */
 static void gather_weights(struct walk *walk, const struct slice *layer, const struct slice *next)
 {
-    struct contention *beside = &walk->lowering->overlapped[walk->prank];
+    struct contention *contention = &walk->lowering->overlapped[walk->prank];
     struct event none = {0}, before = event_of(walk->lowering->latest[walk->prank]);
 
     if (walk->whole != layer) {
         if (!walk->whole) {
             walk->next = gather(walk, layer, before);
-            *beside = (struct contention){0};    /* its kernels wait for the gather */
+            *contention = (struct contention){0}; /* its kernels wait for the gather */
         }
         walk->gathered = walk->next;
         walk->next = next ? gather(walk, next, walk->whole ? before : none) : none;
@@ -119,7 +119,7 @@ static void gather_weights(struct walk *walk, const struct slice *layer, const s
     also_wait(walk, walk->gathered);
     if (zero_in_turn(walk->lowering)) {
         also_wait(walk, walk->next);
-        *beside = (struct contention){0};
+        *contention = (struct contention){0};
     }
 }
 
