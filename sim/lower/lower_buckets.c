@@ -9,16 +9,16 @@ static int count_holders(const struct lowering *lowering, int stage, enum parame
     return groups->of[groups->holds[class]].size * plan_holders(lowering->plan, stage);
 }
 
-/* Adds a bucket of the pile's tensors, unless it is empty; its gradients are ready after `slice`. Empties the pile. */
-static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct pile *pile,
+/* Adds a bucket of these sizes, unless it is empty; its gradients are ready after `slice`. Sets the sizes to 0. */
+static void close_bucket(struct lowering *lowering, int stage, enum parameter_class class, struct bucket_sizes *sizes,
                          size_t slice)
 {
-    if (pile->values > 0)
+    if (sizes->values > 0)
         *GROW(&lowering->buckets[stage]) = (struct bucket){
-            .sum = compress(lowering->scenario, pile, count_holders(lowering, stage, class)),
-            .values = pile->values, .slice = slice, .class = class,
+            .sum = compress(lowering->scenario, sizes, count_holders(lowering, stage, class)),
+            .values = sizes->values, .slice = slice, .class = class,
         };
-    *pile = (struct pile){0};
+    *sizes = (struct bucket_sizes){0};
 }
 
 /* PyTorch DDP (Li et al. 2020, section 3.2.3 and 4.2) goes through the tensors in the order in which their gradients
@@ -30,26 +30,26 @@ static void stage_buckets(struct lowering *lowering, int index)
     const struct stage *stage = &lowering->stages[index];
     const struct recipe *recipe = &scenario->recipe;
     double each = scenario_parameter_bytes(scenario).sent;
-    struct pile piles[PARAMETER_CLASS_COUNT] = {0};
+    struct bucket_sizes open[PARAMETER_CLASS_COUNT] = {0};
 
     for (size_t i = 0; i < stage->nslices; i++) {
         const struct slice *slice = &stage->slices[i];
 
         for (size_t k = slice->ntensors; k-- > 0;) {
             enum parameter_class class = slice_class(slice, k);
-            struct pile *pile = &piles[class];
+            struct bucket_sizes *sizes = &open[class];
 
             if (count_holders(lowering, index, class) == 1)
                 continue;
-            pile_add(pile, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
+            bucket_sizes_add(sizes, scenario, slice->tensors[k], slice->rows ? slice->rows[k] : 0);
             if (recipe->gradients.unit == SUM_TENSORS ||
-                pile->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
+                sizes->values * each >= (lowering->buckets[index].count ? recipe->gradients.bucket
                                                                        : recipe->gradients.first_bucket))
-                close_bucket(lowering, index, class, pile, i);
+                close_bucket(lowering, index, class, sizes, i);
         }
     }
     for (enum parameter_class class = 0; class < PARAMETER_CLASS_COUNT; class++)
-        close_bucket(lowering, index, class, &piles[class], stage->nslices - 1);
+        close_bucket(lowering, index, class, &open[class], stage->nslices - 1);
 }
 
 /* DDP's sums overlap with the rest of the backward: measures them for the first replica's group. Without buckets the

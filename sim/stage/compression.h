@@ -5,13 +5,13 @@
 #include "stage/stage.h"
 
 /* Sizes of a bucket's tensors. Zero-initialise. */
-struct pile {
+struct bucket_sizes {
     double values;           /* gradients in the bucket */
     double matrices;         /* gradients in matrices that become factors */
     double left, right;      /* values of these matrices' factors: rank times rows, rank times columns */
     int count;               /* matrices that become factors */
 };
-void pile_add(struct pile *pile, const struct scenario *scenario, double values, double rows);
+void bucket_sizes_add(struct bucket_sizes *sizes, const struct scenario *scenario, double values, double rows);
 
 /* One exchange of a bucket: kernels, then a collective of `bytes` and an all-reduce of the tensors that are not
  * compressed. */
@@ -27,7 +27,7 @@ struct compressed {
 };
 /* How n replicas sum a bucket; without compression, by the recipe's collective. Kernels are memory-bound. They take no
  * time where the model's times are given. */
-struct compressed compress(const struct scenario *scenario, const struct pile *pile, int n);
+struct compressed compress(const struct scenario *scenario, const struct bucket_sizes *sizes, int n);
 
 /* B that compression keeps from one iteration to the next on each of a stage's n GPUs: gradients that were not sent,
  * and factors to start from. */
