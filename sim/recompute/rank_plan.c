@@ -117,9 +117,9 @@ static int plan_chunk(const struct sharing *sharing, int chunk, double memory, i
 }
 
 /* The plans that a chunk chooses among. */
-struct menu { struct chain_plan *items; size_t count, capacity; };
+struct chunk_choices { struct chain_plan *items; size_t count, capacity; };
 
-static void add_choice(struct menu *choices, const struct chain_plan *plan)
+static void add_choice(struct chunk_choices *choices, const struct chain_plan *plan)
 {
     for (size_t i = 0; i < choices->count; i++) {
         const struct chain_plan *other = &choices->items[i];
@@ -132,7 +132,7 @@ static void add_choice(struct menu *choices, const struct chain_plan *plan)
 }
 
 /* Plans for shares of the memory that keeps everything, down to about the least memory that suffices. */
-static void find_choices(const struct sharing *sharing, int chunk, int flying, struct menu *choices)
+static void find_choices(const struct sharing *sharing, int chunk, int flying, struct chunk_choices *choices)
 {
     enum { SHARES = 8, HALVINGS = 4 };
     struct chain_plan plan;
@@ -152,26 +152,26 @@ static void find_choices(const struct sharing *sharing, int chunk, int flying, s
 }
 
 /* The merit of a choice: less excess memory is better, then less time. */
-struct standing { double over, seconds; };       /* B beyond the memory; s of all chunks */
+struct merit { double over, seconds; };          /* B beyond the memory; s of all chunks */
 
-static struct standing standing_of(const struct sharing *sharing, const struct chain_plan *plans)
+static struct merit merit_of(const struct sharing *sharing, const struct chain_plan *plans)
 {
-    struct standing standing = {.over = fmax(0, held_together(sharing, plans) - sharing->memory)};
+    struct merit merit = {.over = fmax(0, held_together(sharing, plans) - sharing->memory)};
 
     for (int c = 0; c < sharing->chunks; c++)
-        standing.seconds += plans[c].seconds;
-    return standing;
+        merit.seconds += plans[c].seconds;
+    return merit;
 }
 
-static bool better(struct standing a, struct standing b)
+static bool better(struct merit a, struct merit b)
 {
     return a.over < b.over || (!(a.over > b.over) && a.seconds < b.seconds * (1 - 1e-12));
 }
 
 /* Makes the best change of one or two chunks' choices; false: no change is better. */
-static bool improve(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
+static bool improve(const struct sharing *sharing, const struct chunk_choices *choices, struct chain_plan *plans)
 {
-    struct standing before = standing_of(sharing, plans), best = before;
+    struct merit before = merit_of(sharing, plans), best = before;
     struct chain_plan first = {0}, second = {0};
     int at = -1, other = -1;
 
@@ -183,7 +183,7 @@ static bool improve(const struct sharing *sharing, const struct menu *choices, s
                 for (size_t k = 0; k < (d > c ? choices[d].count : 1); k++) {
                     plans[d] = d > c ? choices[d].items[k] : plans[d];
                     plans[c] = choices[c].items[i];
-                    struct standing now = standing_of(sharing, plans);
+                    struct merit now = merit_of(sharing, plans);
 
                     if (better(now, best))
                         best = now, at = c, other = d, first = plans[c], second = plans[d];
@@ -199,7 +199,7 @@ static bool improve(const struct sharing *sharing, const struct menu *choices, s
 }
 
 /* Improves the choices that need the least memory; -1: they do not fit. */
-static int share(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
+static int share(const struct sharing *sharing, const struct chunk_choices *choices, struct chain_plan *plans)
 {
     for (int c = 0; c < sharing->chunks; c++)
         plans[c] = choices[c].items[choices[c].count - 1];
@@ -209,7 +209,7 @@ static int share(const struct sharing *sharing, const struct menu *choices, stru
 }
 
 /* Plans all chunks for sharing->memory; -1: nothing fits. */
-static int plan_all(const struct sharing *sharing, const struct menu *choices, struct chain_plan *plans)
+static int plan_all(const struct sharing *sharing, const struct chunk_choices *choices, struct chain_plan *plans)
 {
     if (sharing->chunks == 1)
         return plan_chunk(sharing, 0, sharing->memory, sharing->flying, plans);
@@ -217,7 +217,8 @@ static int plan_all(const struct sharing *sharing, const struct menu *choices, s
 }
 
 /* The error that no plan fits, with the least memory that suffices; none is searched if no memory is left at all. */
-static int infeasible(struct sharing *sharing, const struct menu *choices, struct chain_plan *plans, struct error *err)
+static int infeasible(struct sharing *sharing, const struct chunk_choices *choices, struct chain_plan *plans,
+                      struct error *err)
 {
     enum { HALVINGS = 10 };
     const struct scenario *scenario = sharing->scenario;
@@ -249,7 +250,7 @@ int rank_plan(struct arena *arena, const struct scenario *scenario, const struct
         .chunks = plan_chunks(&scenario->plan, rank),
         .flying = row_in_flight(row, -1), .memory = budget_of(scenario, stages, rank),
     };
-    struct menu *choices = xcalloc((size_t)sharing.chunks, sizeof *choices);
+    struct chunk_choices *choices = xcalloc((size_t)sharing.chunks, sizeof *choices);
     int rc;
 
     note_row(&sharing, row);
