@@ -5,11 +5,11 @@
 #include <string.h>
 
 /* A rank of a replica that holds a virtual stage, and its chunk; its group, and its place there. */
-struct seat { int group, place, chunk, replica, rank; };
+struct position { int group, place, chunk, replica, rank; };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct seat *x = a, *y = b;
+    const struct position *x = a, *y = b;
 
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
@@ -18,22 +18,23 @@ static int by_place(const void *a, const void *b)
 
 /* All members of a stage, by group, then by GPU, so that members of a node are next to each other. If a replica has one
  * member, they are in the replicas' order, so that the first one may stand for all. */
-static struct seat *find_seats(const struct lowering *lowering, enum group_kind kind, int stage, int all)
+static struct position *find_positions(const struct lowering *lowering, enum group_kind kind, int stage, int all)
 {
     const struct scenario *scenario = lowering->scenario;
     int directions = plan_directions(lowering->plan), chunk_states = plan_holders(lowering->plan, stage);
-    struct seat *seats = xcalloc((size_t)all, sizeof *seats);
+    struct position *positions = xcalloc((size_t)all, sizeof *positions);
 
     for (int i = 0; i < all; i++) {
-        struct seat *seat = &seats[i];
+        struct position *position = &positions[i];
 
-        seat->replica = i / chunk_states;
-        seat->rank = plan_rank(lowering->plan, i % directions, stage, i % chunk_states / directions, &seat->chunk);
-        seat->group = group_of(&scenario->groups.of[kind], seat->replica);
-        seat->place = chunk_states > 1 ? scenario_gpu(scenario, 0, seat->replica, seat->rank) : i;
+        position->replica = i / chunk_states;
+        position->rank =
+            plan_rank(lowering->plan, i % directions, stage, i % chunk_states / directions, &position->chunk);
+        position->group = group_of(&scenario->groups.of[kind], position->replica);
+        position->place = chunk_states > 1 ? scenario_gpu(scenario, 0, position->replica, position->rank) : i;
     }
-    qsort(seats, (size_t)all, sizeof *seats, by_place);
-    return seats;
+    qsort(positions, (size_t)all, sizeof *positions, by_place);
+    return positions;
 }
 
 /* Channels of the collectives of a group. */
@@ -45,8 +46,8 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
            collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
-/* `all` members in groups of `size`, at these seats. */
-static struct members *members_make(struct lowering *lowering, struct members like, const struct seat *seats)
+/* `all` members in groups of `size`, at these positions. */
+static struct members *members_make(struct lowering *lowering, struct members like, const struct position *positions)
 {
     const struct scenario *scenario = lowering->scenario;
     struct arena *arena = &lowering->arena;
@@ -59,12 +60,12 @@ static struct members *members_make(struct lowering *lowering, struct members li
     members->first = ARENA_ARRAY(arena, int, scenario_replicas(scenario));
     members->chunk_states = ARENA_ARRAY(arena, struct chunk_state *, all);
     for (int i = 0; i < all; i++) {
-        members->ranks[i] = program_rank(lowering, seats[i].replica, seats[i].rank);
-        members->first[seats[i].replica] = i - i % like.size;
+        members->ranks[i] = program_rank(lowering, positions[i].replica, positions[i].rank);
+        members->first[positions[i].replica] = i - i % like.size;
         if (i < like.here)
-            members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], seats[i].chunk);
+            members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], positions[i].chunk);
         for (int t = 0; t < scenario->parallelism.tensor; t++)
-            members->gpus[t * all + i] = scenario_gpu(scenario, t, seats[i].replica, seats[i].rank);
+            members->gpus[t * all + i] = scenario_gpu(scenario, t, positions[i].replica, positions[i].rank);
     }
     if (!members->channels)
         members->channels = group_channels(lowering, members->gpus, members->size);
@@ -84,14 +85,14 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
 
     if (!*known) {
         int all = scenario_replicas(scenario) * plan_holders(lowering->plan, stage);
-        struct seat *seats = find_seats(lowering, kind, stage, all);
+        struct position *positions = find_positions(lowering, kind, stage, all);
 
         *known = members_make(lowering, (struct members){
             .kind = kind, .stage = stage, .all = all,
             .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
             .size = all / group_count(scenario, &scenario->groups.of[kind]),
-        }, seats);
-        free(seats);
+        }, positions);
+        free(positions);
     }
     return *known;
 }
@@ -100,17 +101,17 @@ struct members *members_tied(struct lowering *lowering, int replica)
 {
     const struct process_group *group = &lowering->scenario->groups.of[GROUP_EMBEDDING];
     int stages[] = {0, plan_virtual_stages(lowering->plan) - 1};
-    struct seat seats[2];
+    struct position positions[2];
 
     if (lowering->tied[replica])
         return lowering->tied[replica];
     for (int i = 0; i < 2; i++) {
-        seats[i] = (struct seat){.replica = replica, .rank = group_index(group, 0, i)};
-        plan_rank(lowering->plan, 0, stages[i], 0, &seats[i].chunk);
+        positions[i] = (struct position){.replica = replica, .rank = group_index(group, 0, i)};
+        plan_rank(lowering->plan, 0, stages[i], 0, &positions[i].chunk);
     }
     return lowering->tied[replica] = members_make(lowering, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
-    }, seats);
+    }, positions);
 }
 
 /* Whether two groups share links: those of a node, or the uplinks of a leaf. */
