@@ -63,7 +63,7 @@ int device_open(struct device *device, int index, double memory, uint64_t seed, 
     if (!error)
         error = cudaStreamCreateWithFlags(&device->stream, cudaStreamNonBlocking);
     if (!error)
-        error = cudaStreamCreateWithFlags(&device->beside, cudaStreamNonBlocking);
+        error = cudaStreamCreateWithFlags(&device->overlapping, cudaStreamNonBlocking);
     if (!error)
         error = cudaEventCreate(&device->start);
     if (!error)
@@ -87,8 +87,8 @@ void device_close(struct device *device)
         cudaEventDestroy(device->stop);
     if (device->stream)
         cudaStreamDestroy(device->stream);
-    if (device->beside)
-        cudaStreamDestroy(device->beside);
+    if (device->overlapping)
+        cudaStreamDestroy(device->overlapping);
     cudaFree(device->arena);
     cudaFree(device->workspace);
     memset(device, 0, sizeof *device);

@@ -20,7 +20,7 @@ struct device {
     char *arena;
     void *workspace;             /* of cuBLASLt and cuDNN */
     size_t workspace_size;
-    cudaStream_t stream, beside; /* of kernels; of work that overlaps with them */
+    cudaStream_t stream, overlapping; /* of kernels; of work that overlaps with them */
     cudaEvent_t start, stop;
     uint64_t seed;
     struct matmul *matmul;       /* these three belong to their files; NULL until needed */
@@ -44,7 +44,7 @@ struct job {
     /* Not required. */
     void (*close)(struct job *job);
     bool host_bound;             /* the host takes part in a call: nothing can be enqueued ahead */
-    bool overlapped;             /* a call enqueues on device->beside too */
+    bool overlapped;             /* a call enqueues on device->overlapping too */
     void *state;                 /* of the file that opened the job */
     char why[256];               /* the error */
 };

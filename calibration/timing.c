@@ -52,7 +52,8 @@ static int call(struct timing *timing)
 static int finish(struct job *job)
 {
     return job_check(job, cudaStreamSynchronize(job->device->stream), "running") ||
-           (job->overlapped && job_check(job, cudaStreamSynchronize(job->device->beside), "running beside")) ? -1 : 0;
+           (job->overlapped &&
+            job_check(job, cudaStreamSynchronize(job->device->overlapping), "running beside")) ? -1 : 0;
 }
 
 /* One measurement: seconds of a call; `late`: the hold ended before all calls were enqueued. */
@@ -64,7 +65,7 @@ static int measure_once(struct timing *timing, double *seconds, bool *late)
 
     if (hold(job, timing->hold) || job_check(job, cudaEventRecord(device->start, device->stream), "an event"))
         return -1;
-    if (job->overlapped && job_check(job, cudaStreamWaitEvent(device->beside, device->start, 0), "an event"))
+    if (job->overlapped && job_check(job, cudaStreamWaitEvent(device->overlapping, device->start, 0), "an event"))
         return -1;
     for (int i = 0; i < timing->calls; i++)
         if (call(timing))

@@ -28,7 +28,7 @@ static int call_host(struct job *job, int set)
     struct transfer *transfer = job->state;
     bool to_device = is_to_device(job->one->kernel);
 
-    if (job->overlapped && copy(job, !to_device, job_operand(job, set, 1), transfer->other, job->device->beside))
+    if (job->overlapped && copy(job, !to_device, job_operand(job, set, 1), transfer->other, job->device->overlapping))
         return -1;
     return copy(job, to_device, job_operand(job, set, 0), transfer->host, job->device->stream);
 }
