@@ -10,7 +10,7 @@ static const char figure[] =
     "S2  .  F1 f1 F2 f2 .  b1 ~  B1 ~  b2 ~  B2 ~  .  .\n"
     "S1  F1 F2 .  f1 b1 ~  f2 b2 ~  .  B1 ~  .  .  B2 ~\n";
 
-/* How units of P micro-batches follow one another where there are more (the paper's section 3, on more micro-batches). */
+/* How units of P micro-batches follow one another where there are more (section 3, on more micro-batches). */
 #define CONCATENATIONS(X) \
     X(DIRECT, "direct") X(FORWARD_DOUBLING, "forward-doubling") X(BACKWARD_HALVING, "backward-halving")
 enum concatenation { CONCATENATIONS(ENUM_VALUE) };
@@ -58,8 +58,8 @@ static void put(struct step *steps, int at, enum work_kind kind, int chunk, int 
     steps[at] = (struct step){{.kind = kind, .chunk = chunk, .mb = mb}, count};
 }
 
-/* A unit has P/2 forward passes a direction, one every second step. A pass goes down the pipeline and its backward up, a
- * step a stage; the steps of the directions interleave without a clash, and the next unit begins where they are free
+/* A unit has P/2 forward passes a direction, one every second step. A pass goes down the pipeline and its backward up,
+ * a step a stage; the steps of the directions interleave without a clash, and the next unit begins where they are free
  * again, 2P steps later. Of doubled forwards the second micro-batch's backwards take what would be the next unit's
  * forwards, P steps after the first's, and the next unit begins 3P steps later. P = 4, M = 8, a step each:
  *
@@ -140,10 +140,11 @@ const struct schedule schedule_chimera = {
     .title = "Chimera",
     .paper = "Li and Hoefler 2021, Chimera: Efficiently Training Large-Scale Neural Networks with Bidirectional "
              "Pipelines (arXiv 2107.06925), section 3 and figure 3",
-    .brief = "micro-batches enter at both ends; two copies of the model; with M = P half to two thirds of 1F1B's bubble",
+    .brief = "micro-batches enter at both ends; two copies of the model; with M = P half to two thirds of 1F1B's "
+             "bubble",
     .figure = figure,
-    .formula = "with M = K P: iteration (P-2+2K) F + K (2P-2) B; with M = P and B = F that is half the bubble of 1F1B,\n"
-               "with B = 2 F two thirds; with B = 2 F it is shorter than 1F1B's iteration while K < (2P-1)/(P-2);\n"
+    .formula = "with M = K P: iteration (P-2+2K) F + K (2P-2) B; with M = P about half the bubble of 1F1B where B = F,\n"
+               "two thirds where B = 2 F, and shorter than 1F1B's iteration while K < (2P-1)/(P-2);\n"
                "concatenation: forward-doubling with M = K P, K even, and B = 2 F: (3/2 K P + P-2) B;\n"
                "P/2+1 (outer ranks) to P (middle) micro-batches in flight; twice the parameters",
     .options = &options,
