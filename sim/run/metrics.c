@@ -156,6 +156,14 @@ static void averages(struct metrics *metrics)
     metrics->bubble_overhead = compute > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / compute : 0;
 }
 
+static void add_updates(struct stage_work *all, const struct stage_work *update, int updates)
+{
+    all->extrapolated += updates * update->extrapolated;
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            all->bases.seconds[kind][basis] += updates * update->bases.seconds[kind][basis];
+}
+
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -163,7 +171,8 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     const struct scenario *scenario = workload->scenario;
     const struct plan *plan = &workload->plan;
     const struct row *rows = workload->rows;
-    double hardware = 0, extrapolated = 0;
+    struct stage_work all = {0};
+    double hardware = 0;
     int updates = rows_updates(rows);
 
     metrics->samples = (double)scenario->batch.global * plan->batches / updates;
@@ -175,12 +184,15 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
             struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
 
             hardware += stage->work[work.kind].flop + again.flop;
-            extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
+            all = stage_work_sum(all, stage_work_sum(stage->work[work.kind], again));
         }
         for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-            extrapolated += updates * workload->stages[plan_virtual_stage(plan, rank, chunk)].update_extrapolated;
+            add_updates(&all, &workload->stages[plan_virtual_stage(plan, rank, chunk)].updating, updates);
     }
-    metrics->extrapolated = extrapolated / plan->stages / updates;
+    metrics->extrapolated = all.extrapolated / plan->stages / updates;
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            metrics->bases.seconds[kind][basis] = all.bases.seconds[kind][basis] / plan->stages / updates;
     if (model_is_timed(&scenario->model))
         return;
     metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;
