@@ -32,7 +32,10 @@ struct stage_work {
     int hidden_gathers;      /* all-gathers that overlap with kernels; for bytes (EXCHANGE_OVERLAPPED has their time) */
     double flop;             /* FLOP of matrix products and fused attention */
     double extrapolated;     /* s of kernels outside the range of the samples that the costs were fitted to */
+    struct cost_bases bases; /* s of kernels, by the basis of their times */
 };
+/* Adds the bases of a cost; the caller adds its seconds. */
+void stage_work_note(struct stage_work *work, const struct cost *cost);
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
 /* One layer of a stage. Gradient buckets become ready after a layer's backward; ZeRO 3 gathers weights by layer. */
 struct slice {
@@ -84,7 +87,7 @@ struct stage {
     double tied;             /* elements that copy the first stage's embedding on another rank */
     int versions;            /* versions of the weights held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
-    double update_extrapolated;  /* s of the update that are extrapolated, as in stage_work */
+    struct stage_work updating;  /* the bases of `update`; no seconds */
     double averaging;        /* s to copy averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */
