@@ -6,32 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 static char *duplicate(const char *text)
 {
     char *copy = xrealloc(NULL, strlen(text) + 1, 1);
 
     return strcpy(copy, text);
-}
-
-/* A message is one line and holds no control characters, whatever the user's file contains. */
-static char *one_line(const char *text)
-{
-    char *line = xrealloc(NULL, strlen(text) + 1, 4), *at = line;
-
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '\n')
-            at = stpcpy(at, "\\n");
-        else if (c == '\t')
-            at = stpcpy(at, "\\t");
-        else if (c < 0x20 || c == 0x7F)
-            at += sprintf(at, "\\x%02X", c);
-        else
-            *at++ = *text;
-    }
-    *at = '\0';
-    return line;
 }
 
 static int file_compare(const char *a, const char *b)
@@ -78,7 +59,7 @@ static void add(struct error *err, struct error_message message, const char *for
 
     if (vasprintf(&raw, format, args) < 0)
         BUG("cannot write the message '%s'", format);
-    message.text = one_line(raw);
+    message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);
     for (int i = 0; i < err->count; i++)
         if (loc_compare(&err->messages[i].loc, &message.loc) == 0 && strcmp(err->messages[i].text, message.text) == 0) {

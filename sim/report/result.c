@@ -63,6 +63,15 @@ json_t *breakdown_json(const struct metrics *metrics)
     return json;
 }
 
+int result_weight_versions(const struct workload *workload)
+{
+    int most = 1;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        most = workload->stages[s].versions > most ? workload->stages[s].versions : most;
+    return most;
+}
+
 static json_t *sent_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
@@ -160,6 +169,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "model_flop", number(m->model_flop));
     json_object_set_new(json, "hardware_flop", number(m->hardware_flop));
     json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));

@@ -31,7 +31,7 @@ int row_maker_init(struct row_maker *maker, struct error *err);
  * as soon as it is known (STORE_ID bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
 /* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note. */
-json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum row_status status,
+json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason);
 
 #endif

@@ -1,4 +1,4 @@
-#include "sweep/results.h"
+#include "results/results.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static int compare_ids(const void *a, const void *b)
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     int order = strcmp(row_text(x, "id"), row_text(y, "id"));
 
-    return order ? order : (row_status(x) > ROW_INFEASIBLE) - (row_status(y) > ROW_INFEASIBLE);
+    return order ? order : outcome_failed(outcome_of(x)) - outcome_failed(outcome_of(y));
 }
 
 void results_keep(struct results *results, const bool *keep)
@@ -167,7 +167,7 @@ static void collect_metrics(struct results *results, bool well)
     for (size_t i = 0; i < results->rows.count; i++) {
         json_t *metrics = json_object_get(results->rows.items[i], "metrics");
 
-        if ((row_status(results->rows.items[i]) == ROW_OK) != well)
+        if ((outcome_of(results->rows.items[i]) == OUTCOME_OK) != well)
             continue;
         if (json_object_size(metrics) != before)
             add_keys(results, metrics, "", KEY_METRIC);
@@ -324,7 +324,7 @@ void results_keep_numbers(struct results *results, const int *keys, size_t count
     bool *keep = xcalloc(results->rows.count, sizeof *keep);
 
     for (size_t i = 0; i < results->rows.count; i++) {
-        keep[i] = row_status(results->rows.items[i]) == ROW_OK;
+        keep[i] = outcome_of(results->rows.items[i]) == OUTCOME_OK;
         for (size_t k = 0; k < count; k++)
             keep[i] &= results_value(results, i, keys[k]).kind == VALUE_NUMBER;
     }
