@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 
+const char *const error_kind_names[] = ENUM_NAMES(ERROR_KINDS);
+
 static char *duplicate(const char *text)
 {
     char *copy = xrealloc(NULL, strlen(text) + 1, 1);
@@ -81,17 +83,19 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
     va_list args;
 
     va_start(args, format);
-    add(err, (struct error_message){.loc = loc, .code = code}, format, args);
+    add(err,
+        (struct error_message){.loc = loc, .code = code, .kind = code == EXIT_INFEASIBLE ? ERROR_DEGREES : ERROR_PLAIN},
+        format, args);
     va_end(args);
     return -1;
 }
 
-int error_memory(struct error *err, struct loc loc, const char *format, ...)
+int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = ERROR_MEMORY}, format, args);
+    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = kind}, format, args);
     va_end(args);
     return -1;
 }

@@ -29,27 +29,14 @@ static void put_reason(json_t *row, enum outcome outcome, const char *rule, cons
     json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
 }
 
-/* "strategy: tensor: 3 does not divide ..." is the rule "strategy.tensor": the keys before the sentence. */
-static const char *rule_of(const char *text, char rule[CLIP_SIZE])
-{
-    size_t length = 0, word;
-
-    rule[0] = '\0';
-    while ((word = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789")) && text[word] == ':' &&
-           text[word + 1] == ' ' && length + word + 2 < CLIP_SIZE) {
-        length += (size_t)sprintf(rule + length, "%s%.*s", length ? "." : "", (int)word, text);
-        text += word + 2;
-    }
-    return length ? rule : NULL;
-}
-
 void outcome_refused(json_t *row, const struct error *err)
 {
     const struct error_message *message = &err->messages[0];
-    bool infeasible = error_exit_code(err) == EXIT_INFEASIBLE;
-    char rule[CLIP_SIZE];
 
-    put_reason(row, infeasible ? OUTCOME_INFEASIBLE : OUTCOME_ERROR, rule_of(message->text, rule), message->text);
+    if (error_exit_code(err) == EXIT_INFEASIBLE)
+        put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[message->kind], message->text);
+    else
+        put_reason(row, OUTCOME_ERROR, NULL, message->text);
     json_object_set_new(row, "metrics", json_object());
 }
 
@@ -95,7 +82,7 @@ static void too_large(json_t *row, const struct run *run)
              m->peak_rank % run->workload->plan.stages,
              unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
              unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
-    put_reason(row, OUTCOME_INFEASIBLE, "memory", reason);
+    put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], reason);
     json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
     json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
     json_object_set_new(row, "metrics", metrics);

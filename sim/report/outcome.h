@@ -1,7 +1,8 @@
-/* outcome: how a scenario's simulation ended, as JSON, whatever became of it: what rows of sweeps and of comparisons say.
+/* outcome: how a scenario's simulation ended, as JSON, whatever became of it: what rows of sweeps and of comparisons
+ * say.
  *
  *     {"engine": "ideal", "status": "ok", "metrics": {"iteration_time_s": 1.25, ...}}
- *     {"status": "infeasible", "rule": "strategy.tensor", "reason": "...", "metrics": {}}
+ *     {"status": "infeasible", "rule": "degrees", "reason": "...", "metrics": {}}
  */
 #ifndef DTSIM_OUTCOME_H
 #define DTSIM_OUTCOME_H

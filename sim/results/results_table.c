@@ -141,43 +141,52 @@ void results_print(const struct results *results, enum results_format format, co
         print_sheet(results, format == FORMAT_MARKDOWN, columns, count, rows, out);
 }
 
-/* Of the rows that a rule made infeasible: their number, and the least that is missing. */
+static const char *rule_of(const json_t *row)
+{
+    const char *rule = json_string_value(json_object_get(row, "rule"));
+
+    return rule ? rule : "other";
+}
+
+/* Of the rows that a rule made infeasible: their number, the least that is missing, and the first reason, or that of the
+ * nearest. */
 static void print_rule(const struct results *results, const char *rule, FILE *out)
 {
+    const char *reason = NULL;
     double least = -INFINITY;
     size_t count = 0;
     char text[48];
 
     for (size_t i = 0; i < results->rows.count; i++) {
-        const json_t *row = results->rows.items[i], *name = json_object_get(row, "rule");
+        const json_t *row = results->rows.items[i];
         const json_t *margin = json_object_get(json_object_get(row, "metrics"), "memory_margin_bytes");
+        bool nearer = json_is_number(margin) && json_number_value(margin) > least;
 
-        if (outcome_of(row) != OUTCOME_INFEASIBLE || strcmp(json_is_string(name) ? json_string_value(name) : "other", rule))
+        if (outcome_of(row) != OUTCOME_INFEASIBLE || strcmp(rule_of(row), rule))
             continue;
         count++;
-        if (json_is_number(margin))
-            least = fmax(least, json_number_value(margin));
+        least = nearer ? json_number_value(margin) : least;
+        reason = nearer || !reason ? json_string_value(json_object_get(row, "reason")) : reason;
     }
-    fprintf(out, "  %-24s %zu", rule, count);
+    fprintf(out, "  %-10s %zu", rule, count);
     if (isfinite(least))
         fprintf(out, ", the nearest lacks %s", unit_format_short(UNIT_BYTES, -least, text, sizeof text));
+    fputs(reason ? ", such as: " : "", out);
+    text_write(TEXT_LINE, reason ? reason : "", out);
     fputc('\n', out);
 }
 
 static void print_rules(const struct results *results, FILE *out)
 {
     for (size_t i = 0; i < results->rows.count; i++) {
-        const char *rule = json_string_value(json_object_get(results->rows.items[i], "rule"));
+        const char *rule = rule_of(results->rows.items[i]);
         bool first = outcome_of(results->rows.items[i]) == OUTCOME_INFEASIBLE;
 
-        for (size_t j = 0; j < i && first; j++) {
-            const char *other = json_string_value(json_object_get(results->rows.items[j], "rule"));
-
+        for (size_t j = 0; j < i && first; j++)
             first = outcome_of(results->rows.items[j]) != OUTCOME_INFEASIBLE ||
-                    strcmp(rule ? rule : "other", other ? other : "other");
-        }
+                    strcmp(rule, rule_of(results->rows.items[j]));
         if (first)
-            print_rule(results, rule ? rule : "other", out);
+            print_rule(results, rule, out);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "engine/jitter.h"
 #include "run/memory_advice.h"
 
+#include <math.h>
 #include <string.h>
 
 struct simulate_options simulate_options_of(const struct scenario *scenario)
@@ -30,6 +31,24 @@ static int play(const struct workload *workload, struct simulate_options options
     return replay(options.engine, &run->lowered.program, cluster, &run->timeline, err);
 }
 
+/* A number that is not finite, or a time that does not go forwards, is never a result. */
+static int check_metrics(const struct run *run, struct error *err)
+{
+    const struct metrics *metrics = &run->metrics;
+    int rc = 0;
+
+    for (size_t i = 0; metric_at(i); i++)
+        if (isinf(metric_value(metrics, metric_at(i))))
+            rc = error_add(err, EXIT_UNEXPECTED, run->workload->scenario->node->loc,
+                           "%s is not finite: times, bytes or rates of the scenario are too far apart to simulate",
+                           metric_at(i)->name);
+    if (!(metrics->iteration_time >= 0))
+        rc = error_add(err, EXIT_UNEXPECTED, run->workload->scenario->node->loc,
+                       "the iteration takes %g s: times of the scenario are too far apart to simulate",
+                       metrics->iteration_time);
+    return rc;
+}
+
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
 {
     struct scenario scenario = *workload->scenario;      /* the same, but for its network */
@@ -44,7 +63,7 @@ int simulate(const struct workload *workload, struct simulate_options options, s
         metrics_init(&run->metrics, workload, &run->lowered, &run->timeline);
     else
         metrics_init_memory(&run->metrics, workload, &run->lowered, &run->timeline);
-    return 0;
+    return check_metrics(run, err);
 }
 
 void run_release(struct run *run)

@@ -2,7 +2,7 @@
  *
  *     {"id": "9f86...", "version": "8d1c...", "point": {"strategy.tensor": 8}, "engine": "ideal", "status": "ok",
  *      "metrics": {"iteration_time_s": 1.25, ...}}
- *     {..., "status": "infeasible", "rule": "strategy.tensor", "reason": "...", "metrics": {}}
+ *     {..., "status": "infeasible", "rule": "degrees", "reason": "...", "metrics": {}}
  *
  * The id is a digest of the resolved scenario without its name, of this program's sources and of all data files. Where
  * the scenario cannot be resolved, it is one of the scenario as written. So equal ids have equal rows, and the row of a
