@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "report/caveats.h"
@@ -88,7 +89,8 @@ static void print_run(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     char text[2][48], degrees[128];
 
-    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
+    text_write(TEXT_LINE, scenario->name, out);
+    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
