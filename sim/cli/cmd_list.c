@@ -2,6 +2,7 @@
 
 #include "cli/cmd.h"
 #include "base/data.h"
+#include "report/result_keys.h"
 #include "validate/paper.h"
 #include "sweep/sweep.h"
 #include "validate/published.h"
@@ -146,7 +147,7 @@ static void help_overview(void)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
     puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help strategy.zero (a key), dtsim help "
          "SCHEDULE,\nCOLLECTIVE or OPERATION (figures); what other files hold: dtsim help gpu, communication, profile, "
-         "table, paper\nAll commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded).");
+         "table, paper\ndtsim help result: what a run writes\nAll commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded).");
 }
 
 /* What files may hold. */
@@ -208,6 +209,10 @@ static int help_topic(const struct command *command, const char *topic)
         }
     if (help_names(topic))
         return EXIT_OK;
+    if (!strcmp(topic, "result")) {
+        result_keys_print(stdout);
+        return EXIT_OK;
+    }
     for (size_t i = 0; i < COUNT(table_topics); i++)
         if (!strcmp(topic, table_topics[i].name)) {
             field_help(table_topics[i].table, 0, stdout);
@@ -239,7 +244,7 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | FILE | KEY | SCHEDULE | COLLECTIVE | OPERATION | LIST]",
+    .usage = "[COMMAND | FILE | KEY | result | SCHEDULE | COLLECTIVE | OPERATION | LIST]",
     .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
                 "  dtsim help all_gather\n",
@@ -248,6 +253,7 @@ const struct command cmd_help = {
         "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
         "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
         "  KEY                 of a scenario: memory, strategy.zero, zero\n"
+        "  result              the keys of result.json and the columns of the tables beside it\n"
         "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models\n",
     .main = help_main,
 };

@@ -49,6 +49,10 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     part(out, "  expert", m->seconds[ACCOUNT_EXPOSED_EXPERT]);
     part(out, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD]);
     line(out, "bubble", UNIT_TIME, m->seconds[ACCOUNT_BUBBLE], "");
+    if (m->imbalance != 0)
+        line(out, "  of which imbalance", UNIT_TIME, m->imbalance, "");
+    if (m->jitter != 0)
+        line(out, "of all, jitter adds", UNIT_TIME, m->jitter, "");
 }
 
 /* What the compute rests on. */
@@ -143,7 +147,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
         !workload_init_advised(&workload, &scenario, &err) &&
         !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
-                                                               .links = true}, &run, &err)) {
+                                                               .links = true, .causes = true}, &run, &err)) {
         if (arguments.values[OPT_JSON]) {
             json_t *json = result_json(&run);
 

@@ -37,7 +37,7 @@ static void show_stages(const struct workload *workload, FILE *out)
     fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica\n\n",
             scenario_schedule(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches);
-    if (scenario->model.transformer && scenario->model.transformer->experts)
+    if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
         fprintf(out, "%s parameters, of which a token meets %s\n\n",
                 unit_format_short(UNIT_COUNT, model_parameters(&scenario->model), text[0], 48),
                 unit_format_short(UNIT_COUNT, model_active_parameters(&scenario->model), text[1], 48));
@@ -244,7 +244,7 @@ const struct command cmd_show = {
                "  --figure            the schedule as its paper draws it, in text\n"
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
-               "  --groups            which GPUs form which tensor, pipeline, data, context and expert group\n"
+               "  --groups            which GPUs form which process group\n"
                "  --memory            what each rank holds at its peak; with --json for programs\n"
                "  --program           the operations of an iteration, a line each: id, lane (rank.kind), its purpose,\n"
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"

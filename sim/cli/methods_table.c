@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "report/comparison.h"
+#include "results/comparison.h"
 #include "report/result.h"
 #include "results/sheet.h"
 

@@ -131,11 +131,11 @@ static void lower_channel(struct lowering *lowering, int c)
 
         op.kind = OP_TRANSFER;
         op.lane = lowering->lanes[src * lowering->stride + c];
-        op.src = (uint32_t)lowering->group->gpus[src];
-        op.dst = (uint32_t)lowering->group->gpus[dst];
-        op.delay = inside ? tuning->inside.delay : tuning->between.delay;
-        op.buffered = tuning->buffered;
-        op.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
+        op.transfer.src = (uint32_t)lowering->group->gpus[src];
+        op.transfer.dst = (uint32_t)lowering->group->gpus[dst];
+        op.transfer.delay = inside ? tuning->inside.delay : tuning->between.delay;
+        op.transfer.buffered = tuning->buffered;
+        op.transfer.overhead = inside ? tuning->inside.overhead : tuning->between.overhead;
         op.amount = lowering->bytes * message->nchunks / dag->chunks;
         lowering->deps.count = 0;
         add_waits(lowering, channel, i);
@@ -163,7 +163,7 @@ static void lower_launch(struct lowering *lowering, uint32_t *launched)
     struct op op = lowering->like;
 
     op.kind = OP_COMPUTE;
-    op.amount = op.communication = lowering->tuning.launch;
+    op.amount = op.compute.communication = lowering->tuning.launch;
     for (int member = 0; member < lowering->group->n; member++) {
         op.lane = lowering->lanes[member * lowering->stride];
         launched[member] = program_add(lowering->program, op, lowering->ready ? &lowering->ready[member] : NULL,

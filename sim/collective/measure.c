@@ -162,7 +162,8 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         const struct op *op = &program.ops.items[i];
 
         if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < members) {
-            *GROW(&wanted->pairs) = (struct pair){(int)op->src, (int)op->dst, op->amount, op_wire(op)};
+            *GROW(&wanted->pairs) = (struct pair){(int)op->transfer.src, (int)op->transfer.dst, op->amount,
+                                                   op_wire(op)};
             bytes += op->amount;
             messages++;
         }

@@ -55,7 +55,9 @@ static void link_successors(struct dispatcher *dispatcher, uint32_t *last_in_lan
 
 static double latency_of(const struct dispatcher *dispatcher, const struct op *op)
 {
-    return cluster_route(dispatcher->cluster, (int)op->src, (int)op->dst).latency + op->delay;
+    const struct op_transfer *transfer = &op->transfer;
+
+    return cluster_route(dispatcher->cluster, (int)transfer->src, (int)transfer->dst).latency + transfer->delay;
 }
 
 /* Finds the lanes with choices and lists their operations. */
@@ -184,7 +186,8 @@ static void spread(struct dispatcher *dispatcher)
     while (dispatcher->known.count) {
         uint32_t id = dispatcher->known.items[--dispatcher->known.count];
         const struct op *op = &dispatcher->program->ops.items[id];
-        double end = dispatcher->end[id], left = op->buffered ? end - latency_of(dispatcher, op) : end;
+        bool buffered = op->kind == OP_TRANSFER && op->transfer.buffered;
+        double end = dispatcher->end[id], left = buffered ? end - latency_of(dispatcher, op) : end;
 
         dispatcher->left--;
         for (uint32_t s = dispatcher->first_successor[id]; s < dispatcher->first_successor[id + 1]; s++) {

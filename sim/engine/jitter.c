@@ -45,7 +45,7 @@ void jitter_apply(struct program *program, double deviation, int seed)
             key = stir(stir(key, (uint64_t)op->stage), op->mb >= 0 ? (uint64_t)op->mb : nameless[op->lane]++);
             current[op->lane] = factor(key, deviation);
         }
-        op->amount = (op->amount - op->communication) * current[op->lane] + op->communication;
+        op->amount = (op->amount - op->compute.communication) * current[op->lane] + op->compute.communication;
     }
     free(current);
     free(nameless);

@@ -58,7 +58,8 @@ uint32_t program_add(struct program *program, struct op op, const uint32_t *deps
 
     BUG_IF(op.lane >= program->lanes.count);
     BUG_IF(!(op.amount >= 0) || isinf(op.amount));
-    BUG_IF(!(op.overhead > -1) || isinf(op.overhead) || isnan(op.delay));
+    BUG_IF(op.kind == OP_TRANSFER &&
+           (!(op.transfer.overhead > -1) || isinf(op.transfer.overhead) || isnan(op.transfer.delay)));
     op.first_dep = (uint32_t)program->deps.count;
     op.ndeps = (uint32_t)ndeps;
     for (size_t i = 0; i < ndeps; i++) {

@@ -42,31 +42,43 @@ enum peers {
     PEERS_COUNT
 };
 
+/* What only an operation of OP_COMPUTE has. */
+struct op_compute {
+    double communication;    /* seconds of `amount` that are communication (tensor-parallel, measured) */
+    double with[PEERS_COUNT];    /* of works: with whom that is; adds up to `communication` */
+    double sent;             /* bytes that each GPU of the rank sends in these seconds */
+    double activations;      /* B of `sent` that are activations although its payload is another */
+};
+
+/* What only an operation of OP_TRANSFER has. */
+struct op_transfer {
+    uint32_t src, dst;       /* GPUs */
+    double delay;            /* seconds of latency besides the route's; negative: less than it */
+    double overhead;         /* bytes that the links carry besides each byte of `amount`; negative: less */
+    bool buffered;           /* the lane is free when the bytes have left, not when they arrived */
+};
+
 struct op {
-    uint8_t kind;            /* enum op_kind */
+    uint8_t kind;            /* enum op_kind: says which of the union holds */
     uint8_t what;            /* enum op_what */
-    bool buffered;           /* TRANSFER: the lane is free when the bytes have left, not when they arrived */
     bool continues;          /* a further piece of the work of the operation before it in its lane */
     bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
     uint32_t lane;
-    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
-    double communication;    /* COMPUTE: seconds of `amount` that are communication (tensor-parallel, measured) */
-    double with[PEERS_COUNT];    /* COMPUTE, of works: with whom that is; adds up to `communication` */
-    double sent;             /* COMPUTE: bytes that each GPU of the rank sends in these seconds */
-    double activations;      /* B of `sent` that are activations although its payload is another */
-    uint32_t src, dst;       /* TRANSFER: GPUs */
-    double delay;            /* TRANSFER: seconds of latency beside the route's; negative: less than it */
-    double overhead;         /* TRANSFER: what the links carry beside `amount`, a byte of it; negative: less */
-    double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
-    double workspace;        /* and bytes on top of these that it holds while it runs */
     int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
     uint32_t first_dep, ndeps;
+    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
+    double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
+    double workspace;        /* and bytes on top of these that it holds while it runs */
+    union {
+        struct op_compute compute;
+        struct op_transfer transfer;
+    };
 };
 
 /* What the links carry of a transfer, in bytes. */
 static inline double op_wire(const struct op *op)
 {
-    return op->amount * (1 + op->overhead);
+    return op->amount * (1 + op->transfer.overhead);
 }
 
 enum lane_kind {

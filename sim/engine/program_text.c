@@ -43,20 +43,20 @@ static void print_detail(const char *before, double amount, const char *unit, co
 
 static void print_transfer(const struct op *op, FILE *out)
 {
-    fprintf(out, ", GPU %u > %u", op->src, op->dst);
-    print_detail("delay ", op->delay, "s", "", out);
-    print_detail("overhead ", op->overhead, "B/B", "", out);
-    fputs(op->buffered ? ", buffered" : "", out);
+    fprintf(out, ", GPU %u > %u", op->transfer.src, op->transfer.dst);
+    print_detail("delay ", op->transfer.delay, "s", "", out);
+    print_detail("overhead ", op->transfer.overhead, "B/B", "", out);
+    fputs(op->transfer.buffered ? ", buffered" : "", out);
 }
 
 static void print_compute(const struct op *op, FILE *out)
 {
-    if (op->amount > 0 && op->communication == op->amount)
+    if (op->amount > 0 && op->compute.communication == op->amount)
         fputs(", communication", out);
     else
-        print_detail("", op->communication, "s", " communication", out);
-    print_detail("sends ", op->sent, "B", "", out);
-    print_detail("", op->activations, "B", " of it activations", out);
+        print_detail("", op->compute.communication, "s", " communication", out);
+    print_detail("sends ", op->compute.sent, "B", "", out);
+    print_detail("", op->compute.activations, "B", " of it activations", out);
 }
 
 static void print_choice(const struct program *program, const struct choice *choice, FILE *out)

@@ -10,10 +10,10 @@ static double duration(const struct op *op, const struct cluster *cluster, doubl
     *ahead = 0;
     if (op->kind == OP_COMPUTE)
         return op->amount;
-    struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
-    double latency = route.latency + op->delay;
+    struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+    double latency = route.latency + op->transfer.delay;
 
-    if (op->buffered)
+    if (op->transfer.buffered)
         *ahead = latency;
     return latency + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
 }

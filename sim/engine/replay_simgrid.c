@@ -143,19 +143,19 @@ static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
 static void transfer(uint32_t id)
 {
     const struct op *op = &simulation.program->ops.items[id];
-    int src = (int)op->src, dst = (int)op->dst;
+    int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
     double sleep = simulation.dispatcher.start[id] - simgrid_get_clock();
     sg_host_t from, to;
 
-    double latency = cluster_route(simulation.cluster, src, dst).latency + op->delay;
+    double latency = cluster_route(simulation.cluster, src, dst).latency + op->transfer.delay;
 
-    if (!op->buffered)
+    if (!op->transfer.buffered)
         sleep += latency;
     if (sleep > simulation.precision)
         sg_actor_sleep_for(sleep);
     endpoints(src, dst, &from, &to);
     sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
-    dispatcher_end(&simulation.dispatcher, id, simgrid_get_clock() + (op->buffered ? latency : 0));
+    dispatcher_end(&simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
 }
 
 /* A lane's choice hangs on a transfer under way: it is made when its time has come. */
@@ -227,7 +227,7 @@ static bool *used_gpus(void)
 
     for (size_t i = 0; i < ops->count; i++)
         if (ops->items[i].kind == OP_TRANSFER && ops->items[i].amount > 0)
-            used[ops->items[i].src] = used[ops->items[i].dst] = true;
+            used[ops->items[i].transfer.src] = used[ops->items[i].transfer.dst] = true;
     return used;
 }
 
@@ -246,16 +246,14 @@ static void choose_units(void)
     for (size_t i = 0; i < ops->count; i++) {
         const struct op *op = &ops->items[i];
 
-        if (op->kind == OP_TRANSFER && op->amount > 0) {
-            struct route route = cluster_route(simulation.cluster, (int)op->src, (int)op->dst);
-
-            bytes = fmax(bytes, op_wire(op));
-            serial += route.latency + op->delay + op_wire(op) / route.bandwidth;
-        } else if (op->kind == OP_COMPUTE) {
+        if (op->kind == OP_COMPUTE) {
             serial += op->amount;
-        } else {
-            serial += cluster_route(simulation.cluster, (int)op->src, (int)op->dst).latency + op->delay;
+            continue;
         }
+        struct route route = cluster_route(simulation.cluster, (int)op->transfer.src, (int)op->transfer.dst);
+
+        bytes = fmax(bytes, op_wire(op));
+        serial += route.latency + op->transfer.delay + (op->amount > 0 ? op_wire(op) / route.bandwidth : 0);
     }
     simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));
     simulation.precision = ldexp(serial, -50);

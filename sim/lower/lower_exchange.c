@@ -21,8 +21,11 @@ uint32_t collective_lane(const struct lowering *lowering, enum group_kind kind, 
 /* A lane for each stream, ring, flow and rank. */
 void make_collective_lanes(struct lowering *lowering)
 {
-    static const enum group_kind kinds[] = {GROUP_DATA, GROUP_SHARD, GROUP_SAME_SHARE, GROUP_SAME_EXPERTS};
     const struct process_groups *groups = &lowering->scenario->groups;
+    const enum group_kind kinds[] = {
+        groups->holds[PARAMETERS_COMMON], groups->sums[PARAMETERS_COMMON], groups->sums[PARAMETERS_APART],
+        GROUP_SAME_SHARE,
+    };
     int flows = lowering->program->flows;
     size_t count;
 
@@ -126,11 +129,11 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
         for (int i = first; i < end; i++)
             wait_for(&all, members->after[i]);
         like.lane = member_lane(lowering, members, first, 0, 0);
-        like.amount = like.communication = like.sent = 0;
+        like.amount = like.compute.communication = like.compute.sent = 0;
         begin = program_add(lowering->program, like, all.items, all.count);
         free(all.items);
-        like.amount = like.communication = measured.seconds;
-        like.sent = measured.bytes_sent;
+        like.amount = like.compute.communication = measured.seconds;
+        like.compute.sent = measured.bytes_sent;
         measure_carry(lowering->measure, measured.index, measured.first, (int)members->kind,
                       measured.bytes_sent * stood_for(lowering, end - first, members->size));
         for (int i = first; i < end; i++) {
@@ -186,8 +189,8 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
                   measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
     return event_of(lower_after(lowering, (struct op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
-        .amount = measured.seconds, .communication = measured.seconds, .sent = measured.bytes_sent, .mb = -1,
-        .stage = here.stage,
+        .mb = -1, .stage = here.stage, .amount = measured.seconds,
+        .compute = {.communication = measured.seconds, .sent = measured.bytes_sent},
     }, after));
 }
 

@@ -332,15 +332,10 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
-static enum peers peers_of(int exchange)
-{
-    return exchange < EXCHANGE_DISPATCH ? PEERS_TENSOR : exchange == EXCHANGE_DISPATCH ? PEERS_EXPERT : PEERS_CONTEXT;
-}
-
 static void communicate(struct op *op, enum peers with, double seconds)
 {
-    op->communication += seconds;
-    op->with[with] += seconds;
+    op->compute.communication += seconds;
+    op->compute.with[with] += seconds;
 }
 
 /* Gathers that no EXCHANGE_OVERLAPPED stands for run beside all the kernels. */
@@ -351,9 +346,9 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     int gathers = cost->hidden_gathers;
 
     for (int i = 0; i < EXCHANGE_COUNT; i++) {
-        communicate(op, peers_of(i),
+        communicate(op, exchange_peers[i],
                     cost->exchanges[i] * exchanges[i].seconds * (i == EXCHANGE_DISPATCH ? 1 - here.hidden : 1));
-        op->sent += cost->exchanges[i] * exchanges[i].bytes_sent;
+        op->compute.sent += cost->exchanges[i] * exchanges[i].bytes_sent;
         here.chunk_state->exchanged[i] += cost->exchanges[i] * exchanges[i].bytes_sent;
     }
     for (int c = 0; c < COLUMN_COUNT; c++)
@@ -361,21 +356,18 @@ void exchange_within(struct lowering *lowering, struct place here, const struct 
     if (gathers > 0)
         communicate(op, PEERS_TENSOR, contention_exposed(gathers * here.chunk_state->gather.seconds, cost->seconds,
                                                          here.chunk_state->gather.share));
-    op->sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
+    op->compute.sent += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     here.chunk_state->gathered += cost->hidden_gathers * here.chunk_state->gather.bytes_sent;
     /* on the way back keys and values go round once more, and as many gradients of them */
-    op->activations =
+    op->compute.activations =
         cost->hidden_gathers * here.chunk_state->gather.bytes_sent +
         cost->exchanges[EXCHANGE_ATTENTION_BACKWARD] * exchanges[EXCHANGE_ATTENTION_BACKWARD].bytes_sent / 2;
-    contention_pass(beside, op->communication);
+    contention_pass(beside, op->compute.communication);
     communicate(op, PEERS_DATA, contention_stretch(beside, cost->seconds));
 }
 
 void exchanges_carry(struct lowering *lowering)
 {
-    static const enum group_kind kinds[] = {
-        [PEERS_TENSOR] = GROUP_TENSOR, [PEERS_CONTEXT] = GROUP_CONTEXT, [PEERS_EXPERT] = GROUP_EXPERT,
-    };
     int tensor = lowering->scenario->parallelism.tensor;
 
     for (int h = 0; h < lowering->program->ranks * lowering->plan->chunks; h++) {
@@ -384,7 +376,7 @@ void exchanges_carry(struct lowering *lowering)
         measure_carry(lowering->measure, chunk_state->gather.index, chunk_state->gather.first, GROUP_TENSOR,
                       chunk_state->gathered * tensor);
         for (int i = 0; i < EXCHANGE_COUNT; i++) {
-            enum group_kind kind = kinds[peers_of(i)];
+            enum group_kind kind = exchange_groups[i];
             int size = lowering->scenario->groups.of[kind].size;
             const struct exchange_cost *exchange = &chunk_state->exchanges[i];
 

@@ -110,7 +110,7 @@ struct lowering {
     bool failed;
 };
 
-/* Where a entry of a row stands. */
+/* Where an entry of a row stands. */
 struct place {
     int replica, rank, stage, direction;
     struct micro_batch_state *state;
@@ -136,7 +136,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank);
 /* lower_send.c */
 /* The boundary to another stage: nothing when they share a rank, else a transfer for each flow of the tensor group. */
 struct event lower_send(struct lowering *lowering, struct place from, int to, int mb, uint32_t after);
-/* What arrived for a entry from another rank is copied to its GPU before the entry, or before its recomputation where
+/* What arrived for an entry from another rank is copied to its GPU before the entry, or before its recomputation where
  * that waits for it too: the entry waits for that. */
 void lower_arrival(struct lowering *lowering, struct place here, struct work work);
 
@@ -213,7 +213,7 @@ bool lower_barrier(struct lowering *lowering, int rank);
 /* Where weights come after the update of all replicas: these exchanges. */
 bool lower_gather(struct lowering *lowering, int replica, int rank);
 
-/* lower_layers.c: a entry computed layer by layer: of a stage with a plan, or under ZeRO 3. */
+/* lower_layers.c: an entry computed layer by layer: of a stage with a plan, or under ZeRO 3. */
 bool zero_applies(const struct lowering *lowering);
 bool zero_in_turn(const struct lowering *lowering);       /* no collective beside computation */
 void make_host_lanes(struct lowering *lowering);
@@ -226,7 +226,7 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
  * has not come to it. */
 bool replicates(const struct lowering *lowering);
 bool replicate_before(struct lowering *lowering, int replica);
-/* What a entry costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
+/* What an entry costs without the loss, which GPU 0 computes for all; and the memory of what was handed to it. */
 struct stage_work replicated_work(const struct lowering *lowering, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
@@ -250,7 +250,7 @@ bool private_links(const struct cluster *cluster);
 bool sums_alone(const struct scenario *scenario);
 bool replicas_alike(const struct scenario *scenario);
 
-/* What stages hand to a entry: the activations, or their gradient. */
+/* What stages hand to an entry: the activations, or their gradient. */
 static inline struct event *arrival_of(struct micro_batch_state *state, enum work_kind kind)
 {
     return kind == FORWARD ? &state->activation : &state->gradient;

@@ -49,11 +49,11 @@ struct event host_copy(struct lowering *lowering, bool to_host, double bytes, in
     op.what = to_host ? WHAT_OFFLOAD : WHAT_PREFETCH;
     op.lane = to_host ? lowering->hosts[prank].to : lowering->hosts[prank].from;
     op.amount = cluster->host.latency + bytes / cluster_host_bandwidth(cluster);
-    op.sent = bytes;
+    op.compute.sent = bytes;
     return event_of(lower_after(lowering, op, after));
 }
 
-/* What lowering a entry layer by layer goes through. */
+/* What lowering an entry layer by layer goes through. */
 struct walk {
     struct lowering *lowering;
     struct place here;

@@ -55,12 +55,12 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
 
         op.kind = OP_TRANSFER;
         op.lane = lanes[t];
-        op.buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer));
+        op.transfer.buffered = !isinf(cluster_copy(&scenario->cluster, gpu, peer));
         op.amount = bytes;
-        op.src = (uint32_t)gpu;
-        op.dst = (uint32_t)peer;
-        op.delay = extra.delay + host_send(scenario);
-        op.overhead = extra.overhead;
+        op.transfer.src = (uint32_t)gpu;
+        op.transfer.dst = (uint32_t)peer;
+        op.transfer.delay = extra.delay + host_send(scenario);
+        op.transfer.overhead = extra.overhead;
         arrivals[t] = program_add(lowering->program, op, deps, back.count && !scenario->parallelism.duplex_p2p ? 2 : 1);
     }
     return lowering->sent[2 * sender + up] = event_all(&lowering->arena, arrivals, (size_t)flows);

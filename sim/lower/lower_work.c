@@ -43,7 +43,7 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     op.what = (uint8_t)whats[work.kind];
     op.lane = lowering->compute_lane[prank];
     exchange_within(lowering, here, &cost, &op);
-    op.amount = cost.seconds + op.communication;
+    op.amount = cost.seconds + op.compute.communication;
     op.mb = work.mb;
     op.stage = here.stage;
     lowering->latest[prank] = program_add(lowering->program, op, lowering->waits.items, lowering->waits.count);
@@ -134,7 +134,7 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
     return lower_compute(lowering, here, work, after, last);
 }
 
-/* What a entry does before its kernels: a boundary that came in shares from another rank is put together, and before a
+/* What an entry does before its kernels: a boundary that came in shares from another rank is put together, and before a
  * backward the stage's own output too where only a share of it was kept. */
 static struct op receive(const struct lowering *lowering, struct place here, struct work work)
 {
@@ -149,12 +149,12 @@ static struct op receive(const struct lowering *lowering, struct place here, str
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
     here.chunk_state->gathered += gathers * here.chunk_state->gather.bytes_sent;
 
-    return (struct op){.communication = gathers * here.chunk_state->gather.seconds,
-                       .with[PEERS_TENSOR] = gathers * here.chunk_state->gather.seconds,
-                       .sent = gathers * here.chunk_state->gather.bytes_sent};
+    return (struct op){.compute = {.communication = gathers * here.chunk_state->gather.seconds,
+                                   .with[PEERS_TENSOR] = gathers * here.chunk_state->gather.seconds,
+                                   .sent = gathers * here.chunk_state->gather.bytes_sent}};
 }
 
-/* Replicas that exchange within their works begin them together: a entry also waits for what has to arrive at the
+/* Replicas that exchange within their works begin them together: an entry also waits for what has to arrive at the
  * others. False when some of it has not been lowered yet. */
 static bool wait_for_lockstep(struct lowering *lowering, struct place here, struct work work)
 {
@@ -173,7 +173,7 @@ static bool wait_for_lockstep(struct lowering *lowering, struct place here, stru
     return true;
 }
 
-/* Adds what a entry waits for beside its lane; false when some of it has not been lowered yet. */
+/* Adds what an entry waits for beside its lane; false when some of it has not been lowered yet. */
 static bool dependencies(struct lowering *lowering, struct place here, struct work work)
 {
     enum recompute_rule rule = scenario_schedule(lowering->scenario)->recompute;
@@ -352,7 +352,7 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     }
     while (row->items[last].with_next)
         last++;
-    lowering->waits.count = 0;       /* of a entry that could not be lowered */
+    lowering->waits.count = 0;       /* of an entry that could not be lowered */
     if (!meet(lowering, replica, rank))
         return false;
     for (int up = 0; up < 2 && !lowering->scenario->parallelism.overlap_p2p; up++)

@@ -41,7 +41,8 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
     }
 }
 
-/* Among neighbouring replicas: experts' tokens, and keys and values beside the attention that they are for. */
+/* Among neighbouring replicas: tokens on their way to other GPUs, and the keys and values of attention, which overlap
+ * with its kernels. */
 static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
                               struct estimates *estimates)
 {
@@ -51,8 +52,8 @@ static void estimate_replicas(const struct scenario *scenario, const struct stag
 
     group_gpus(scenario, &scenario->groups.of[GROUP_DATA], 0, 0, rank, gpus);
     estimates->exchange[EXCHANGE_DISPATCH] =
-        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus, spec->expert,
-                 stage->bytes[EXCHANGE_DISPATCH]);
+        estimate(scenario, collective_usual(COLLECTIVE_ALL_TO_ALL, false), gpus,
+                 scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size, stage->bytes[EXCHANGE_DISPATCH]);
     estimates->exchange[EXCHANGE_ATTENTION] =
         estimate(scenario, collective_usual(COLLECTIVE_ALL_GATHER, false), gpus, spec->context, bytes);
     if (spec->context_attention == CONTEXT_RING)

@@ -47,7 +47,7 @@ static struct spans spans_of(const struct run *run)
         }
         struct span *span = &spans.items[last[op->lane] - 1];
         span->end = end;
-        span->communication += lane == LANE_COMPUTE ? op->communication : lane == LANE_HOST ? 0 : seconds;
+        span->communication += lane == LANE_COMPUTE ? op->compute.communication : lane == LANE_HOST ? 0 : seconds;
     }
     free(last);
     return spans;

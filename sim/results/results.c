@@ -133,13 +133,13 @@ static void order_points(struct results *results)
 
 static void add_key(struct results *results, const char *name, int from)
 {
-    struct result_key *key;
+    struct row_key *key;
 
     for (size_t i = 0; i < results->keys.count; i++)
         if (!strcmp(results->keys.items[i].name, name))
             return;
     key = GROW(&results->keys);
-    *key = (struct result_key){.name = arena_strdup(&results->arena, name)};
+    *key = (struct row_key){.name = arena_strdup(&results->arena, name)};
     key->from = from == KEY_POINT ? KEY_POINT : from == KEY_ROW ? KEY_ROW : KEY_METRIC;
 }
 
@@ -244,7 +244,7 @@ int results_key(const struct results *results, const char *name, const char *opt
 const json_t *results_json(const struct results *results, size_t row, int key)
 {
     static const char *const parts[] = {[KEY_POINT] = "point", [KEY_METRIC] = "metrics"};
-    const struct result_key *of = &results->keys.items[key];
+    const struct row_key *of = &results->keys.items[key];
     const json_t *json = results->rows.items[row];
     const char *dot;
 
@@ -258,7 +258,7 @@ const json_t *results_json(const struct results *results, size_t row, int key)
 
 struct value results_value(const struct results *results, size_t row, int key)
 {
-    const struct result_key *of = &results->keys.items[key];
+    const struct row_key *of = &results->keys.items[key];
     const json_t *json = results_json(results, row, key);
 
     if (json_is_number(json))

@@ -105,7 +105,7 @@ static struct account_step step_of(const struct timeline *timeline, uint32_t id,
     step.since = step.ready;
     if (step.ready <= from)
         return step;
-    awaited = beyond_copies(timeline, latest(timeline, op, false));
+    awaited = step.on = beyond_copies(timeline, latest(timeline, op, false));
     if (awaited && lane_kind_of(timeline, awaited) == LANE_COLLECTIVE)
         step.awaited = ACCOUNT_EXPOSED_DATA;
     step.since = later(from, communicating_since(timeline, op, awaited, step.ready));
@@ -131,38 +131,46 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
     for (int r = 0; r < program->ranks; r++) {
         double end = timeline->makespan;
 
-        visit(context, &(struct account_step){r, NULL, reached[r], end, end, end, end, ACCOUNT_EXPOSED_PIPELINE});
+        visit(context, &(struct account_step){
+            .rank = r, .from = reached[r], .since = end, .ready = end, .start = end, .end = end,
+            .awaited = ACCOUNT_EXPOSED_PIPELINE,
+        });
     }
     free(order);
     free(reached);
 }
 
-/* The part of [from, to] that lies in the window, an update. */
-static double within(const struct window *window, double from, double to)
+double window_part(const struct window *window, double from, double to)
 {
     double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
 
     return hi > lo ? (hi - lo) / window->updates : 0;
 }
 
-double account_add(const struct account_step *step, const struct window *window, double *seconds)
+enum account_kind account_of_peers(enum peers peers)
 {
     static const enum account_kind exposed[PEERS_COUNT] = {
         [PEERS_TENSOR] = ACCOUNT_EXPOSED_TENSOR, [PEERS_CONTEXT] = ACCOUNT_EXPOSED_CONTEXT,
         [PEERS_EXPERT] = ACCOUNT_EXPOSED_EXPERT, [PEERS_DATA] = ACCOUNT_EXPOSED_DATA,
     };
-    const struct op *op = step->op;
-    double waited = within(window, step->since, step->ready), busy, communication;
 
-    seconds[ACCOUNT_BUBBLE] += within(window, step->from, step->since);
+    return exposed[peers];
+}
+
+double account_add(const struct account_step *step, const struct window *window, double *seconds)
+{
+    const struct op *op = step->op;
+    double waited = window_part(window, step->since, step->ready), busy, communication;
+
+    seconds[ACCOUNT_BUBBLE] += window_part(window, step->from, step->since);
     seconds[step->awaited] += waited;
-    seconds[ACCOUNT_EXPOSED_OFFLOAD] += within(window, step->ready, step->start);
-    busy = op ? within(window, step->start, step->end) : 0;
+    seconds[ACCOUNT_EXPOSED_OFFLOAD] += window_part(window, step->ready, step->start);
+    busy = op ? window_part(window, step->start, step->end) : 0;
     if (busy == 0)
         return waited;
-    communication = busy * op->communication / op->amount;
+    communication = busy * op->compute.communication / op->amount;
     seconds[account_of((enum op_what)op->what)] += busy - communication;
     for (int with = 0; with < PEERS_COUNT; with++)
-        seconds[exposed[with]] += busy * op->with[with] / op->amount;
+        seconds[account_of_peers((enum peers)with)] += busy * op->compute.with[with] / op->amount;
     return waited + communication;
 }

@@ -22,6 +22,8 @@ enum account_kind {
 extern const char *const account_names[];        /* "forward", ..., as in result.json; NULL-terminated */
 /* The kind of what an operation of a compute lane computes. */
 enum account_kind account_of(enum op_what what);
+/* The kind of what a work exchanges with them. */
+enum account_kind account_of_peers(enum peers peers);
 
 /* One operation of a compute lane and the wait before it. The lane was free at `from` and waited for the kernels of
  * others until `since`, for communication (`awaited`) until `ready`, for the host alone until `start`. */
@@ -30,6 +32,7 @@ struct account_step {
     const struct op *op;         /* NULL: the rank has ended; only its bubble is left */
     double from, since, ready, start, end;       /* s, ascending */
     enum account_kind awaited;
+    const struct op *on;         /* what it waited for last, but for the host's; NULL: nothing, or the rank has ended */
 };
 typedef void account_visit(void *context, const struct account_step *step);
 /* Visits every operation of every compute lane in the order of time within each lane, then every rank's end. */
@@ -40,6 +43,8 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
  * the end of a later one, after the fill and before its last forward. Seconds are means over its updates. Bytes and
  * FLOPs are the same in every iteration, and means over `all` of the timeline. */
 struct window { double from, to; int updates, all; bool steady; };
+/* The part of [from, to] that lies in the window, an update. */
+double window_part(const struct window *window, double from, double to);
 /* Adds the seconds of the step that lie in the window, over its updates, to seconds[ACCOUNT_KIND_COUNT]. Returns those
  * that are exposed communication. */
 double account_add(const struct account_step *step, const struct window *window, double *seconds);

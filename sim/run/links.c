@@ -83,27 +83,53 @@ static void carry_all(const struct counting *counting, struct pair pair, const s
             carry_pair(counting, pair, t, within ? g : group_index(group, g, 0) - group->first);
 }
 
+/* What a rank copies to its host, or back, is copied on all GPUs of its tensor group, and in all replicas that it
+ * stands for. */
+static void carry_host(const struct counting *counting, const struct lane *lane, double bytes)
+{
+    int carrier = lane->kind == LANE_TO_HOST ? CARRIER_TO_HOST : CARRIER_FROM_HOST;
+    int stages = counting->scenario->plan.stages;
+
+    for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario); r += counting->lowered->replicas)
+        for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
+            carry(counting->links, carrier, scenario_gpu(counting->scenario, t, r, lane->rank % stages), bytes, bytes);
+}
+
+/* Takes the bytes that went along a lane from `sum`, which is 0 then. */
+static void carry_sum(const struct counting *counting, const struct lane *lane, struct pair *sum)
+{
+    if (sum->payload > 0 && (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST))
+        carry_host(counting, lane, sum->payload);
+    else if (sum->payload > 0)
+        carry_all(counting, *sum, NULL, counting->lowered->program.flows == 1);
+    sum->payload = sum->wire = 0;
+}
+
+/* The bytes of a lane are summed while they go between the same GPUs, as in most lanes they always do. */
 static void count_program(const struct counting *counting)
 {
     const struct program *program = &counting->lowered->program;
-    const struct cluster *cluster = &counting->scenario->cluster;
-    int stages = counting->scenario->plan.stages;
+    bool ideal = counting->scenario->cluster.ideal;
+    struct pair *sums = xcalloc(program->lanes.count + 1, sizeof *sums);
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
-        bool out = lane->kind == LANE_TO_HOST;
+        struct pair *sum = &sums[op->lane];
 
-        if (op->kind == OP_TRANSFER && !cluster->ideal)
-            carry_all(counting, (struct pair){(int)op->src, (int)op->dst, op->amount, op_wire(op)}, NULL,
-                      program->flows == 1);
-        else if (op->sent > 0 && (out || lane->kind == LANE_FROM_HOST))
-            for (int r = lane->rank / stages; r < scenario_replicas(counting->scenario);
-                 r += counting->lowered->replicas)
-                for (int t = 0; t < counting->scenario->parallelism.tensor; t++)
-                    carry(counting->links, out ? CARRIER_TO_HOST : CARRIER_FROM_HOST,
-                          scenario_gpu(counting->scenario, t, r, lane->rank % stages), op->sent, op->sent);
+        if (op->kind == OP_TRANSFER && !ideal) {
+            int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
+
+            if (sum->src != src || sum->dst != dst)
+                carry_sum(counting, lane, sum);
+            *sum = (struct pair){src, dst, sum->payload + op->amount, sum->wire + op_wire(op)};
+        } else if (op->kind == OP_COMPUTE && (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST)) {
+            sum->payload += op->compute.sent;
+        }
     }
+    for (size_t i = 0; i < program->lanes.count; i++)
+        carry_sum(counting, &program->lanes.items[i], &sums[i]);
+    free(sums);
 }
 
 /* The bytes that a group sends are divided among its pairs of GPUs as in the collective that was measured. */

@@ -18,12 +18,13 @@ static void read_bytes(struct metrics *metrics, const struct program *program)
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         int all = metrics->window.all;
 
-        if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
-            rank->offloaded += op->sent / all;
+        if (op->kind == OP_TRANSFER) {
+            rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
+        } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
+            rank->offloaded += op->compute.sent / all;
         } else {
-            rank->sent[op_payload(op->what)] +=
-                (op->kind == OP_TRANSFER ? op->amount / program->flows : op->sent - op->activations) / all;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->activations / all;
+            rank->sent[op_payload(op->what)] += (op->compute.sent - op->compute.activations) / all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += op->compute.activations / all;
         }
     }
 }
@@ -211,7 +212,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 
     *metrics = (struct metrics){
         .window = find_window(timeline, asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan, .nranks = lowered->program.ranks,
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
     };
     metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -228,7 +229,9 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
                          const struct timeline *timeline)
 {
-    *metrics = (struct metrics){.makespan = timeline->makespan, .nranks = lowered->program.ranks};
+    *metrics = (struct metrics){
+        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
+    };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
 }

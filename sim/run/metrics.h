@@ -48,6 +48,9 @@ struct metrics {
     double peak_allocated;           /* and without fragmentation: what it gave out (max_memory_allocated) */
     int peak_rank;
     double seconds[ACCOUNT_KIND_COUNT];  /* mean; they add up to the iteration time */
+    double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
+                                      * negative; NaN: not asked for (simulate_options.causes) */
+    double jitter;                   /* s of iteration_time, less that without jitter; NaN as above */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

@@ -4,6 +4,7 @@
 #include "run/memory_advice.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct simulate_options simulate_options_of(const struct scenario *scenario)
@@ -11,24 +12,93 @@ struct simulate_options simulate_options_of(const struct scenario *scenario)
     return (struct simulate_options){.engine = (enum engine)scenario->simulation.engine};
 }
 
-static int play(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
+static int build(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
 {
-    const struct simulation_spec *spec = &workload->scenario->simulation;
-    const struct cluster *cluster = &workload->scenario->cluster;
     struct measure measure;
     int rc;
 
-    measure_init(&measure, options.engine, cluster);
+    measure_init(&measure, options.engine, &workload->scenario->cluster);
     rc = lower(workload, options.what, &measure, &run->lowered, err);
     if (!rc && options.links)
         links_count(&run->links, workload, &run->lowered, &measure);
     measure_release(&measure);
-    if (rc)
-        return rc;
+    return rc;
+}
+
+/* Changes the program as it is asked for, and replays it. */
+static int play(const struct scenario *scenario, struct program *program, struct simulate_options options,
+                double jitter, struct timeline *timeline, struct error *err)
+{
+    program_what_if(program, options.what_ifs);
     if (options.what == LOWER_ITERATION)
-        jitter_apply(&run->lowered.program, spec->jitter, spec->seed);
-    timeline_init(&run->timeline, &run->lowered.program);
-    return replay(options.engine, &run->lowered.program, cluster, &run->timeline, err);
+        jitter_apply(program, jitter, scenario->simulation.seed);
+    timeline_init(timeline, program);
+    return replay(options.engine, program, &scenario->cluster, timeline, err);
+}
+
+/* The metrics of a replay of the same program with other what-ifs and jitter. `plain`: its operations as they were
+ * lowered. */
+static int replay_again(const struct workload *workload, const struct run *run, const struct op *plain,
+                        struct simulate_options options, double jitter, struct metrics *metrics, struct error *err)
+{
+    struct lowered again = run->lowered;
+    struct timeline timeline = {0};
+    size_t bytes = again.program.ops.count * sizeof *plain;
+    int rc;
+
+    again.program.ops.items = xcalloc(1, bytes + 1);
+    memcpy(again.program.ops.items, plain, bytes);
+    rc = play(workload->scenario, &again.program, options, jitter, &timeline, err);
+    if (!rc)
+        metrics_init(metrics, run->workload, &again, &timeline);
+    timeline_release(&timeline);
+    free(again.program.ops.items);
+    return rc;
+}
+
+/* What stages that differ and jitter add, each found where there is any. */
+static int find_causes(const struct workload *workload, struct run *run, const struct op *plain,
+                       struct simulate_options options, struct error *err)
+{
+    struct metrics *metrics = &run->metrics, other = {0};
+    struct program lowered = run->lowered.program;
+    double jitter = workload->scenario->simulation.jitter;
+    struct simulate_options balanced = options;
+    int rc = 0;
+
+    lowered.ops.items = (struct op *)plain;
+    metrics->imbalance = metrics->jitter = 0;
+    balanced.what_ifs |= WHAT_IF_BALANCED;
+    if (program_uneven(&lowered) && !(rc = replay_again(workload, run, plain, balanced, jitter, &other, err)))
+        metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
+    metrics_release(&other);
+    if (!rc && jitter > 0 && !(rc = replay_again(workload, run, plain, options, 0, &other, err)))
+        metrics->jitter = metrics->iteration_time - other.iteration_time;
+    metrics_release(&other);
+    return rc;
+}
+
+/* `there`: the workload on the network of the options. */
+static int simulate_there(const struct workload *there, struct simulate_options options, struct run *run,
+                          struct error *err)
+{
+    bool whole = options.what == LOWER_ITERATION;
+    struct op *plain = NULL;
+    int rc;
+
+    if (build(there, options, run, err))
+        return -1;
+    if (whole && options.causes) {
+        plain = xcalloc(run->lowered.program.ops.count + 1, sizeof *plain);
+        memcpy(plain, run->lowered.program.ops.items, run->lowered.program.ops.count * sizeof *plain);
+    }
+    rc = play(there->scenario, &run->lowered.program, options, there->scenario->simulation.jitter, &run->timeline, err);
+    if (!rc)
+        (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
+    if (!rc && plain)
+        rc = find_causes(there, run, plain, options, err);
+    free(plain);
+    return rc;
 }
 
 /* A number that is not finite, or a time that does not go forwards, is never a result. */
@@ -57,12 +127,8 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     *run = (struct run){.workload = workload};
     scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
-    if (play(&there, options, run, err))
+    if (simulate_there(&there, options, run, err))
         return -1;
-    if (options.what == LOWER_ITERATION)
-        metrics_init(&run->metrics, workload, &run->lowered, &run->timeline);
-    else
-        metrics_init_memory(&run->metrics, workload, &run->lowered, &run->timeline);
     return check_metrics(run, err);
 }
 

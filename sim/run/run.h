@@ -4,11 +4,14 @@
 
 #include "run/links.h"
 #include "run/metrics.h"
+#include "run/what_if.h"
 
 struct simulate_options {
     enum engine engine;
     enum lower_what what;            /* of the compute alone there are no metrics but those of memory, and no jitter */
     bool links;                      /* what crosses links is counted: for those who write it down */
+    bool causes;                     /* metrics.imbalance and .jitter are found: up to two more replays */
+    unsigned what_ifs;               /* enum what_if, several together: the program without these */
     bool free_network;               /* nothing that is sent takes time; the rows stay those of the real network */
 };
 

@@ -32,6 +32,9 @@ static const struct field costs_spec_fields[] = {
      .fallback = "tensor-cores",
      .brief = "which cores compute batched half-precision products (as in attention that is not fused) whose rows are "
               "not multiples of 16 bytes; cuda-cores: as cuBLAS before CUDA 11.7"},
+    {KEY(costs_spec, speed), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1e6, .fallback = "1",
+     .brief = "how many times faster than that all kernels run, also those whose times are given: what if the GPU were "
+              "faster? launches and links stay as they are"},
 };
 const struct table costs_table = {TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields)};
 
@@ -147,7 +150,11 @@ int scenario_resolve_costs(struct scenario *scenario, struct error *err)
 
 struct cost costs_kernel(const struct costs_spec *costs, const struct kernel *kernel)
 {
-    return costs->given ? (struct cost){0} : cost_kernel(&costs->model, kernel);
+    struct cost cost = costs->given ? (struct cost){0} : cost_kernel(&costs->model, kernel);
+
+    cost.seconds /= costs->speed;
+    cost.extrapolated /= costs->speed;
+    return cost;
 }
 
 struct cost costs_traffic(const struct costs_spec *costs, const char *name, enum memory_class class, double bytes)

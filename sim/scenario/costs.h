@@ -13,6 +13,7 @@ struct costs_spec {
     bool launch_blocking;            /* it waits for each kernel before the next */
     double host_send;                /* s of a boundary that stages wait for (calibration/data/README.md) */
     int unaligned_batches;           /* enum unaligned_batches */
+    double speed;                    /* how many times faster kernels run than all of this says, or given times */
     const struct profile *loaded;    /* of that name, where `gpu` is calibrated */
     struct cost_model model;         /* all of this, as kernels are timed by it */
     bool given;                      /* the model's times are given: kernels take none */

@@ -66,9 +66,8 @@ const struct schedule *scenario_schedule(const struct scenario *scenario);
 bool scenario_hybrid(const struct scenario *scenario);
 const struct collective *scenario_all_reduce(const struct scenario *scenario);
 int scenario_gpus(const struct scenario *scenario);                  /* tensor * context * pipeline * data */
-/* All that hold the same weights outside of experts: data * context. The GPUs of a context group work on shares of the
- * same samples and otherwise do what replicas do: so they are replicas to all that follows, the i-th of replica d being
- * number d * context + i. The replicas of an expert group, too, are numbered one after another. */
+/* data * context. The GPUs of a context group work on shares of the same samples and otherwise do the work of replicas.
+ * So they count as replicas: the i-th GPU of the group of replica d has number d * context + i. */
 int scenario_replicas(const struct scenario *scenario);
 /* Which GPU is tensor index t of pipeline rank p of a replica. */
 int scenario_gpu(const struct scenario *scenario, int t, int replica, int p);

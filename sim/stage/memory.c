@@ -227,24 +227,50 @@ static int by_time(const void *a, const void *b)
     return (int)x->ends - (int)y->ends;
 }
 
+/* Sorts what may well be sorted: a rank's events are, unless several of its lanes take memory. */
+static void sort_events(struct memory_event *events, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (by_time(&events[i - 1], &events[i]) > 0) {
+            qsort(events, count, sizeof *events, by_time);
+            return;
+        }
+}
+
+/* An operation's events: at most two. */
+static size_t events_of(const struct timeline *timeline, uint32_t id, uint32_t order, struct memory_event *events)
+{
+    const struct op *op = &timeline->program->ops.items[id];
+    size_t count = 0;
+
+    if (op->takes + op->workspace > 0)
+        events[count++] = (struct memory_event){timeline->start[id], id, order, false};
+    if (op->frees + op->workspace > 0)
+        events[count++] = (struct memory_event){timeline->end[id], id, order, true};
+    return count;
+}
+
 struct memory_event *memory_events(const struct timeline *timeline, size_t *count)
 {
     const struct program *program = timeline->program;
-    struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events);
-
+    size_t ranks = (size_t)program->ranks, *next = xcalloc(ranks + 2, sizeof *next);
+    struct memory_event *events = xcalloc(2 * program->ops.count + 1, sizeof *events), both[2];
     uint32_t *order = timeline_order(timeline);
 
-    *count = 0;
+    for (uint32_t id = 0; id < program->ops.count; id++)
+        next[program->lanes.items[program->ops.items[id].lane].rank + 2] += events_of(timeline, id, 0, both);
+    for (size_t r = 0; r < ranks; r++)
+        next[r + 2] += next[r + 1];
     for (uint32_t k = 0; k < program->ops.count; k++) {
-        const struct op *op = &program->ops.items[order[k]];
+        size_t *at = &next[program->lanes.items[program->ops.items[order[k]].lane].rank + 1];
 
-        if (op->takes + op->workspace > 0)
-            events[(*count)++] = (struct memory_event){timeline->start[order[k]], order[k], k, false};
-        if (op->frees + op->workspace > 0)
-            events[(*count)++] = (struct memory_event){timeline->end[order[k]], order[k], k, true};
+        *at += events_of(timeline, order[k], k, &events[*at]);
     }
+    for (size_t r = 0; r < ranks; r++)
+        sort_events(events + next[r], next[r + 1] - next[r]);
+    *count = next[ranks];
     free(order);
-    qsort(events, *count, sizeof *events, by_time);
+    free(next);
     return events;
 }
 

@@ -62,7 +62,7 @@ double memory_fragmentation(const struct scenario *scenario);    /* that share *
  * offloaded, from ZeRO 1 on of the update the replica's share. */
 double memory_offloaded_states(const struct scenario *scenario, const struct stage *stages, int rank);
 
-/* Takings and freeings in the order of time; at the same time in the order of timeline_order, so that what waits takes
+/* Takings and freeings by rank, then time; at the same time in the order of timeline_order, so that what waits takes
  * after what it waited for has freed. The caller frees it. */
 struct memory_event { double at; uint32_t op, order; bool ends; };
 struct memory_event *memory_events(const struct timeline *timeline, size_t *count);

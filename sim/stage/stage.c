@@ -12,7 +12,7 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     struct stage_work work = {0};
 
     if (layer->timed)
-        work.seconds = layer->given[phase];
+        work.seconds = layer->given[phase] / scenario->costs.speed;
     else
         stage_add_phase(&work, scenario, layer, phase);
     exchanges_add(&work, &scenario->parallelism, &scenario->costs, layer, phase);
@@ -134,8 +134,8 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     again = scenario->memory.recompute.early_stop ? stopped(spec, costs, layer, forward) : forward;
     exchanges_overlap(&both, stage, spec, costs, layer);
     if (layer->timed) {
-        both.seconds = layer->given_backward;
-        again.seconds = layer->given_recompute;
+        both.seconds = layer->given_backward / costs->speed;
+        again.seconds = layer->given_recompute / costs->speed;
     }
     struct slice *slice = &stage->slices[stage->nslices++];
     *slice = (struct slice){
@@ -297,7 +297,8 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
 
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input, which is the
  * boundary of the stage before it. */
-static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, struct stage *stages)
+static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, double speed,
+                       struct stage *stages)
 {
     int count = plan_virtual_stages(plan);
 
@@ -322,8 +323,10 @@ static void from_given(struct arena *arena, const struct list *list, const struc
             .trained = stage->trained,
             .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .recompute = true,
         };
-        for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+        for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
+            stage->work[kind].seconds /= speed;
             stage->slices[0].work[kind] = stage->work[kind];
+        }
         stage->nslices = 1;
     }
 }
@@ -334,7 +337,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, struct sta
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)
-        from_given(arena, &scenario->model.stages, &scenario->plan, *stages);
+        from_given(arena, &scenario->model.stages, &scenario->plan, scenario->costs.speed, *stages);
     else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {

@@ -21,6 +21,7 @@ enum exchange {
 
 /* Who exchanges each of them. */
 extern const enum group_kind exchange_groups[EXCHANGE_COUNT];
+extern const enum peers exchange_peers[EXCHANGE_COUNT];
 
 /* What one kind of work costs on one stage, for one micro-batch, on each GPU of the tensor group. */
 struct stage_work {

@@ -6,7 +6,11 @@ const enum group_kind exchange_groups[EXCHANGE_COUNT] = {      /* all others: GR
     [EXCHANGE_DISPATCH] = GROUP_EXPERT, [EXCHANGE_ATTENTION] = GROUP_CONTEXT,
     [EXCHANGE_ATTENTION_BACKWARD] = GROUP_CONTEXT,
 };
-_Static_assert(GROUP_TENSOR == 0, "what is not in the list");
+const enum peers exchange_peers[EXCHANGE_COUNT] = {            /* all others: PEERS_TENSOR */
+    [EXCHANGE_DISPATCH] = PEERS_EXPERT, [EXCHANGE_ATTENTION] = PEERS_CONTEXT,
+    [EXCHANGE_ATTENTION_BACKWARD] = PEERS_CONTEXT,
+};
+_Static_assert(GROUP_TENSOR == 0 && (int)PEERS_TENSOR == 0, "the exchanges that these lists leave out");
 
 bool divides_attention(const struct parallelism *spec, const struct layer *layer)
 {

@@ -28,7 +28,7 @@ static double communication(const struct simulated *simulated, enum op_what what
 
     for (size_t i = 0; i < program->ops.count; i++)
         if (program->ops.items[i].what == what && program->lanes.items[program->ops.items[i].lane].rank == 0)
-            seconds += program->ops.items[i].communication;
+            seconds += program->ops.items[i].compute.communication;
     return seconds;
 }
 
@@ -185,7 +185,7 @@ static void sums_experts(void **state)
 
         if (op->kind == OP_TRANSFER && op->what == WHAT_SYNC) {
             all += op->amount;
-            same += op->src % 2 == op->dst % 2 ? op->amount : 0;
+            same += op->transfer.src % 2 == op->transfer.dst % 2 ? op->amount : 0;
         }
     }
     experts = simulated.workload.stages[0].trained.of[PARAMETERS_APART];
@@ -219,7 +219,7 @@ static void overlapped_all_to_alls(void **state)
         for (size_t i = 0; i < program->ops.count; i++)
             if (program->lanes.items[program->ops.items[i].lane].rank == 0 &&
                 program->ops.items[i].what <= WHAT_RECOMPUTE)
-                total += program->ops.items[i].communication;
+                total += program->ops.items[i].compute.communication;
         expect_near("all-to-alls", total, shown_all_to_alls(&simulated, all_to_all, 0, &shown, &hidden),
                     simulated.text);
         simulated_release(&simulated);

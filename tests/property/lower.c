@@ -106,8 +106,8 @@ static void assert_boundaries(const struct simulated *simulated, const struct ra
         if (op->what != WHAT_ACTIVATION && op->what != WHAT_GRADIENT)
             continue;
         assert_int_equal(op->kind, OP_TRANSFER);
-        assert_int_equal(op->src, scenario_gpu(&simulated->scenario, lane->index, replica, stage));
-        assert_int_equal(op->dst, scenario_gpu(&simulated->scenario, lane->index, replica, to));
+        assert_int_equal(op->transfer.src, scenario_gpu(&simulated->scenario, lane->index, replica, stage));
+        assert_int_equal(op->transfer.dst, scenario_gpu(&simulated->scenario, lane->index, replica, to));
         expect_near("boundary", op->amount, bytes / share, simulated->text);
         count[op->what == WHAT_GRADIENT]++;
     }

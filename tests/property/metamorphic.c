@@ -48,7 +48,7 @@ static bool contends(const struct simulated *simulated)
 
         if (op->kind != OP_TRANSFER || op->amount == 0)
             continue;
-        struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
+        struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
         for (int k = 0; k < route.count; k++)
             *GROW(&uses) = (struct use){route.links[k], simulated->run.timeline.start[i] + route.latency,
                                         simulated->run.timeline.end[i]};

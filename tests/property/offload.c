@@ -208,7 +208,7 @@ static void check_counts(const struct run *run, const char *text)
             ops[op->what]++;
             held += op->takes - op->frees;
             if (op->mb >= 0 && (op->what == WHAT_OFFLOAD || (op->what == WHAT_PREFETCH && op->takes > 0)))
-                bytes += op->sent;
+                bytes += op->compute.sent;
         }
         expect_near("forwards", ops[WHAT_FORWARD], layers * plan->micro_batches, text);
         expect_near("backwards", ops[WHAT_BACKWARD], layers * plan->micro_batches, text);

@@ -29,7 +29,7 @@ static void test_lane_chooses(void **state)
             struct timeline timeline;
             uint32_t ids[5], *order;
 
-            ids[4] = program_add(&program, (struct op){.kind = OP_TRANSFER, .lane = b, .dst = 1,
+            ids[4] = program_add(&program, (struct op){.kind = OP_TRANSFER, .lane = b, .transfer.dst = 1,
                                                        .amount = lanes[i].arrival - 0.25}, NULL, 0);
             for (int k = 0; k < 4; k++) {
                 ids[k] = program_add(&program, (struct op){.lane = a, .amount = 1, .advances = k >= 2}, NULL, 0);

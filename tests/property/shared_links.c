@@ -161,7 +161,7 @@ static double exchanged(int nodes, int leaf_nodes, int data, int context)
              nodes, leaf_nodes, context > 1 ? 1 : 2, context, data);
     for (size_t i = 0; i < simulated.run.lowered.program.ops.count; i++)
         if (simulated.run.lowered.program.ops.items[i].what == WHAT_FORWARD)
-            seconds = fmax(seconds, simulated.run.lowered.program.ops.items[i].communication);
+            seconds = fmax(seconds, simulated.run.lowered.program.ops.items[i].compute.communication);
     simulated_release(&simulated);
     return seconds;
 }

@@ -41,7 +41,8 @@ static void count_crossings(const struct run *run, const struct cluster *cluster
     memset(crossings, 0, sizeof *crossings);
     for (size_t i = 0; i < run->program.ops.count; i++) {
         const struct op *op = &run->program.ops.items[i];
-        int channel = run->program.lanes.items[op->lane].index, src = (int)op->src, dst = (int)op->dst;
+        int channel = run->program.lanes.items[op->lane].index;
+        int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
 
         if (op->kind != OP_TRANSFER || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst))
             continue;

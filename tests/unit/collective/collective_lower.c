@@ -171,7 +171,7 @@ static void check_times_move_data(const struct run *run, const struct collective
     contributions_init(&table, collective->op, n, collective->chunks(&run->task));
     for (uint32_t i = 0; i < messages.count; i++) {
         size_t id = run->first + (size_t)channel * messages.count + i;
-        int src = (int)run->program.ops.items[id].src, dst = (int)run->program.ops.items[id].dst;
+        int src = (int)run->program.ops.items[id].transfer.src, dst = (int)run->program.ops.items[id].transfer.dst;
 
         assert_true(gpu[messages.items[i].src] == -1 || gpu[messages.items[i].src] == src);
         gpu[messages.items[i].src] = src;
@@ -205,8 +205,8 @@ static void check_done(const struct run *run, int n, const double *delays)
         const struct op *op = &run->program.ops.items[i];
         if (op->kind != OP_TRANSFER)
             continue;
-        finish[op->src] = fmax(finish[op->src], run->timeline.end[i]);
-        finish[op->dst] = fmax(finish[op->dst], run->timeline.end[i]);
+        finish[op->transfer.src] = fmax(finish[op->transfer.src], run->timeline.end[i]);
+        finish[op->transfer.dst] = fmax(finish[op->transfer.dst], run->timeline.end[i]);
     }
     for (int m = 0; m < n; m++) {
         assert_true(run->timeline.start[run->done[m]] == (n == 1 ? delays[0] : finish[m]));
@@ -249,13 +249,15 @@ static void operations_take_what_they_need_from_the_template(void **state)
     for (size_t i = 0; i < run.program.ops.count; i++) {
         const struct op *op = &run.program.ops.items[i];
         assert_true(op->what == WHAT_SYNC && op->mb == -1 && op->stage == 3);
-        assert_true(op->takes == 0 && op->frees == 0 && op->communication == 0 && !op->continues);
+        assert_true(op->takes == 0 && op->frees == 0 && !op->continues);
         assert_true(op->amount == (i < 48 ? 1e6 / 2 / 4 : 0));
         assert_int_equal(op->kind, i < 48 ? OP_TRANSFER : OP_COMPUTE);
         if (op->kind == OP_TRANSFER) {
-            assert_int_equal(run.program.lanes.items[op->lane].rank, op->src);
+            assert_int_equal(run.program.lanes.items[op->lane].rank, op->transfer.src);
             assert_int_equal(run.program.lanes.items[op->lane].index, i / 24);
             assert_true(op->ndeps <= 1);
+        } else {
+            assert_true(op->compute.communication == 0);
         }
     }
     for (int m = 0; m < 4; m++) {

@@ -28,7 +28,8 @@ static uint32_t compute(struct program *program, uint32_t lane, double seconds, 
 static uint32_t send(struct program *program, uint32_t lane, int src, int dst, double bytes, const uint32_t *deps,
                      size_t ndeps)
 {
-    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, .src = (uint32_t)src, .dst = (uint32_t)dst};
+    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes,
+                    .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}};
 
     return program_add(program, op, deps, ndeps);
 }

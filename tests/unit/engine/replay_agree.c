@@ -71,16 +71,16 @@ static void random_program(struct program *program, const struct cluster *cluste
             deps[ndeps] = i - 1 - (uint32_t)draw(i < 20 ? i : 20);
         op.amount = amount(op.kind == OP_COMPUTE ? 1e-3 : 1e6 / 7);
         if (op.kind == OP_TRANSFER && draw(2)) {
-            op.buffered = draw(2);
-            op.delay = draw(2) ? 1e-5 * uniform() : 0;
-            op.overhead = draw(2) ? 2 * uniform() - 0.9 : 0;
+            op.transfer.buffered = draw(2);
+            op.transfer.delay = draw(2) ? 1e-5 * uniform() : 0;
+            op.transfer.overhead = draw(2) ? 2 * uniform() - 0.9 : 0;
         }
         if (op.kind == OP_TRANSFER && apart) {
-            op.src = 2 * op.lane;
-            op.dst = op.src + 1;
+            op.transfer.src = 2 * op.lane;
+            op.transfer.dst = op.transfer.src + 1;
         } else if (op.kind == OP_TRANSFER) {
-            op.src = (uint32_t)draw(gpus);
-            op.dst = (op.src + 1 + (uint32_t)draw(gpus - 1)) % gpus;
+            op.transfer.src = (uint32_t)draw(gpus);
+            op.transfer.dst = (op.transfer.src + 1 + (uint32_t)draw(gpus - 1)) % gpus;
         }
         program_add(program, op, deps, ndeps);
     }
@@ -118,7 +118,7 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
 
                 if (fluid->phase[i] != FLOWING || fixed[i])
                     continue;
-                struct route route = cluster_route(cluster, (int)op->src, (int)op->dst);
+                struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
                 bool there = false;
 
                 for (int l = 0; l < route.count; l++) {
@@ -143,7 +143,7 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
             struct route route = {0};
 
             if (fixed[i])
-                route = cluster_route(cluster, (int)op->src, (int)op->dst);
+                route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
             for (int l = 0; l < route.count; l++)
                 room[link_id(route.links[l])] -= fluid->rate[i];
         }
@@ -152,7 +152,7 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
 
 static double latency(const struct cluster *cluster, const struct op *op)
 {
-    return cluster_route(cluster, (int)op->src, (int)op->dst).latency + op->delay;
+    return cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst).latency + op->transfer.delay;
 }
 
 static bool busy(const struct fluid *fluid, size_t i)
@@ -176,14 +176,14 @@ static void begin(struct fluid *fluid, const struct program *program, const stru
             if (can) {
                 fluid->phase[i] = TIMED;
                 fluid->start[i] = now;
-                fluid->left[i] = transfer ? op->buffered ? 0 : latency(cluster, op) : op->amount;
+                fluid->left[i] = transfer ? op->transfer.buffered ? 0 : latency(cluster, op) : op->amount;
                 fluid->rate[i] = 1;
             }
             if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer) {
                 fluid->phase[i] = FLOWING;
                 fluid->left[i] = op_wire(op);
             }
-            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && op->buffered) {
+            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && op->transfer.buffered) {
                 fluid->phase[i] = TRAVELLING;
                 fluid->left[i] = latency(cluster, op);
                 fluid->rate[i] = 1;
@@ -236,7 +236,7 @@ static void assert_starts(const struct timeline *timeline, const struct cluster 
             start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
         assert_true(timeline->start[i] == start);
         assert_true(timeline->end[i] >= start);
-        lane_free[op->lane] = timeline->end[i] - (op->buffered ? latency(cluster, op) : 0);
+        lane_free[op->lane] = timeline->end[i] - (op->transfer.buffered ? latency(cluster, op) : 0);
         makespan = fmax(makespan, timeline->end[i]);
     }
     assert_true(timeline->makespan == makespan);
@@ -333,7 +333,7 @@ static void test_doubling(void **state)
         replayed(ENGINE_SIMGRID, &program, &cluster, &once);
         for (size_t op = 0; op < program.ops.count; op++) {
             program.ops.items[op].amount *= 2;
-            program.ops.items[op].delay *= 2;
+            program.ops.items[op].transfer.delay *= 2;
         }
         cluster.inside.latency *= 2;
         cluster.network.latency *= 2;

@@ -1,0 +1,103 @@
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cmd.h"
+#include "report/explanation.h"
+
+enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
+static const char *const options[] = {[OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown"};
+
+/* The scenario that the result of a folder repeats, as it was simulated. */
+static int load_result(const char *dir, const char *const *sets, size_t nsets, struct scenario *scenario,
+                       struct error *err)
+{
+    struct arena arena = {0};
+    struct node *root = NULL, *node = NULL;
+    const char *path = arena_printf(&arena, "%s/result.json", dir);
+
+    if (!conf_load(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
+        error_add(err, EXIT_INPUT, root->loc, "there is no 'scenario' in it; expected what 'dtsim run -o DIR' wrote");
+    if (!node) {
+        arena_release(&arena);
+        memset(scenario, 0, sizeof *scenario);
+        return -1;
+    }
+    return scenario_read(&arena, node, sets, nsets, dir, scenario, err);
+}
+
+static int load(const char *path, const struct arguments *arguments, struct scenario *scenario, struct error *err)
+{
+    struct stat status;
+
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return load_result(path, arguments->sets, arguments->nsets, scenario, err);
+    return scenario_load(path, arguments->sets, arguments->nsets, scenario, err);
+}
+
+static void print(const struct run *run, struct simulate_options how, const struct arguments *arguments)
+{
+    struct explanation explanation;
+
+    explanation_init(&explanation, run, how);
+    if (arguments->values[OPT_JSON]) {
+        json_t *json = explanation_json(&explanation);
+
+        json_print(json, stdout);
+        json_decref(json);
+    } else if (arguments->values[OPT_MARKDOWN]) {
+        explanation_markdown(&explanation, stdout);
+    } else {
+        explanation_print(&explanation, stdout);
+    }
+    explanation_release(&explanation);
+}
+
+static int explain_main(const struct command *command, int argc, char **argv)
+{
+    struct arguments arguments;
+    struct error err = {0};
+    struct scenario scenario;
+    struct workload workload = {0};
+    struct run run = {0};
+    enum engine engine;
+    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), rc;
+
+    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
+        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
+    if (code != ARGS_DONE)
+        return code;
+    if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
+        return usage_error(command, "expected one of --json, --markdown");
+    rc = load(arguments.positional[0], &arguments, &scenario, &err);
+    if (arguments.values[OPT_ENGINE])
+        scenario.simulation.engine = (int)engine;
+    struct simulate_options how = simulate_options_of(&scenario);
+    how.causes = true;
+    if (!rc && !workload_init_advised(&workload, &scenario, &err) && !simulate_advised(&workload, how, &run, &err))
+        print(&run, how, &arguments);
+    run_release(&run);
+    workload_release(&workload);
+    code = report(&err);
+    scenario_release(&scenario);
+    return code;
+}
+
+const struct command cmd_explain = {
+    .name = "explain",
+    .usage = "DIR | SCENARIO [--engine simgrid|ideal] [--set PATH=VALUE]... [--json | --markdown]",
+    .brief = "Says where the time went: why ranks wait, the critical path, and what would gain how much.",
+    .examples = "  dtsim explain scenarios/tour/04-1f1b.yaml\n"
+                "  dtsim explain out --engine ideal          the scenario of 'dtsim run -o out' once more\n"
+                "  dtsim explain scenario.yaml --json | jq '.what_if[0]'\n",
+    .options = "  DIR                 a folder that 'dtsim run -o DIR' wrote: its scenario is simulated again\n"
+               "  SCENARIO            a file, or - for standard input\n"
+               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --set PATH=VALUE    change the scenario; may be repeated\n"
+               "  --json              for programs, in SI units, with every piece of the path\n"
+               "  --markdown          the tables for a document\n"
+               "\n"
+               "Each 'what if' is simulated: about twenty simulations in all. The lines below one are changes of the\n"
+               "scenario that come nearest to it, of a short list, and what an iteration takes with them.\n",
+    .main = explain_main,
+};

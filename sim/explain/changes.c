@@ -1,0 +1,116 @@
+#include "explain/changes.h"
+
+#include <math.h>
+#include <string.h>
+
+static void add(struct changes *changes, const char *lines)
+{
+    BUG_IF(changes->count == COUNT(changes->items));
+    if (*lines)
+        changes->items[changes->count++] = lines;
+}
+
+/* A line that makes a mapping of a cluster that is a name, so that others can change its keys. */
+static const char *named_cluster(struct arena *arena, const struct scenario *scenario)
+{
+    const struct node *node = node_get(scenario->node, "cluster");
+
+    if (!node || node->kind != NODE_SCALAR)
+        return "";
+    return arena_printf(arena, "cluster={platform: %s}\n", node->text);
+}
+
+static const char *twice(struct arena *arena, const char *lines, const char *path, double bandwidth)
+{
+    char text[48];
+
+    if (!(bandwidth > 0))                    /* NaN: there is no such link */
+        return lines;
+    return arena_printf(arena, "%scluster.%s=%s\n", lines, path,
+                        unit_format(UNIT_BANDWIDTH, 2 * bandwidth, text, sizeof text));
+}
+
+void changes_of_links(struct changes *changes, const struct workload *workload)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    const char *lines = named_cluster(changes->arena, scenario);
+
+    lines = twice(changes->arena, lines, "inside.bandwidth", cluster->inside.bandwidth);
+    lines = twice(changes->arena, lines, "network.bandwidth", cluster->network.bandwidth);
+    add(changes, twice(changes->arena, lines, "network.rate", cluster->network.rate));
+}
+
+/* Offloading needs the host, of which the ideal cluster knows nothing. */
+void changes_of_network(struct changes *changes, const struct workload *workload)
+{
+    const struct scenario *scenario = workload->scenario;
+    const struct cluster *cluster = &scenario->cluster;
+    const char *gpu = cluster->gpu_name ? arena_printf(changes->arena, ", gpu: %s", cluster->gpu_name) : "";
+
+    if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
+        !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))
+        add(changes, arena_printf(changes->arena, "cluster={platform: ideal, nodes: %d, gpus_per_node: %d%s}",
+                                  cluster->nodes, cluster->gpus_per_node, gpu));
+}
+
+void changes_of_schedule(struct changes *changes, const struct workload *workload)
+{
+    static const char *const schedules[] = {
+        "strategy.schedule=1f1b", "strategy.schedule=interleaved\nstrategy.chunks=2", "strategy.schedule=zb-h1",
+        "strategy.schedule=zb-h2", "strategy.schedule=zb-v",
+    };
+
+    if (workload->scenario->parallelism.schedule.csv)
+        return;                              /* an order of one's own */
+    for (size_t i = 0; i < COUNT(schedules); i++)
+        add(changes, schedules[i]);
+}
+
+void changes_of_recomputation(struct changes *changes, const struct workload *workload)
+{
+    (void)workload;
+    add(changes, "memory.recompute=none");
+    add(changes, "memory.recompute=selective");
+}
+
+/* Each block goes to the stage that would be the shortest with it, from what stages have beside their blocks. */
+void changes_of_split(struct changes *changes, const struct workload *workload)
+{
+    enum { STAGES_MAX = 256 };
+    int nstages = plan_virtual_stages(&workload->plan), blocks = 0, given[STAGES_MAX] = {0};
+    double others[STAGES_MAX], block = INFINITY;
+    const char *split = "";
+
+    for (int s = 0; s < nstages; s++)
+        if (nstages > STAGES_MAX || workload->stages[s].layers == 0)
+            return;
+    for (int s = 0; s < nstages; s++) {
+        const struct stage *stage = &workload->stages[s];
+
+        others[s] = stage->work[FORWARD].seconds + stage->work[BACKWARD].seconds;
+        block = fmin(block, others[s] / stage->layers);      /* of the stage that has least beside them */
+        blocks += stage->layers;
+    }
+    for (int s = 0; s < nstages; s++)
+        others[s] = fmax(0, others[s] - workload->stages[s].layers * block);
+    for (int b = 0; b < blocks; b++) {
+        int least = 0;
+
+        for (int s = 1; s < nstages; s++)
+            if (others[s] + given[s] * block < (others[least] + given[least] * block) * (1 - 1e-9))
+                least = s;
+        given[least]++;
+    }
+    for (int s = 0; s < nstages; s++)
+        split = arena_printf(changes->arena, "%s%s%d", split, s ? ", " : "", given[s]);
+    add(changes, arena_printf(changes->arena, "strategy.split=[%s]", split));
+}
+
+void changes_of_gpu(struct changes *changes, const struct workload *workload)
+{
+    char text[48];
+
+    unit_format(UNIT_NUMBER, 2 * workload->scenario->costs.speed, text, sizeof text);
+    add(changes, arena_printf(changes->arena, "costs.speed=%s", text));
+}

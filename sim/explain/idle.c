@@ -1,0 +1,101 @@
+#include "explain/idle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const idle_cause_names[] = {
+    "activation", "gradient", "turn", "sum", "tied", "weights", "replicas", "host", "tensor", "context", "expert",
+    "overlapped", "end", NULL,
+};
+_Static_assert(COUNT(idle_cause_names) == IDLE_CAUSE_COUNT + 1, "a name for every cause");
+
+struct collector {
+    const struct run *run;
+    struct idle *idle;
+    int nranks;
+    double replicas;
+    double (*sums)[2];       /* by rank, cause and rank waited for + 1: bubble, exposed */
+};
+
+static void add(struct collector *collector, int rank, enum idle_cause cause, int on, double bubble, double exposed)
+{
+    size_t at = (size_t)(rank * IDLE_CAUSE_COUNT + (int)cause) * (size_t)(collector->nranks + 1) + (size_t)(on + 1);
+
+    collector->sums[at][0] += bubble / collector->replicas;
+    collector->sums[at][1] += exposed / collector->replicas;
+}
+
+/* What a wait for that operation is, by its lane and purpose. Sets the rank where it is one. */
+static enum idle_cause cause_of(const struct collector *collector, const struct account_step *step, int *on)
+{
+    const struct op *op = step->on;
+    const struct lane *lane = op ? &collector->run->lowered.program.lanes.items[op->lane] : NULL;
+
+    *on = -1;
+    if (!lane)
+        return IDLE_END;
+    if (lane->kind == LANE_COLLECTIVE)
+        return op->what != WHAT_SYNC ? IDLE_WEIGHTS : op->stage < 0 ? IDLE_TIED : IDLE_SUM;
+    if (lane->kind == LANE_COMPUTE && (op->what == WHAT_SYNC || step->op->what == WHAT_UPDATE ||
+                                       lane->rank / collector->nranks != step->rank / collector->nranks))
+        return IDLE_REPLICAS;
+    *on = lane->rank % collector->nranks;
+    return op->what == WHAT_ACTIVATION ? IDLE_ACTIVATION : op->what == WHAT_GRADIENT ? IDLE_GRADIENT : IDLE_TURN;
+}
+
+static void take_step(void *context, const struct account_step *step)
+{
+    static const enum idle_cause within[PEERS_COUNT] = {
+        [PEERS_TENSOR] = IDLE_TENSOR, [PEERS_CONTEXT] = IDLE_CONTEXT, [PEERS_EXPERT] = IDLE_EXPERT,
+        [PEERS_DATA] = IDLE_OVERLAPPED,
+    };
+    struct collector *collector = context;
+    const struct window *window = &collector->run->metrics.window;
+    int rank = step->rank % collector->nranks, on;
+    enum idle_cause cause = cause_of(collector, step, &on);
+
+    add(collector, rank, cause, on, window_part(window, step->from, step->since),
+        window_part(window, step->since, step->ready));
+    add(collector, rank, IDLE_HOST, -1, 0, window_part(window, step->ready, step->start));
+    for (int with = 0; step->op && step->op->amount > 0 && with < PEERS_COUNT; with++)
+        add(collector, rank, within[with], -1, 0,
+            window_part(window, step->start, step->end) * step->op->compute.with[with] / step->op->amount);
+}
+
+static int by_rank_and_length(const void *a, const void *b)
+{
+    const struct idle_wait *x = a, *y = b;
+    double longer = (y->bubble + y->exposed) - (x->bubble + x->exposed);
+
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (longer != 0)
+        return longer > 0 ? 1 : -1;
+    return x->cause != y->cause ? (x->cause < y->cause ? -1 : 1) : x->on < y->on ? -1 : x->on > y->on;
+}
+
+void idle_init(struct idle *idle, const struct run *run)
+{
+    int nranks = run->workload->plan.stages;
+    size_t each = (size_t)nranks + 1, slots = (size_t)nranks * IDLE_CAUSE_COUNT * each;
+    struct collector collector = {run, idle, nranks, run->lowered.replicas, xcalloc(slots, sizeof(double[2]))};
+
+    *idle = (struct idle){0};
+    account_walk(&run->timeline, take_step, &collector);
+    for (size_t i = 0; i < slots; i++)
+        if (collector.sums[i][0] > 0 || collector.sums[i][1] > 0)
+            *GROW(idle) = (struct idle_wait){
+                .rank = (int)(i / each / IDLE_CAUSE_COUNT), .on = (int)(i % each) - 1,
+                .cause = (enum idle_cause)(i / each % IDLE_CAUSE_COUNT), .bubble = collector.sums[i][0],
+                .exposed = collector.sums[i][1],
+            };
+    if (idle->count)
+        qsort(idle->items, idle->count, sizeof *idle->items, by_rank_and_length);
+    free(collector.sums);
+}
+
+void idle_release(struct idle *idle)
+{
+    free(idle->items);
+    memset(idle, 0, sizeof *idle);
+}

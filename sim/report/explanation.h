@@ -1,0 +1,28 @@
+/* explanation: where the time of a run went, for people and programs. */
+#ifndef DTSIM_EXPLANATION_H
+#define DTSIM_EXPLANATION_H
+
+#include <jansson.h>
+
+#include "explain/gains.h"
+#include "explain/idle.h"
+
+struct explanation {
+    const struct run *run;
+    struct idle idle;
+    struct critical_path path;
+    struct gains gains;
+    struct arena arena;
+};
+
+/* `run` has been simulated with these options, `causes` among them, and stays until explanation_release. */
+void explanation_init(struct explanation *explanation, const struct run *run, struct simulate_options options);
+void explanation_release(struct explanation *explanation);
+
+void explanation_print(const struct explanation *explanation, FILE *out);
+/* The three tables for a document. */
+void explanation_markdown(const struct explanation *explanation, FILE *out);
+/* In SI units; the caller owns the reference. */
+json_t *explanation_json(const struct explanation *explanation);
+
+#endif

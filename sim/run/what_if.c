@@ -1,0 +1,184 @@
+#include "run/what_if.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Whether it is a work, or a part of one: what computes on a compute lane. */
+static bool is_work(const struct program *program, const struct op *op)
+{
+    return program->lanes.items[op->lane].kind == LANE_COMPUTE && op->kind == OP_COMPUTE && op->what <= WHAT_UPDATE &&
+           op->stage >= 0;
+}
+
+/* Of a program's works: what one of a stage takes on average, by kind (0 s: the stage has none of that kind); how many
+ * forwards each rank does; and what a mean rank takes for the works of a kind that go with them. */
+enum { KINDS = WHAT_UPDATE + 1 };
+struct loads {
+    int stages;
+    double (*each)[KINDS];           /* s, by stage */
+    double *forwards;                /* by rank */
+    double mean[KINDS];              /* s; of updates and packs: for one of them */
+};
+
+static int stages_of(const struct program *program)
+{
+    int stages = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++)
+        stages = program->ops.items[i].stage >= stages ? program->ops.items[i].stage + 1 : stages;
+    return stages;
+}
+
+/* Whether it begins a work: pieces of one follow one another, among pieces of other kinds. `last`: by rank and kind,
+ * the operation before. */
+static bool begins(const struct op *op, const struct op **last)
+{
+    const struct op *before = *last;
+
+    *last = op;
+    return !before || before->mb != op->mb || before->stage != op->stage || (op->mb < 0 && !op->continues);
+}
+
+/* Fills `each` and `forwards`; counts[stage * KINDS + kind]: works. `seconds`, by rank and kind, is what the works of
+ * the second pass take that go with the rank's forwards. */
+static void walk_works(const struct program *program, struct loads *loads, double *counts, double (*seconds)[KINDS])
+{
+    const struct op **last = xcalloc((size_t)program->ranks * KINDS, sizeof *last);
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        int rank = program->lanes.items[op->lane].rank;
+
+        if (!is_work(program, op))
+            continue;
+        bool first = begins(op, &last[rank * KINDS + op->what]);
+        if (counts) {
+            loads->each[op->stage][op->what] += op->amount;
+            counts[op->stage * KINDS + op->what] += first;
+            continue;
+        }
+        if (op->what != WHAT_FORWARD || !first)
+            continue;
+        loads->forwards[rank]++;
+        for (int what = 0; what < WHAT_PACK; what++)
+            seconds[rank][what] += loads->each[op->stage][what];
+    }
+    free(last);
+}
+
+/* The mean of those that are not 0, and 0 where all are; `step` apart. */
+static double mean_of(const double *values, int count, int step)
+{
+    double sum = 0, some = 0;
+
+    for (int i = 0; i < count; i++) {
+        sum += values[i * step];
+        some += values[i * step] > 0;
+    }
+    return some > 0 ? sum / some : 0;
+}
+
+static struct loads loads_of(const struct program *program)
+{
+    int stages = stages_of(program);
+    struct loads loads = {
+        .stages = stages, .each = xcalloc((size_t)stages + 1, sizeof *loads.each),
+        .forwards = xcalloc((size_t)program->ranks + 1, sizeof *loads.forwards),
+    };
+    double *counts = xcalloc((size_t)stages * KINDS + 1, sizeof *counts);
+    double (*seconds)[KINDS] = xcalloc((size_t)program->ranks + 1, sizeof *seconds);
+
+    walk_works(program, &loads, counts, NULL);
+    for (int i = 0; i < stages * KINDS; i++)
+        if (counts[i] > 0)
+            loads.each[i / KINDS][i % KINDS] /= counts[i];
+    walk_works(program, &loads, NULL, seconds);
+    for (int what = 0; what < KINDS; what++)
+        loads.mean[what] = what < WHAT_PACK ? mean_of(&seconds[0][what], program->ranks, KINDS) :
+                                              mean_of(&loads.each[0][what], stages, KINDS);
+    free(seconds);
+    free(counts);
+    return loads;
+}
+
+static void loads_release(struct loads *loads)
+{
+    free(loads->each);
+    free(loads->forwards);
+}
+
+/* The factor that gives a work its share of what the mean rank takes. The mean is over the ranks that have such works:
+ * one that a schedule spares them (the last one under Varuna does not recompute) is spared them still. */
+static double factor_of(const struct program *program, const struct loads *loads, const struct op *op)
+{
+    double forwards = op->what < WHAT_PACK ? loads->forwards[program->lanes.items[op->lane].rank] : 1;
+    double each = loads->each[op->stage][op->what];
+
+    return each > 0 && forwards > 0 ? loads->mean[op->what] / forwards / each : 1;
+}
+
+bool program_uneven(const struct program *program)
+{
+    struct loads loads = loads_of(program);
+    bool uneven = false;
+
+    for (size_t i = 0; i < program->ops.count && !uneven; i++)
+        if (is_work(program, &program->ops.items[i]))    /* sums of equal numbers differ by rounding */
+            uneven = fabs(factor_of(program, &loads, &program->ops.items[i]) - 1) > 1e-9;
+    loads_release(&loads);
+    return uneven;
+}
+
+static void scale(struct op *op, double factor)
+{
+    op->amount *= factor;
+    op->compute.communication *= factor;
+    for (int with = 0; with < PEERS_COUNT; with++)
+        op->compute.with[with] *= factor;
+}
+
+static void balance(struct program *program)
+{
+    struct loads loads = loads_of(program);
+
+    for (size_t i = 0; i < program->ops.count; i++)
+        if (is_work(program, &program->ops.items[i]))
+            scale(&program->ops.items[i], factor_of(program, &loads, &program->ops.items[i]));
+    loads_release(&loads);
+}
+
+/* Whether a work waits for it because a pipeline neighbour does the work that it comes from. */
+static bool from_neighbour(const struct program *program, const struct op *op, int rank)
+{
+    const struct lane *lane = &program->lanes.items[op->lane];
+
+    return lane->kind == LANE_SEND_NEXT || lane->kind == LANE_SEND_PREVIOUS || lane->kind == LANE_COPY ||
+           (lane->kind == LANE_COMPUTE && lane->rank != rank && op->what <= WHAT_UPDATE);
+}
+
+/* Updates keep what they wait for: that is replicas, and holders of tied weights. */
+static void detach(struct program *program)
+{
+    for (size_t i = 0; i < program->ops.count; i++) {
+        struct op *op = &program->ops.items[i];
+        uint32_t *deps = program->deps.items + op->first_dep, kept = 0;
+
+        if (!is_work(program, op) || op->what == WHAT_UPDATE)
+            continue;
+        for (uint32_t d = 0; d < op->ndeps; d++)
+            if (!from_neighbour(program, &program->ops.items[deps[d]], program->lanes.items[op->lane].rank))
+                deps[kept++] = deps[d];
+        op->ndeps = kept;
+    }
+}
+
+void program_what_if(struct program *program, unsigned which)
+{
+    if (which & WHAT_IF_BALANCED)
+        balance(program);
+    if (which & WHAT_IF_NO_BUBBLE)
+        detach(program);
+    for (size_t i = 0; which & WHAT_IF_NO_RECOMPUTATION && i < program->ops.count; i++)
+        if (program->ops.items[i].what == WHAT_RECOMPUTE)
+            scale(&program->ops.items[i], 0);
+}

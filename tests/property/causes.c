@@ -1,0 +1,112 @@
+/* What uneven stages and jitter add to an iteration, against closed forms and against the scenario without them. */
+#include "simulated.h"
+
+/* What `dtsim run` simulates. */
+__attribute__((format(printf, 2, 3)))
+static void run_causes(struct simulated *simulated, const char *format, ...)
+{
+    struct error err = {0};
+    va_list arguments;
+
+    va_start(arguments, format);
+    simulated_vload(simulated, format, arguments);
+    va_end(arguments);
+    struct simulate_options options = simulate_options_of(&simulated->scenario);
+    options.causes = true;
+    if (simulate(simulated_workload(simulated), options, &simulated->run, &err))
+        fail_at(simulated->text, &err);
+}
+
+/* GPipe's forwards take sum f + (M-1) max f, its backwards alike: what the slowest stage adds to M times the mean is
+ * bubble of imbalance. */
+static void test_gpipe_closed_form(void **state)
+{
+    static const double forward[] = {3, 1, 4, 1}, backward[] = {5, 9, 2, 6};
+    enum { STAGES = COUNT(forward) };
+
+    (void)state;
+    for (int m = 1; m <= 16; m = 2 * m + 1) {
+        struct simulated simulated;
+
+        run_causes(&simulated, "model: {stages: [{forward: 3 s, backward: 5 s}, {forward: 1 s, backward: 9 s}, "
+                   "{forward: 4 s, backward: 2 s}, {forward: 1 s, backward: 6 s}]}\ncluster: ideal\n"
+                   "batch: {micro_batches: %d}\nstrategy: {schedule: gpipe, pipeline: 4}\n", m);
+        double means = 0, most = 4 + 9;
+        for (int s = 0; s < STAGES; s++)
+            means += (forward[s] + backward[s]) / STAGES;
+        const struct metrics *metrics = &simulated.run.metrics;
+        expect_near("imbalance", metrics->imbalance, (m - 1) * (most - means), simulated.text);
+        expect_near("the rest of the bubble", metrics->seconds[ACCOUNT_BUBBLE] - metrics->imbalance,
+                    (STAGES - 1) * means, simulated.text);
+        assert_true(metrics->jitter == 0);
+        simulated_release(&simulated);
+    }
+}
+
+/* Nothing is uneven where all stages are alike: not even with chunks, replicas, a stage that recomputes nothing, or one
+ * that several ranks share and that takes as many times longer. */
+static void test_even_stages(void **state)
+{
+    static const char *const even[] = {
+        "model: {stages: {forward: 1 s, backward: 2 s}}\nstrategy: {schedule: 1f1b, pipeline: 4, data: 2}\n",
+        "model: {stages: {forward: 1 s, backward: 2 s}}\nstrategy: {schedule: interleaved, pipeline: 4, chunks: 3}\n",
+        "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s}}\nmemory: {recompute: full}\n"
+        "strategy: {schedule: varuna, pipeline: 4}\n",
+        "model: {stages: {forward: 1 s, backward: 2 s, backward_input: 1 s, backward_weight: 1 s}}\n"
+        "strategy: {schedule: zb-v, pipeline: 4}\n",
+        "model: {stages: {forward: 1 s, backward: 2 s}}\nstrategy: {schedule: chimera, pipeline: 4}\n",
+        "model: {stages: [{forward: 2 s, backward: 4 s}, {forward: 1 s, backward: 2 s}]}\n"
+        "strategy: {schedule: pipedream, stage_replicas: [2, 1], data: 1}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(even); i++) {
+        struct simulated simulated;
+
+        run_causes(&simulated, "%scluster: ideal\nbatch: {micro_batches: 16}\n", even[i]);
+        assert_true(simulated.run.metrics.imbalance == 0);
+        assert_false(program_uneven(&simulated.run.lowered.program));
+        simulated_release(&simulated);
+    }
+}
+
+/* Jitter adds what the same scenario takes longer than without; neither replay changes any other number. */
+static void test_jitter(void **state)
+{
+    static const char *const engines[] = {"ideal", "simgrid"};
+    const char *text = "model: {stages: [{forward: 10 ms, backward: 20 ms, boundary: 100 MB}, {forward: 12 ms, "
+                       "backward: 21 ms}]}\ncluster: {platform: dgx-a100, nodes: 1, gpus_per_node: 2}\n"
+                       "batch: {micro_batches: 6}\nstrategy: {schedule: 1f1b, pipeline: 2, data: 1}\n"
+                       "simulation: {engine: %s, jitter: %g, seed: 3}\n";
+
+    (void)state;
+    for (size_t e = 0; e < COUNT(engines); e++) {
+        struct simulated with, without, alone;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        run_causes(&with, text, engines[e], 0.2);
+        run_causes(&without, text, engines[e], 0.0);
+        run_text(&alone, text, engines[e], 0.2);
+#pragma GCC diagnostic pop
+        assert_true(with.run.metrics.jitter != 0);
+        assert_true(with.run.metrics.jitter ==
+                    with.run.metrics.iteration_time - without.run.metrics.iteration_time);
+        assert_true(without.run.metrics.jitter == 0 && without.run.metrics.imbalance != 0);
+        assert_true(isnan(alone.run.metrics.jitter) && isnan(alone.run.metrics.imbalance));
+        assert_true(alone.run.metrics.iteration_time == with.run.metrics.iteration_time);
+        assert_memory_equal(alone.run.metrics.seconds, with.run.metrics.seconds, sizeof alone.run.metrics.seconds);
+        simulated_release(&with);
+        simulated_release(&without);
+        simulated_release(&alone);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gpipe_closed_form), cmocka_unit_test(test_even_stages), cmocka_unit_test(test_jitter),
+    };
+
+    return cmocka_run_group_tests_name("causes", tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* `dtsim help result` against what a run writes: every key and column is listed, and every line lists something. */
+#include "simulated.h"
+
+#include "report/result_keys.h"
+
+enum { LINES = 256 };
+static bool used[LINES];
+
+/* Marks the lines that explain the key: "breakdown_s.*" stands for all below breakdown_s. */
+static bool explains(const char *key)
+{
+    bool any = false;
+
+    for (size_t i = 0; result_key_at(i); i++) {
+        const char *line = result_key_at(i)->key, *star = strchr(line, '*');
+        size_t before = star ? (size_t)(star - line) : strlen(line);
+        bool same = !strncmp(line, key, before);
+
+        if (star) {
+            const char *rest = key + before + strcspn(key + before, ".");
+
+            same = same && !strcmp(star + 1, rest);
+        }
+        if (!same || (!star && strlen(key) != before))
+            continue;
+        any = used[i] = true;
+    }
+    return any;
+}
+
+static void walk(const json_t *json, const char *path)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)json, key, value) {
+        char name[160];
+
+        snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", key);
+        if (json_is_object(value) && strcmp(name, "scenario"))
+            walk(value, name);
+        else if (!explains(name))
+            fail_msg("'dtsim help result' does not explain %s", name);
+        if (json_is_object(value))
+            explains(name);
+    }
+}
+
+static void walk_columns(void (*write)(const struct run *, FILE *), const char *file, const struct run *run)
+{
+    char *text = NULL, *at = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    write(run, out);
+    fclose(out);
+    text[strcspn(text, "\n")] = 0;
+    for (char *column = strtok_r(text, "\t", &at); column; column = strtok_r(NULL, "\t", &at)) {
+        char name[160];
+
+        snprintf(name, sizeof name, "%s: %s", file, column);
+        if (!explains(name))
+            fail_msg("'dtsim help result' does not explain %s", name);
+    }
+    free(text);
+}
+
+static void check(const char *text)
+{
+    struct simulated simulated;
+    struct error err = {0};
+
+    simulated_load(&simulated, "%s", text);
+    struct simulate_options options = simulate_options_of(&simulated.scenario);
+    options.links = options.causes = true;
+    assert_int_equal(simulate(simulated_workload(&simulated), options, &simulated.run, &err), 0);
+    json_t *json = result_json(&simulated.run);
+    walk(json, "");
+    json_decref(json);
+    walk_columns(spans_write, "spans.tsv", &simulated.run);
+    walk_columns(memory_write, "memory.tsv", &simulated.run);
+    walk_columns(utilization_write, "utilization.tsv", &simulated.run);
+    walk_columns(links_write, "links.tsv", &simulated.run);
+    simulated_release(&simulated);
+}
+
+static void test_all_keys(void **state)
+{
+    (void)state;
+    check("model: {preset: gpt2-124m}\ncluster: {platform: dgx-a100, nodes: 1}\n"
+          "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\nmemory: {precision: mixed-bf16}\n");
+    check("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 40}\n"
+          "strategy: {schedule: pipedream, pipeline: 4}\n");
+    for (size_t i = 0; result_key_at(i); i++)
+        if (!used[i])
+            fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i)->key);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_keys)};
+
+    return cmocka_run_group_tests_name("result_keys", tests, NULL, NULL);
+}
