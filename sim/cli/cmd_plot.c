@@ -19,7 +19,7 @@ static int plot_main(const struct command *command, int argc, char **argv)
     kind = arguments.positional[0];
     dir = arguments.positional[1];
     format = arguments.values[OPT_FORMAT];
-    if (!plot(kind, dir, format, &err))
+    if (!result_check(dir, &err) && !plot(kind, dir, format, &err))
         for (size_t i = 0; plot_file(&arena, kind, dir, format, i); i++)
             puts(plot_file(&arena, kind, dir, format, i));
     arena_release(&arena);

@@ -57,6 +57,8 @@ static const struct result_key keys[] = {
     {"notes", "what to know before relying on the numbers"},
     {"engine", "that simulated it"},
     {"version", "of dtsim"},
+    {"tables_sha256.*", "digest of each table, by which readers notice files of another run; in a folder"},
+    {"run_id", "of this result and its tables, by their content; in a folder"},
     {"scenario", "as it was simulated, with every default"},
     {"spans.tsv: rank", "pipeline rank + pipeline degree * replica"},
     {"spans.tsv: stage", "virtual stage; -1: none"},

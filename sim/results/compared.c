@@ -36,12 +36,11 @@ static int add_run(struct compared *compared, const char *folder, struct error *
 {
     const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
     json_error_t why;
-    json_t *result = json_load_file(path, 0, &why), *row;
+    json_t *result, *row;
 
-    if (!json_is_object(result)) {
-        json_decref(result);
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
-    }
+    if (result_check(folder, err))
+        return -1;
+    result = json_load_file(path, 0, &why);
     name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
