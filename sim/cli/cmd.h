@@ -13,8 +13,7 @@ struct command {
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
-    cmd_calibrate, cmd_list,
-    cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain;
+    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain;
 const struct command *command_at(size_t index);      /* NULL past the last */
 void command_help(const struct command *command, FILE *out);
 

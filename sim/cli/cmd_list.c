@@ -147,7 +147,8 @@ static void help_overview(void)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
     puts("\ndtsim help COMMAND, dtsim help scenario (every key), dtsim help strategy.zero (a key), dtsim help "
          "SCHEDULE,\nCOLLECTIVE or OPERATION (figures); what other files hold: dtsim help gpu, communication, profile, "
-         "table, paper\ndtsim help result: what a run writes\nAll commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded).");
+         "table, paper\ndtsim help result: what a run writes\n"
+         "All commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded).");
 }
 
 /* What files may hold. */

@@ -1,32 +1,11 @@
 #include "report/result_keys.h"
 
-#include "base/base.h"
+#include "run/metrics.h"
 
 #include <string.h>
 
+/* Besides the metrics (metric_at). */
 static const struct result_key keys[] = {
-    {"iteration_time_s", "window_s over the updates in it: one, but for asynchronous schedules and local steps"},
-    {"makespan_s", "from the first operation simulated to the end of the last"},
-    {"samples_per_s", "samples of an update over iteration_time_s"},
-    {"tokens_per_s", "null where the model has no tokens"},
-    {"model_tflops_per_gpu", "TFLOP/s that the mathematics of the model needs; null where times are given"},
-    {"hardware_tflops_per_gpu", "TFLOP/s that GPUs compute: also what is recomputed"},
-    {"mfu", "model FLOP/s over the GPU's peak in the scenario's precision; a share"},
-    {"hfu", "hardware FLOP/s over the same peak; a share"},
-    {"bubble_fraction", "breakdown_s.bubble over iteration_time_s; GPipe on a free network: (p-1)/(m+p-1)"},
-    {"bubble_overhead", "bubble over compute; GPipe: (p-1)/m"},
-    {"utilization", "compute over iteration_time_s"},
-    {"rank_span_s", "the longest from a rank's first work to the end of its last; null: asynchronous"},
-    {"span_utilization", "compute over rank_span_s"},
-    {"exposed_communication_s", "the sum of breakdown_s.exposed_tensor to exposed_expert"},
-    {"exposed_offload_s", "breakdown_s.exposed_offload"},
-    {"offload_bytes_per_gpu", "to the host and back, mean over GPUs"},
-    {"forward_s", "a micro-batch's forward in one stage, mean, with what its group exchanges"},
-    {"backward_s", "all that follows it on the way back: recomputation too"},
-    {"communication_bytes_per_gpu", "sent, mean over GPUs"},
-    {"peak_memory_bytes", "on one GPU, the largest of all ranks"},
-    {"peak_reserved_bytes", "of these, without the context: PyTorch's max_memory_reserved"},
-    {"peak_allocated_bytes", "and without fragmentation: max_memory_allocated"},
     {"energy_j", "null: not modelled yet"},
     {"extrapolated_s", "compute of the mean rank on kernels unlike those measured; null: no profile"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
@@ -36,6 +15,7 @@ static const struct result_key keys[] = {
     {"memory_limit_bytes", "what a GPU may hold; null: not known"},
     {"window_s", "[from, to]: the part of the simulated time that all means are over"},
     {"breakdown_s.*", "the time of the mean rank by kind; adds up to iteration_time_s"},
+    {"closed_form_bubble", "bubble_fraction by the schedule's closed form, mean stages, free network; null: none"},
     {"imbalance_s", "of breakdown_s.bubble: more than in a replay in which works take all ranks as long; or less"},
     {"jitter_s", "of iteration_time_s: more than in a replay without jitter; or less"},
     {"steady_state", "null: synchronous, or no steady state"},
@@ -69,6 +49,7 @@ static const struct result_key keys[] = {
     {"spans.tsv: t1", "end, s"},
     {"spans.tsv: lane", "stream of the rank, or engine"},
     {"spans.tsv: communication", "s of it that are communication"},
+    {"spans.tsv: overlapped", "1: it runs together with the next span of its lane"},
     {"spans.tsv: replicas", "for how many the row stands"},
     {"memory.tsv: rank", "as in spans.tsv"},
     {"memory.tsv: t", "s; what is held from then on"},
@@ -86,18 +67,29 @@ static const struct result_key keys[] = {
     {"links.tsv: replicas", "for how many the row stands"},
 };
 
-const struct result_key *result_key_at(size_t index)
+struct result_key result_key_at(size_t index)
 {
-    return index < COUNT(keys) ? &keys[index] : NULL;
+    size_t metrics = 0;
+
+    while (metric_at(metrics))
+        metrics++;
+    if (index < metrics)
+        return (struct result_key){metric_at(index)->name, metric_at(index)->brief};
+    return index - metrics < COUNT(keys) ? keys[index - metrics] : (struct result_key){0};
 }
 
 void result_keys_print(FILE *out)
 {
+    bool column = false;
+    struct result_key line;
+
     fputs("result.json (dtsim run --json, and in the folder of dtsim run -o): the unit ends each name; means are over "
           "ranks,\nan iteration; .* stands for several keys\n\n", out);
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        if (i > 0 && strstr(keys[i].key, ": ") && !strstr(keys[i - 1].key, ": "))
+    for (size_t i = 0; (line = result_key_at(i)).key; i++) {
+        if (!column && strstr(line.key, ": ")) {
             fputs("\nthe tables beside it, and their columns\n\n", out);
-        fprintf(out, "  %-40s %s\n", keys[i].key, keys[i].brief);
+            column = true;
+        }
+        fprintf(out, "  %-40s %s\n", line.key, line.brief);
     }
 }

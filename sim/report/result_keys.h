@@ -9,7 +9,7 @@ struct result_key {
     const char *key;         /* "breakdown_s.forward"; of a table's column "spans.tsv: rank" */
     const char *brief;       /* with its unit, where the key does not end in one */
 };
-const struct result_key *result_key_at(size_t index);        /* NULL past the last */
+struct result_key result_key_at(size_t index);       /* key NULL past the last */
 /* What `dtsim help result` prints. */
 void result_keys_print(FILE *out);
 

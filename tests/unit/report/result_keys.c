@@ -11,8 +11,8 @@ static bool explains(const char *key)
 {
     bool any = false;
 
-    for (size_t i = 0; result_key_at(i); i++) {
-        const char *line = result_key_at(i)->key, *star = strchr(line, '*');
+    for (size_t i = 0; result_key_at(i).key; i++) {
+        const char *line = result_key_at(i).key, *star = strchr(line, '*');
         size_t before = star ? (size_t)(star - line) : strlen(line);
         bool same = !strncmp(line, key, before);
 
@@ -113,9 +113,9 @@ static void test_all_keys(void **state)
           "batch: {global: 16, micro: 1}\nstrategy: {schedule: 1f1b, pipeline: 2}\nmemory: {precision: mixed-bf16}\n");
     check("model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\nbatch: {micro_batches: 40}\n"
           "strategy: {schedule: pipedream, pipeline: 4}\n");
-    for (size_t i = 0; result_key_at(i); i++)
+    for (size_t i = 0; result_key_at(i).key; i++)
         if (!used[i])
-            fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i)->key);
+            fail_msg("'dtsim help result' explains %s, which no result has", result_key_at(i).key);
 }
 
 int main(void)
