@@ -44,9 +44,10 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
     if (plan->stages % 2 == 0)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: schedule: chimera found pipeline %d; expected an even number, so that the two "
-                     "directions meet between ranks", plan->stages);
+    return error_infeasible(err, ERROR_SCHEDULE, loc,
+                            "strategy: schedule: chimera found pipeline %d; expected an even number, so that the two "
+                            "directions meet between ranks",
+                            plan->stages);
 }
 
 /* A rank's works by step; a work is one pass of one or two micro-batches. */

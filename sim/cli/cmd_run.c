@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "report/caveats.h"
@@ -122,7 +123,8 @@ static void print_run(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     char text[2][48], degrees[128];
 
-    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
+    text_write(TEXT_LINE, scenario->name, out);
+    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
@@ -157,6 +159,21 @@ static void print_run(const struct run *run, FILE *out)
     print_caveats(scenario, out);
 }
 
+/* What was simulated, for people or programs, and into the folder, if any. */
+static void tell(const struct run *run, bool json, struct folder *folder, struct error *err)
+{
+    if (json) {
+        json_t *result = result_json(run);
+
+        json_print(result, stdout);
+        json_decref(result);
+    } else {
+        print_run(run, stdout);
+    }
+    if (folder->path && !result_write(run, folder, err))
+        fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
+}
+
 static int run_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -164,6 +181,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct run run = {0};
+    struct folder folder = {0};
     enum engine engine;
     int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
 
@@ -175,21 +193,12 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     /* A folder that cannot be had is better known before a long simulation than after it. */
-    if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
+    if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)) &&
         !workload_init_advised(&workload, &scenario, &err) &&
         !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
-                                                               .links = true, .causes = true}, &run, &err)) {
-        if (arguments.values[OPT_JSON]) {
-            json_t *json = result_json(&run);
-
-            json_print(json, stdout);
-            json_decref(json);
-        } else {
-            print_run(&run, stdout);
-        }
-        if (arguments.values[OPT_OUT] && !result_write(&run, arguments.values[OPT_OUT], &err))
-            fprintf(stderr, "wrote %s/result.json and its tables\n", arguments.values[OPT_OUT]);
-    }
+                                                               .links = true, .causes = true}, &run, &err))
+        tell(&run, arguments.values[OPT_JSON], &folder, &err);
+    folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
     code = report(&err);
@@ -205,7 +214,8 @@ const struct command cmd_run = {
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
-               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
+               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of them or\n"
+               "                      none: a run that ends early leaves no half of a result\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario\n",

@@ -13,9 +13,9 @@
  * A limit of SimGrid 3.32: it goes through a list of all flows each time one ends. Some thousand flows at the same time
  * make no difference; 30,000 of them take ten seconds to end. */
 #include "engine/dispatcher.h"
-#include "base/child.h"
 #include "engine/replay.h"
 #include "engine/replay_simgrid.h"
+#include "process/child.h"
 
 #include <math.h>
 #include <simgrid/actor.h>
