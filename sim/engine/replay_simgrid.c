@@ -4,11 +4,10 @@
  * buffered transfer the latency comes last, so its end is in the future.) Then the actor goes on with a transfer that
  * became ready by this end, and wakes or creates an actor for each further one.
  *
- * So links have no latency of their own while SimGrid runs. The times are the same, for two reasons it is better:
+ * So links have no latency of their own while SimGrid runs. A lone transfer takes as long as with it, and:
  * - SimGrid's CM02 model shares a link in inverse proportion to the latency of the flows; ours share it equally.
- * - Its solver then adds and subtracts the integer 1 for each flow. With 1/latency it would leave residues that it
- * takes
- *   for flows.
+ * - Its solver adds and subtracts the integer 1 for each flow. With 1/latency it would leave rounding errors, which it
+ *   takes for flows.
  *
  * A limit of SimGrid 3.32: it goes through a list of all flows each time one ends. Some thousand flows at the same time
  * make no difference; 30,000 of them take ten seconds to end. */
