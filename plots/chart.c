@@ -3,24 +3,26 @@
 #include <math.h>
 #include <string.h>
 
-/* Okabe and Ito's blue and orange; the others chosen so that any two, idle included, differ by at least 22 in CIE
- * L*a*b* with normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices). `ink` is for letters on
- * it. */
+/* Okabe and Ito's blue, orange and yellow; the others chosen so that any two, idle included, differ in CIE L*a*b* with
+ * normal vision, protanopia, deuteranopia and tritanopia (Machado's matrices): by at least 20, but for pack, which is
+ * rare, and yellow on grey or beside orange (17). A shade differs by at least 13 from its colour. `ink` is for letters
+ * on it. */
 static const struct colour colours[TONE_COUNT] = {
-    [TONE_FORWARD] = {"0x0072b2", "0xffffff"},
-    [TONE_BACKWARD] = {"0xe69f00", "0x000000"},
-    [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000"},
-    [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff"},
-    [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000"},
-    [TONE_PACK] = {"0xb39ddb", "0x000000"},
-    [TONE_UPDATE] = {"0x666666", "0xffffff"},
-    [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff"},
-    [TONE_HOST] = {"0x966900", "0xffffff"},
+    [TONE_FORWARD] = {"0x0072b2", "0xffffff", "0x005686"},
+    [TONE_BACKWARD] = {"0xe69f00", "0x000000", "0xb87f00"},
+    [TONE_BACKWARD_INPUT] = {"0x44bb99", "0x000000", "0x338c73"},
+    [TONE_BACKWARD_WEIGHT] = {"0x225522", "0xffffff", "0x163716"},
+    [TONE_RECOMPUTE] = {"0xa6d4fa", "0x000000", "0x7c9fbc"},
+    [TONE_PACK] = {"0xb39ddb", "0x000000", NULL},
+    [TONE_UPDATE] = {"0x666666", "0xffffff", NULL},
+    [TONE_COMMUNICATION] = {"0x4b0082", "0xffffff", NULL},
+    [TONE_OFFLOAD] = {"0xf0e442", "0x000000", NULL},
+    [TONE_HOST] = {"0x966900", "0xffffff", NULL},
 };
 
 const char *const tone_names[] = {
     "forward", "backward", "backward-input", "backward-weight", "recompute", "pack", "update", "communication",
-    "host", NULL,
+    "offload", "host", NULL,
 };
 _Static_assert(COUNT(tone_names) == TONE_COUNT + 1, "a name for every tone");
 const struct palette tone_palette = {tone_names, colours, TONE_COUNT};
@@ -35,10 +37,11 @@ static const char *const share_names[] = {
     "exposed pipeline", "exposed data", "exposed context", "exposed expert", "exposed offload", "bubble", NULL,
 };
 static const struct colour share_colours[] = {
-    {"0x0072b2", "0xffffff"}, {"0xe69f00", "0x000000"}, {"0x44bb99", "0x000000"}, {"0x225522", "0xffffff"},
-    {"0xa6d4fa", "0x000000"}, {"0x666666", "0xffffff"}, {"0xb39ddb", "0x000000"}, {"0x4b0082", "0xffffff"},
-    {"0xb41eff", "0xffffff"}, {"0x1e0012", "0xffffff"}, {"0xffd278", "0x000000"}, {"0x00ffa5", "0x000000"},
-    {"0x966900", "0xffffff"}, {"0xf0f0f0", "0x000000"},
+    {"0x0072b2", "0xffffff", NULL}, {"0xe69f00", "0x000000", NULL}, {"0x44bb99", "0x000000", NULL},
+    {"0x225522", "0xffffff", NULL}, {"0xa6d4fa", "0x000000", NULL}, {"0x666666", "0xffffff", NULL},
+    {"0xb39ddb", "0x000000", NULL}, {"0x4b0082", "0xffffff", NULL}, {"0xb41eff", "0xffffff", NULL},
+    {"0x1e0012", "0xffffff", NULL}, {"0xffd278", "0x000000", NULL}, {"0x00ffa5", "0x000000", NULL},
+    {"0x966900", "0xffffff", NULL}, {"0xf0f0f0", "0x000000", NULL},
 };
 _Static_assert(COUNT(share_names) == SHARE_COUNT + 1 && COUNT(share_colours) == SHARE_COUNT, "a name and a colour");
 const struct palette share_palette = {share_names, share_colours, SHARE_COUNT};
@@ -46,7 +49,7 @@ const struct palette share_palette = {share_names, share_colours, SHARE_COUNT};
 int tone_of(const char *kind)
 {
     static const char *const moves[] = {"activation", "gradient", "sync", "weights"};
-    static const char *const hosts[] = {"offload", "prefetch", "host-update"};
+    static const char *const copies[] = {"offload", "prefetch"};
 
     for (int i = 0; i < TONE_COMMUNICATION; i++)
         if (strcmp(kind, tone_names[i]) == 0)
@@ -54,10 +57,10 @@ int tone_of(const char *kind)
     for (size_t i = 0; i < COUNT(moves); i++)
         if (strcmp(kind, moves[i]) == 0)
             return TONE_COMMUNICATION;
-    for (size_t i = 0; i < COUNT(hosts); i++)
-        if (strcmp(kind, hosts[i]) == 0)
-            return TONE_HOST;
-    return -1;
+    for (size_t i = 0; i < COUNT(copies); i++)
+        if (strcmp(kind, copies[i]) == 0)
+            return TONE_OFFLOAD;
+    return strcmp(kind, "host-update") == 0 ? TONE_HOST : -1;
 }
 
 const struct time_unit *time_unit_for(double seconds)
@@ -71,24 +74,38 @@ const struct time_unit *time_unit_for(double seconds)
     return &units[i];
 }
 
-/* The line below the scenario's name. */
-static const char *summary(const struct chart *chart)
+void layout_title(const struct chart *chart, struct layout *layout, const char *note)
 {
-    const struct headline *headline = &chart->headline;
+    const struct headline *headline = chart->runs;
     const struct time_unit *unit = time_unit_for(headline->iteration);
+    int lines = 0;
 
-    return arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
-                        headline->iteration * unit->per_second, unit->label, 100 * fmax(headline->bubble, 0),
-                        100 * fmax(headline->utilization, 0));
+    layout->title = headline->name;
+    if (*headline->system)
+        layout->lines[lines++] = headline->system;
+    layout->lines[lines++] = arena_printf(chart->arena, "iteration %.4g %s, bubble %.1f %%, utilization %.1f %%",
+                                          headline->iteration * unit->per_second, unit->label,
+                                          100 * fmax(headline->bubble, 0), 100 * fmax(headline->utilization, 0));
+    if (note)
+        layout->lines[lines++] = note;
+}
+
+static int lines_of(const struct layout *layout)
+{
+    int lines = 0;
+
+    while (lines < (int)COUNT(layout->lines) && layout->lines[lines])
+        lines++;
+    return lines;
 }
 
 /* The entries of the legend that stand beside each other; each is as wide as the widest. */
 static int legend_columns(const struct layout *layout)
 {
-    size_t longest = strlen("mean 100.0 %");
+    size_t longest = layout->palette ? strlen("mean 100.0 %") : (size_t)layout->longest;
     int columns;
 
-    for (int i = 0; i < layout->palette->count; i++)
+    for (int i = 0; layout->palette && i < layout->palette->count; i++)
         if (layout->shown[i] && strlen(layout->palette->names[i]) > longest)
             longest = strlen(layout->palette->names[i]);
     /* generous: where gnuplot finds less room than this, it makes rows that nobody reckoned with */
@@ -98,11 +115,12 @@ static int legend_columns(const struct layout *layout)
 
 int layout_top(const struct layout *layout)
 {
-    int entries = 1, columns = legend_columns(layout);       /* one for what the palette does not have */
+    int entries = layout->palette ? 1 : layout->entries;     /* one for what the palette does not have */
+    int columns = legend_columns(layout);
 
-    for (int i = 0; i < layout->palette->count; i++)
+    for (int i = 0; layout->palette && i < layout->palette->count; i++)
         entries += layout->shown[i];
-    return 50 + (layout->note ? 18 : 0) + 18 * ((entries + columns - 1) / columns);
+    return 32 + 18 * lines_of(layout) + 18 * ((entries + columns - 1) / columns);
 }
 
 /* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
@@ -120,31 +138,42 @@ static double name_size(const char *name, int width)
     return ems * em > width - 30 ? usual * (width - 30) / (ems * em) : usual;
 }
 
+static void print_title(const struct chart *chart, const struct layout *layout)
+{
+    FILE *out = chart->script;
+    const char *drawable = text_drawable(chart->arena, layout->title);
+
+    fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, layout->title));
+    if (strcmp(drawable, layout->title) != 0)
+        fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
+                text_escape(chart->arena, drawable));
+    fprintf(out, "name_size = %.2f\n", name_size(layout->title, layout->width - layout->left + layout->right));
+    for (int i = 0; i < (int)COUNT(layout->lines); i++)
+        fprintf(out, "line_%d = \"%s\"\n", i, layout->lines[i] ? text_escape(chart->arena, layout->lines[i]) : "");
+}
+
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
-    const char *kind = chart->kind, *drawable = text_drawable(chart->arena, chart->headline.name);
+    const char *kind = chart->kind;
 
-    fprintf(out, "# The %s chart of one training iteration; its data are in %s.tsv beside this script.\n"
+    fprintf(out, "# The %s chart; its data are in %s.tsv next to this script.\n"
                  "# Restyle what you like and run: gnuplot %s.gp\n"
                  "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
     fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
-    fprintf(out, "name = \"%s\"\n", text_escape(chart->arena, chart->headline.name));
-    if (strcmp(drawable, chart->headline.name) != 0)
-        fprintf(out, "if (format ne \"svg\") name = \"%s\"    # no font at hand has the rest\n",
-                text_escape(chart->arena, drawable));
-    fprintf(out, "name_size = %.2f\n", name_size(chart->headline.name, layout->width - layout->left + layout->right));
-    fprintf(out, "summary = \"%s\"\n", summary(chart));
-    fprintf(out, "note = \"%s\"\n\n", layout->note ? layout->note : "");
-    fprintf(out, "# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
+    print_title(chart, layout);
+    fprintf(out, "\n# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
                  "width = %d\nheight = %d\nleft = %d; right = %d; top = %d; bottom = %d\n"
                  "font = \"sans-serif\"\nfont_size = 10                  # points\n\n",
             layout->width, layout->height, layout->left, layout->right, layout->top, layout->bottom);
     fputs("idle_colour = 0xf0f0f0\nline_colour = 0x404040\n", out);
-    for (int i = 0; i < layout->palette->count; i++)
+    for (int i = 0; layout->palette && i < layout->palette->count; i++) {
+        const struct colour *colour = &layout->palette->colours[i];
+
         if (layout->shown[i])
-            fprintf(out, "colour_%d = %s; ink_%d = %s    # %s\n", i, layout->palette->colours[i].fill, i,
-                    layout->palette->colours[i].ink, layout->palette->names[i]);
+            fprintf(out, "colour_%d = %s; shade_%d = %s; ink_%d = %s    # %s\n", i, colour->fill, i,
+                    colour->shade ? colour->shade : colour->fill, i, colour->ink, layout->palette->names[i]);
+    }
 }
 
 void script_begin(const struct chart *chart, const struct layout *layout)
@@ -179,8 +208,9 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "set bmargin at screen 1.0*bottom/height\n"
           "middle = 0.5*(left + width - right)/width\n"
           "set label 1 name at screen middle, 1 - 16.0/height center font at_size(name_size*font_size)\n"
-          "set label 2 summary at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
-          "set label 3 note at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
+          "set label 2 line_0 at screen middle, 1 - 36.0/height center textcolor rgb line_colour\n"
+          "set label 3 line_1 at screen middle, 1 - 53.0/height center textcolor rgb line_colour\n"
+          "set label 4 line_2 at screen middle, 1 - 70.0/height center textcolor rgb line_colour\n"
           "set border 3 linecolor rgb line_colour\n"
           "set tics nomirror out scale 0.5\n", out);
     fprintf(out, "set key at screen middle, 1 - (top - 4.0)/height bottom center horizontal maxcols %d \\\n"

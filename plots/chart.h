@@ -2,39 +2,58 @@
 #ifndef DTSIM_CHART_H
 #define DTSIM_CHART_H
 
-#include "base/base.h"
+#include "plot.h"
 
-/* What result.json says of a run. The name is valid UTF-8 of one line, and short enough for a title. */
+/* What result.json says of a run. Texts are valid UTF-8 of one line, and short enough for a title. */
 struct headline {
     const char *name;
+    const char *system;      /* "Megatron-LM GPT 1T, 3072 GPUs: tensor 8, pipeline 64, data 6; 1f1b, ..."; "" unknown */
     double iteration;        /* seconds */
     double bubble;           /* idle over iteration */
     double utilization;
     double memory;           /* B that a GPU has; NaN: nothing is known */
+    int pipeline;            /* ranks of a replica; 0: nothing is known */
+    struct json_t *result;   /* all of it */
+    const char *path;
 };
 int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err);
+void headline_release(struct headline *headline);
+/* A number of result.json: "breakdown_s.bubble", "scenario.batch.micro_batches". An error when it is none. */
+int headline_number(const struct headline *headline, const char *key, double *value, struct error *err);
+/* A text or the text of a number; NULL when it is neither. It lives in the arena. */
+const char *headline_text(struct arena *arena, const struct headline *headline, const char *key);
 
 /* One chart at work. */
 struct chart {
     const char *kind;
-    const char *dir;         /* the run */
     const char *format;
+    const char *folder;      /* of the chart's files */
+    const char *const *inputs;
+    int ninputs;
+    const char *dir;         /* the first input: of a chart of one run, its folder */
+    const struct headline *runs;     /* what the inputs say of themselves; NULL: they are no runs */
+    const struct plot_view *view;
     struct arena *arena;
-    struct headline headline;
-    FILE *data, *script;     /* DIR/plots/KIND.tsv and .gp, once open */
+    FILE *data, *script;     /* FOLDER/KIND.tsv and .gp, once open */
     struct error *err;
 };
-/* Opens the chart's files. Not before the run's files are read: bad ones leave an earlier chart as it is. */
+/* Opens the chart's files. Not before the inputs are read: bad ones leave an earlier chart as it is. */
 int chart_open(struct chart *chart);
-/* Each reads the run's files, opens the chart's and writes them. */
-#define CHART(name, brief) int name##_draw(struct chart *chart);
+/* A further file of data for the script, FOLDER/KIND-NAME.tsv; the caller closes it by chart_written. */
+FILE *chart_further(const struct chart *chart, const char *name);
+int chart_written(FILE *file, const char *path, struct error *err);
+/* Each reads its inputs, opens the chart's files and writes them. */
+#define CHART(name, inputs, brief) int name##_draw(struct chart *chart);
 #include "list.h"
 #undef CHART
+
+/* Of charts of several runs: a label each, its name, or its folder's where several have the same name. */
+const char *const *run_labels(const struct chart *chart);
 
 /* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
 struct palette {
     const char *const *names;
-    const struct colour { const char *fill, *ink; } *colours;
+    const struct colour { const char *fill, *ink, *shade; } *colours;    /* shade: darker; NULL: there is none */
     int count;
 };
 enum { PALETTE_MOST = 14 };
@@ -43,7 +62,8 @@ enum { PALETTE_MOST = 14 };
 enum tone {
     TONE_FORWARD, TONE_BACKWARD, TONE_BACKWARD_INPUT, TONE_BACKWARD_WEIGHT, TONE_RECOMPUTE, TONE_PACK, TONE_UPDATE,
     TONE_COMMUNICATION,      /* activations, gradients and collectives alike */
-    TONE_HOST,               /* copies to the host and back, and what it computes */
+    TONE_OFFLOAD,            /* copies to the host and back */
+    TONE_HOST,               /* what the host computes */
     TONE_COUNT
 };
 extern const char *const tone_names[];               /* "forward", ...; ends in NULL */
@@ -68,6 +88,9 @@ const char *text_label(struct arena *arena, const char *text);
  * something else is written as an octal escape. */
 const char *text_escape(struct arena *arena, const char *text);
 
+/* The same as the label of a tic, which gnuplot takes for a format. */
+const char *text_tic(struct arena *arena, const char *text);
+
 /* The unit in which a duration reads best: "s", "ms", "us" or "ns", and how many of them make a second. */
 struct time_unit {
     const char *name, *label;    /* in ASCII; as charts print it */
@@ -76,15 +99,19 @@ struct time_unit {
 const struct time_unit *time_unit_for(double seconds);
 
 /* The script's head: everything that may be restyled, the terminal, title lines, margins (in pixels) and colours of
- * those of the palette that are shown. `note` is a further line of the title, or NULL. */
+ * those of the palette that are shown. */
 struct layout {
     int width, height;
     int left, right, top, bottom;
-    const char *note;
-    const struct palette *palette;
+    const char *title;
+    const char *lines[3];    /* below the title; NULL where there are fewer */
+    const struct palette *palette;   /* NULL: the chart has colours of its own, and `entries` in its legend */
     bool shown[PALETTE_MOST];
+    int entries, longest;    /* without a palette: in the legend, and the letters of the longest */
 };
 enum { CHART_AXIS_HEIGHT = 46 };
+/* The title lines of a chart of one run: its name, system and main numbers, and a note or NULL. */
+void layout_title(const struct chart *chart, struct layout *layout, const char *note);
 /* The pixels above the chart for title and legend; the other members are set. */
 int layout_top(const struct layout *layout);
 void script_begin(const struct chart *chart, const struct layout *layout);

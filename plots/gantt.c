@@ -1,90 +1,13 @@
-/* The Gantt chart: spans.tsv to boxes. */
+/* The Gantt chart: which ranks and which time it shows. */
 #include "gantt.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tsv.h"
 
-enum { MOST_LANES = 1000 };
-
-enum { RANK, STAGE, KIND, NAME, START, END, LANE };
-static const char *const columns[] = {"rank", "stage", "kind", "name", "t0", "t1", "lane", NULL};
-
-/* The lane of that name, added when it is new; -1 when there are too many. */
-static int find_lane(struct gantt *gantt, const struct tsv *tsv, int guess, struct error *err)
-{
-    const char *name = tsv_text(tsv, LANE);
-
-    if (guess >= 0 && strcmp(gantt->lanes.items[guess].name, name) == 0)
-        return guess;
-    for (size_t i = 0; i < gantt->lanes.count; i++)
-        if (strcmp(gantt->lanes.items[i].name, name) == 0)
-            return (int)i;
-    if (!*name)
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, LANE), "a span without lane");
-    if (gantt->lanes.count == MOST_LANES)
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, LANE), "more than %d different lanes", MOST_LANES);
-    *GROW(&gantt->lanes) = (struct gantt_lane){.name = name};
-    return (int)gantt->lanes.count - 1;
-}
-
-static int read_box(struct gantt *gantt, const struct tsv *tsv, int guess, struct box *box, struct error *err)
-{
-    int failed = 0;
-
-    failed |= tsv_integer(tsv, RANK, 0, INT_MAX, &box->rank, err);
-    failed |= tsv_integer(tsv, STAGE, -1, INT_MAX - 1, &box->stage, err);
-    failed |= tsv_number(tsv, START, &box->start, err);
-    failed |= tsv_number(tsv, END, &box->end, err);
-    box->what = tsv_text(tsv, KIND);
-    box->name = tsv_text(tsv, NAME);
-    box->kind = tone_of(box->what);
-    if (box->kind < 0)
-        failed = error_add(err, EXIT_INPUT, tsv_loc(tsv, KIND), "unknown kind '%.40s'", box->what);
-    if (!failed && box->start < 0)
-        failed = error_add(err, EXIT_INPUT, tsv_loc(tsv, START), "the span starts before 0");
-    if (!failed && box->end < box->start)
-        failed = error_add(err, EXIT_INPUT, tsv_loc(tsv, END), "the span ends before it starts");
-    box->lane = find_lane(gantt, tsv, guess, err);
-    return failed || box->lane < 0 ? -1 : 0;
-}
-
-static int read_spans(struct gantt *gantt, struct tsv *tsv, struct error *err)
-{
-    int before = err->count + err->dropped, guess = -1;
-    size_t rows = 0;
-
-    while (tsv_next(tsv, err)) {
-        struct box box = {.spans = 1, .order = rows++};
-
-        if (read_box(gantt, tsv, guess, &box, err))
-            continue;
-        guess = box.lane;
-        *GROW(&gantt->boxes) = box;
-    }
-    if (err->count + err->dropped > before)
-        return -1;
-    if (rows == 0)
-        return error_add(err, EXIT_INPUT, tsv->loc, "no spans: nothing to draw");
-    return 0;
-}
-
-/* By rank, lane, time; else as in the file. */
-static int compare(const void *left, const void *right)
-{
-    const struct box *a = left, *b = right;
-
-    if (a->rank != b->rank)
-        return a->rank < b->rank ? -1 : 1;
-    if (a->lane != b->lane)
-        return a->lane < b->lane ? -1 : 1;
-    if (a->start < b->start || a->start > b->start)
-        return a->start < b->start ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
+static const double PART_GAP = 0.6;  /* rows between parts */
 
 static void add_stage(struct row *row, int stage)
 {
@@ -98,29 +21,159 @@ static void add_stage(struct row *row, int stage)
     row->nstages++;
 }
 
-/* Sorts the boxes, gives every rank its row, and drops what has no row and what takes no time. */
-static void place_rows(struct gantt *gantt)
+/* Whether every replica in the file does the same at the same time as the first. */
+static bool replicas_alike(const struct gantt *gantt, int pipeline)
+{
+    size_t count = gantt_first(gantt, pipeline);
+    const double slack = 1e-9 * gantt->to;
+
+    for (int first = pipeline; first < gantt->ranks; first += pipeline) {
+        const struct box *a = gantt->boxes.items, *b = a + gantt_first(gantt, first);
+
+        if (gantt_first(gantt, first + pipeline) - gantt_first(gantt, first) != count)
+            return false;
+        for (size_t i = 0; i < count; i++, a++, b++)
+            if (b->rank != a->rank + first || b->lane != a->lane || b->stage != a->stage ||
+                strcmp(b->what, a->what) != 0 || fabs(b->start - a->start) > slack || fabs(b->end - a->end) > slack)
+                return false;
+    }
+    return true;
+}
+
+/* Which ranks are shown: wanted[rank]. */
+struct choice { bool *wanted; int count; };
+
+static void want(struct choice *choice, int first, int count)
+{
+    for (int rank = first; rank < first + count; rank++) {
+        choice->count += !choice->wanted[rank];
+        choice->wanted[rank] = true;
+    }
+}
+
+static int bad_ranks(const struct gantt *gantt, const char *text, struct error *err)
+{
+    return error_add(err, EXIT_USAGE, (struct loc){0}, "--ranks: expected ranks such as 0,4-7, at most %d of 0 to %d, "
+                     "found '%.60s'", GANTT_RANKS, gantt->ranks - 1, text);
+}
+
+/* "0,4-7". */
+static int want_listed(const struct gantt *gantt, const char *text, struct choice *choice, struct error *err)
+{
+    for (const char *at = text;; at++) {
+        char *end;
+        long first = strtol(at, &end, 10), last = first;
+
+        if (end == at || *at == '-' || *at == '+')
+            return bad_ranks(gantt, text, err);
+        at = end;
+        if (*at == '-') {
+            last = strtol(at + 1, &end, 10);
+            if (end == at + 1)
+                return bad_ranks(gantt, text, err);
+            at = end;
+        }
+        if ((*at && *at != ',') || first < 0 || last < first || last >= gantt->ranks)
+            return bad_ranks(gantt, text, err);
+        want(choice, (int)first, (int)(last - first) + 1);
+        if (!*at)
+            return choice->count > GANTT_RANKS ? bad_ranks(gantt, text, err) : 0;
+    }
+}
+
+/* Of many ranks the first, middle and last. */
+static void want_parts(struct gantt *gantt, int first, int count, int pipeline, struct choice *choice)
+{
+    const int begins[] = {first, first + (count - GANTT_PART) / 2, first + count - GANTT_PART};
+
+    for (size_t i = 0; i < COUNT(begins); i++)
+        want(choice, begins[i], GANTT_PART);
+    gantt->image.first = first;
+    gantt->image.ranks = count;
+    gantt->image.pipeline = pipeline;
+}
+
+/* One replica where it stands for all; else all. Says which. */
+static int choose(struct gantt *gantt, const struct chart *chart, struct choice *choice)
+{
+    const struct plot_view *view = chart->view;
+    int pipeline = chart->runs->pipeline, replicas, all, first = 0, count = gantt->ranks;
+
+    if (pipeline < 1 || gantt->ranks % pipeline)
+        pipeline = gantt->ranks;
+    replicas = gantt->ranks / pipeline;
+    all = replicas * gantt->stands_for;
+    if (view->replica >= replicas)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--replica: found %d; the file has %d replica%s, "
+                         "counted from 0%s", view->replica, replicas, replicas == 1 ? "" : "s",
+                         gantt->stands_for > 1 ? ", which stand for others that do the same" : "");
+    if (view->ranks) {
+        gantt->note = arena_printf(chart->arena, "ranks %s of %d", text_clean(chart->arena, view->ranks, 40),
+                                   gantt->ranks * gantt->stands_for);
+        return want_listed(gantt, view->ranks, choice, chart->err);
+    }
+    if (view->replica >= 0 || (all > 1 && replicas_alike(gantt, pipeline))) {
+        first = pipeline * (view->replica < 0 ? 0 : view->replica);
+        count = pipeline;
+        gantt->note = view->replica < 0 ? arena_printf(chart->arena, "1 of %d replicas, all alike", all) :
+                      arena_printf(chart->arena, "replica %d, one of %d", view->replica, all);
+    }
+    if (count <= GANTT_RANKS) {
+        want(choice, first, count);
+        return 0;
+    }
+    want_parts(gantt, first, count, pipeline, choice);
+    gantt->note = arena_printf(chart->arena, "%s%sfirst, middle and last of %d ranks; below, all of them",
+                               gantt->note ? gantt->note : "", gantt->note ? "; " : "", count);
+    return 0;
+}
+
+/* The rows of the chosen ranks; an empty rank has one too. */
+static void place_rows(struct gantt *gantt, const struct choice *choice)
+{
+    double top = 0;
+
+    for (int rank = 0; rank < gantt->ranks; rank++) {
+        struct row *row = &gantt->rows[gantt->nrows];
+
+        if (!choice->wanted[rank])
+            continue;
+        if (gantt->nrows && row[-1].rank + 1 < rank && gantt->image.ranks)
+            top += PART_GAP;
+        *row = (struct row){.rank = rank, .top = top++};
+        for (size_t i = gantt_first(gantt, rank); i < gantt_first(gantt, rank + 1); i++)
+            if (gantt->boxes.items[i].lane == gantt->compute)
+                add_stage(row, gantt->boxes.items[i].stage);
+        gantt->nrows++;
+    }
+}
+
+/* Drops boxes of other ranks. */
+static void drop_others(struct gantt *gantt, const struct choice *choice)
 {
     size_t kept = 0;
-    int rank = -1;
 
-    qsort(gantt->boxes.items, gantt->boxes.count, sizeof *gantt->boxes.items, compare);
+    for (size_t i = 0; i < gantt->boxes.count; i++)
+        if (choice->wanted[gantt->boxes.items[i].rank])
+            gantt->boxes.items[kept++] = gantt->boxes.items[i];
+    gantt->boxes.count = kept;
+}
+
+/* Drops boxes that take no time, and cuts off what is outside the time that is shown. */
+static void clip(struct gantt *gantt)
+{
+    size_t kept = 0;
+
     for (size_t i = 0; i < gantt->boxes.count; i++) {
         struct box box = gantt->boxes.items[i];
+        double seconds = box.end - box.start;
 
-        gantt->end = fmax(gantt->end, box.end);
-        if (box.rank != rank) {
-            if (gantt->nrows < GANTT_RANKS)
-                gantt->rows[gantt->nrows++].rank = box.rank;
-            gantt->ranks++;
-        }
-        rank = box.rank;
-        if (gantt->ranks > gantt->nrows)
+        box.start = fmax(box.start, gantt->from);
+        box.end = fmin(box.end, gantt->to);
+        if (box.end <= box.start)
             continue;
-        if (strcmp(gantt->lanes.items[box.lane].name, "compute") == 0)
-            add_stage(&gantt->rows[gantt->nrows - 1], box.stage);
-        if (box.end > box.start)
-            gantt->boxes.items[kept++] = box;
+        box.communication *= (box.end - box.start) / seconds;
+        gantt->boxes.items[kept++] = box;
     }
     gantt->boxes.count = kept;
 }
@@ -149,89 +202,59 @@ static void place_strips(struct gantt *gantt)
     for (size_t i = 0; i < gantt->lanes.count; i++) {
         struct gantt_lane *lane = &gantt->lanes.items[i];
 
-        lane->strip = -1;
-        if (used[i] && strcmp(lane->name, "compute") != 0)
-            lane->strip = strip_of(gantt, lane->name);
+        lane->strip = used[i] && (int)i != gantt->compute ? strip_of(gantt, lane->name) : -1;
     }
     free(used);
 }
 
-/* The boxes first..last-1 lie in one cell of one lane. Those of a kind become one, kinds in the order of the first. */
-static void join(const struct box *boxes, size_t first, size_t last, struct boxes *joined)
+/* The time that is shown. */
+static int choose_time(struct gantt *gantt, const struct chart *chart)
 {
-    double at = boxes[first].start;
-    size_t begin = joined->count;
-
-    for (size_t i = first; i < last; i++) {
-        size_t k = begin;
-
-        while (k < joined->count && strcmp(joined->items[k].what, boxes[i].what) != 0)
-            k++;
-        if (k == joined->count) {
-            *GROW(joined) = boxes[i];
-            continue;
-        }
-        joined->items[k].end += boxes[i].end - boxes[i].start;
-        joined->items[k].spans++;
-        joined->items[k].name = "";
-    }
-    for (size_t k = begin; k < joined->count && joined->count - begin < last - first; k++) {
-        struct box *box = &joined->items[k];
-        double width = box->end - box->start;
-
-        box->start = at;
-        box->end = at += width;
-    }
+    gantt->to = chart->runs->iteration;
+    for (size_t i = 0; i < gantt->boxes.count; i++)
+        gantt->to = fmax(gantt->to, gantt->boxes.items[i].end);
+    if (chart->view->from >= gantt->to)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "--from: the run ends at %g s", gantt->to);
+    gantt->from = chart->view->from;
+    gantt->cut = chart->view->to > 0 && chart->view->to < gantt->to;
+    if (gantt->cut)
+        gantt->to = chart->view->to;
+    return 0;
 }
 
-void gantt_merge(struct gantt *gantt, double column)
+static int lay_out(struct gantt *gantt, const struct chart *chart, struct choice *choice)
 {
-    const struct box *boxes = gantt->boxes.items;
-    struct boxes joined = {0};
-    double cell = GANTT_CELL * column;
+    double column;
 
-    for (size_t i = 0, next; i < gantt->boxes.count; i = next) {
-        double here = floor(boxes[i].start / cell);
-
-        for (next = i; next < gantt->boxes.count; next++)
-            if (boxes[next].end - boxes[next].start >= column || floor(boxes[next].start / cell) > here ||
-                boxes[next].rank != boxes[i].rank || boxes[next].lane != boxes[i].lane)
-                break;
-        next = next > i ? next : i + 1;
-        join(boxes, i, next, &joined);
-    }
-    if (joined.count < gantt->boxes.count)
-        gantt->column = column;
-    free(gantt->boxes.items);
-    gantt->boxes = joined;
-}
-
-void gantt_release(struct gantt *gantt)
-{
-    free(gantt->boxes.items);
-    free(gantt->lanes.items);
-    memset(gantt, 0, sizeof *gantt);
+    if (choose_time(gantt, chart) || choose(gantt, chart, choice))
+        return -1;
+    if (gantt->image.ranks)
+        gantt_image(gantt);
+    place_rows(gantt, choice);
+    drop_others(gantt, choice);
+    column = (gantt->to - gantt->from) / GANTT_COLUMNS;
+    clip(gantt);
+    gantt_merge(gantt, column);
+    gantt_stack(gantt);
+    place_strips(gantt);
+    if (gantt->boxes.count == 0)
+        return error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no span takes any time there: "
+                         "nothing to draw");
+    return 0;
 }
 
 int gantt_draw(struct chart *chart)
 {
     struct gantt gantt = {0};
     struct tsv tsv = {0};
-    int failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/spans.tsv", chart->dir), columns, chart->err) ||
-                 read_spans(&gantt, &tsv, chart->err);
+    struct choice choice = {0};
+    int failed = gantt_read(&gantt, chart, &tsv);
 
     if (!failed) {
-        place_rows(&gantt);
-        place_strips(&gantt);
-        gantt.end = fmax(gantt.end, chart->headline.iteration);
-        if (gantt.boxes.count == 0)
-            failed = error_add(chart->err, EXIT_INPUT, tsv.loc, "no span takes any time: nothing to draw");
+        choice.wanted = xcalloc((size_t)gantt.ranks + 1, sizeof *choice.wanted);
+        failed = lay_out(&gantt, chart, &choice) || chart_open(chart) || gantt_script(chart, &gantt);
     }
-    failed = failed || chart_open(chart);
-    if (!failed) {
-        gantt_merge(&gantt, gantt.end / GANTT_COLUMNS);
-        gantt_script(chart, &gantt);
-    }
+    free(choice.wanted);
     gantt_release(&gantt);
     tsv_release(&tsv);
     return failed ? -1 : 0;

@@ -7,9 +7,138 @@
 
 enum { LONGEST_NAME = 90 };
 
-static int number(const json_t *result, const char *key, struct loc loc, double *value, struct error *err)
+/* The member that keys joined by dots lead to; NULL: there is none. */
+static const json_t *find(const json_t *json, const char *keys)
 {
-    const json_t *member = json_object_get(result, key);
+    char key[64];
+
+    for (size_t length; json && *keys; keys += keys[length] ? length + 1 : length) {
+        length = strcspn(keys, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, keys);
+        json = json_object_get(json, key);
+    }
+    return json;
+}
+
+static int share(const struct headline *headline, const char *key, double *value, struct error *err)
+{
+    const double slack = 1e-6;       /* sums of many shares round */
+
+    if (headline_number(headline, key, value, err))
+        return -1;
+    if (*value < -slack || *value > 1 + slack)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = headline->path}, "'%s' is %g, not between 0 and 1",
+                         key, *value);
+    return 0;
+}
+
+/* "tensor 8, pipeline 64": the degrees above 1. */
+static const char *degrees_of(struct arena *arena, const json_t *strategy)
+{
+    static const char *const names[] = {"tensor", "context", "expert", "pipeline", "data"};
+    const char *text = "";
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        json_int_t degree = json_integer_value(json_object_get(strategy, names[i]));
+
+        if (degree > 1)
+            text = arena_printf(arena, "%s%s%s %lld", text, *text ? ", " : "", names[i], (long long)degree);
+    }
+    return text;
+}
+
+static const char *schedule_of(const json_t *strategy)
+{
+    const json_t *schedule = json_object_get(strategy, "schedule");
+
+    return json_is_string(schedule) ? json_string_value(schedule) : json_is_object(schedule) ? "own order" : "";
+}
+
+/* "1f1b, 512 micro-batches", of a pipeline. */
+static const char *order_of(struct arena *arena, const json_t *scenario)
+{
+    const json_t *strategy = json_object_get(scenario, "strategy");
+    long long chunks = json_integer_value(json_object_get(strategy, "chunks"));
+    long long micro_batches = json_integer_value(find(scenario, "batch.micro_batches"));
+    const char *text = schedule_of(strategy);
+
+    if (json_integer_value(json_object_get(strategy, "pipeline")) < 2)
+        return "";
+    if (chunks > 1)
+        text = arena_printf(arena, "%s, %lld chunks", text, chunks);
+    return arena_printf(arena, "%s, %lld micro-batch%s", text, micro_batches, micro_batches == 1 ? "" : "es");
+}
+
+/* "Megatron-LM GPT 1T, 3072 GPUs: tensor 8, pipeline 64, data 6; 1f1b, 512 micro-batches". */
+static const char *system_of(struct arena *arena, const json_t *result)
+{
+    const json_t *scenario = json_object_get(result, "scenario"), *strategy = json_object_get(scenario, "strategy");
+    const json_t *model = json_object_get(scenario, "model"), *title = json_object_get(model, "title");
+    long long gpus = json_integer_value(json_object_get(result, "gpus"));
+    long long zero = json_integer_value(json_object_get(strategy, "zero"));
+    const char *name = json_is_string(title) ? json_string_value(title) : json_object_get(model, "stages") ?
+                       "given stages" : json_object_get(model, "layers") ? "given layers" : "transformer";
+    const char *degrees = degrees_of(arena, strategy), *order = order_of(arena, scenario);
+
+    if (!strategy || !model || gpus < 1)
+        return "";
+    if (zero > 0)
+        degrees = arena_printf(arena, "%s%sZeRO-%lld", degrees, *degrees ? ", " : "", zero);
+    return text_clean(arena, arena_printf(arena, "%s, %lld GPU%s%s%s%s%s", name, gpus, gpus == 1 ? "" : "s",
+                                          *degrees ? ": " : "", degrees, *order ? "; " : "", order), 120);
+}
+
+static int read_result(struct arena *arena, struct headline *headline, struct error *err)
+{
+    const json_t *result = headline->result, *name = find(result, "scenario.name");
+    struct loc loc = {.file = headline->path};
+    int failed = 0;
+
+    if (!json_is_object(result))
+        return error_add(err, EXIT_INPUT, loc, "not an object");
+    failed |= headline_number(headline, "iteration_time_s", &headline->iteration, err);
+    if (!failed && headline->iteration < 0)
+        failed = error_add(err, EXIT_INPUT, loc, "'iteration_time_s' is negative");
+    failed |= share(headline, "bubble_fraction", &headline->bubble, err);
+    failed |= share(headline, "utilization", &headline->utilization, err);
+    headline->memory = NAN;
+    if (json_is_number(json_object_get(result, "memory_limit_bytes")))
+        headline->memory = json_number_value(json_object_get(result, "memory_limit_bytes"));
+    if (!json_is_string(name))
+        failed |= error_add(err, EXIT_INPUT, loc, "'scenario.name' is missing or no string");
+    else
+        headline->name = text_clean(arena, json_string_value(name), LONGEST_NAME);
+    headline->system = system_of(arena, result);
+    headline->pipeline = (int)json_integer_value(find(result, "scenario.strategy.pipeline"));
+    return failed ? -1 : 0;
+}
+
+int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err)
+{
+    struct loc loc = {.file = path};
+    json_error_t bad;
+    json_t *result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
+
+    if (!result) {
+        loc.line = bad.line > 0 ? bad.line : 0;
+        loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;
+        return error_add(err, EXIT_INPUT, loc, "%s", text_clean(arena, bad.text, JSON_ERROR_TEXT_LENGTH));
+    }
+    headline->result = result;
+    headline->path = path;
+    return read_result(arena, headline, err);
+}
+
+void headline_release(struct headline *headline)
+{
+    json_decref(headline->result);
+    headline->result = NULL;
+}
+
+int headline_number(const struct headline *headline, const char *key, double *value, struct error *err)
+{
+    const json_t *member = find(headline->result, key);
+    struct loc loc = {.file = headline->path};
 
     if (!member)
         return error_add(err, EXIT_INPUT, loc, "'%s' is missing", key);
@@ -19,53 +148,11 @@ static int number(const json_t *result, const char *key, struct loc loc, double 
     return 0;
 }
 
-static int share(const json_t *result, const char *key, struct loc loc, double *value, struct error *err)
+const char *headline_text(struct arena *arena, const struct headline *headline, const char *key)
 {
-    const double slack = 1e-6;       /* sums of many shares round */
+    const json_t *member = find(headline->result, key);
 
-    if (number(result, key, loc, value, err))
-        return -1;
-    if (*value < -slack || *value > 1 + slack)
-        return error_add(err, EXIT_INPUT, loc, "'%s' is %g, not between 0 and 1", key, *value);
-    return 0;
-}
-
-static int read_result(struct arena *arena, const json_t *result, struct loc loc, struct headline *headline,
-                       struct error *err)
-{
-    const json_t *name = json_object_get(json_object_get(result, "scenario"), "name");
-    int failed = 0;
-
-    if (!json_is_object(result))
-        return error_add(err, EXIT_INPUT, loc, "not an object");
-    failed |= number(result, "iteration_time_s", loc, &headline->iteration, err);
-    if (!failed && headline->iteration < 0)
-        failed = error_add(err, EXIT_INPUT, loc, "'iteration_time_s' is negative");
-    failed |= share(result, "bubble_fraction", loc, &headline->bubble, err);
-    failed |= share(result, "utilization", loc, &headline->utilization, err);
-    headline->memory = NAN;
-    if (json_is_number(json_object_get(result, "memory_limit_bytes")))
-        headline->memory = json_number_value(json_object_get(result, "memory_limit_bytes"));
-    if (!json_is_string(name))
-        failed |= error_add(err, EXIT_INPUT, loc, "'scenario.name' is missing or no string");
-    else
-        headline->name = text_clean(arena, json_string_value(name), LONGEST_NAME);
-    return failed ? -1 : 0;
-}
-
-int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err)
-{
-    struct loc loc = {.file = path};
-    json_error_t bad;
-    json_t *result = json_load_file(path, JSON_REJECT_DUPLICATES, &bad);
-    int failed;
-
-    if (!result) {
-        loc.line = bad.line > 0 ? bad.line : 0;
-        loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;
-        return error_add(err, EXIT_INPUT, loc, "%s", text_clean(arena, bad.text, JSON_ERROR_TEXT_LENGTH));
-    }
-    failed = read_result(arena, result, loc, headline, err);
-    json_decref(result);
-    return failed;
+    if (json_is_string(member))
+        return text_clean(arena, json_string_value(member), LONGEST_NAME);
+    return json_is_number(member) ? arena_printf(arena, "%.15g", json_number_value(member)) : NULL;
 }

@@ -1,5 +1,11 @@
-/* The charts of a run: a line for each file, CHART(file and name, what it shows). No guards: it is included once for
- * each of the places that need all charts. */
-CHART(gantt, "what every rank does when, one row a rank")
-CHART(utilization, "what the ranks do on average, over time")
-CHART(memory, "what the first, the last and the fullest rank hold, by kind, over time")
+/* The charts: a line for each file, CHART(file and name, its inputs, what it shows). No guards: it is included once
+ * for each of the places that need all charts. */
+CHART(gantt, PLOT_RUN, "what every rank does when, one row a rank")
+CHART(utilization, PLOT_RUN, "what the ranks do on average, over time")
+CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by kind, over time")
+CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, the busiest first")
+CHART(breakdown, PLOT_RUNS, "where the iterations of runs went: computing, exposed communication, bubble")
+CHART(bubble, PLOT_RUNS, "bubbles of runs against micro-batches, stages or GPUs, a curve a schedule, and closed forms")
+CHART(scaling, PLOT_RUNS, "efficiency of runs against GPUs, weak (batch per GPU) and strong (global batch)")
+CHART(collective, PLOT_FILES, "bus bandwidth against size: files of 'dtsim collective --json'")
+CHART(fit, PLOT_FILES, "errors of a calibration against kernels' sizes: files of 'dtsim calibrate fit --json'")

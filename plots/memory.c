@@ -19,9 +19,10 @@ static const char *const kind_names[] = {
     "workspace", "other", NULL,
 };
 static const struct colour kind_colours[] = {
-    {"0x666666", "0xffffff"}, {"0x0072b2", "0xffffff"}, {"0xa6d4fa", "0x000000"}, {"0xe69f00", "0x000000"},
-    {"0x225522", "0xffffff"}, {"0xb39ddb", "0x000000"}, {"0xbfbfbf", "0x000000"}, {"0x44bb99", "0x000000"},
-    {"0x4b0082", "0xffffff"}, {"0xf0e442", "0x000000"},
+    {"0x666666", "0xffffff", NULL}, {"0x0072b2", "0xffffff", NULL}, {"0xa6d4fa", "0x000000", NULL},
+    {"0xe69f00", "0x000000", NULL}, {"0x225522", "0xffffff", NULL}, {"0xb39ddb", "0x000000", NULL},
+    {"0xbfbfbf", "0x000000", NULL}, {"0x44bb99", "0x000000", NULL}, {"0x4b0082", "0xffffff", NULL},
+    {"0xf0e442", "0x000000", NULL},
 };
 _Static_assert(COUNT(kind_names) == KINDS + 1 && COUNT(kind_colours) == KINDS, "a name and a colour for every kind");
 static const struct palette palette = {kind_names, kind_colours, KINDS};
@@ -190,8 +191,8 @@ static const char *note_of(const struct chart *chart, const struct memory_chart 
 {
     const char *text = "";
 
-    if (!isnan(chart->headline.memory))
-        text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->headline.memory));
+    if (!isnan(chart->runs->memory))
+        text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->runs->memory));
     if (memory->npanels < memory->ranks)
         text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %d ranks", text,
                             *text ? "; " : "", memory->ranks);
@@ -203,7 +204,7 @@ static void write_panel(const struct layout *layout, bool limited, FILE *out)
 {
     fputs("    set tmargin at screen 1 - (top + p*(panel + between))/(1.0*height)\n"
           "    set bmargin at screen 1 - (top + p*(panel + between) + panel)/(1.0*height)\n"
-          "    set label 4 word(headings, p + 1) at screen 1.0*left/width, \\\n"
+          "    set label 9 word(headings, p + 1) at screen 1.0*left/width, \\\n"
           "        1 - (top + p*(panel + between) - 9.0)/height left\n"
           "    set object 2 circle at first unit*word(peak_times, p + 1), first word(peaks, p + 1)/scale \\\n"
           "        size screen 0.004 front fillstyle solid 1 border rgb \"white\" fillcolor rgb \"black\"\n"
@@ -223,7 +224,7 @@ static void write_panel(const struct layout *layout, bool limited, FILE *out)
               "            title p ? \"\" : \"a GPU's memory\"\n", out);
     else
         fputs("        NaN notitle\n", out);
-    fputs("    unset label 1; unset label 2; unset label 3      # said once\n", out);
+    fputs("    unset label 1; unset label 2; unset label 3; unset label 4      # said once\n", out);
 }
 
 static void write_lists(const struct chart *chart, const struct memory_chart *memory, FILE *out)
@@ -246,13 +247,12 @@ static void write_lists(const struct chart *chart, const struct memory_chart *me
 
 static void write_script(const struct chart *chart, const struct memory_chart *memory)
 {
-    const double limit = chart->headline.memory, far = 4;    /* a limit that much above the peak would flatten all */
+    const double limit = chart->runs->memory, far = 4;    /* a limit that much above the peak would flatten all */
     double end = memory->end, most = memory->most;
     bool limited = limit <= far * most;
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
         .palette = &palette, .width = 840, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
-        .note = note_of(chart, memory),
     };
     const struct byte_unit *scale;
     FILE *out = chart->script;
@@ -263,6 +263,7 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
         for (size_t i = 0; i < memory->panels[p].levels.count; i++)
             for (int k = 0; k < KINDS; k++)
                 layout.shown[k] |= memory->panels[p].levels.items[i].bytes[k] > 0;
+    layout_title(chart, &layout, note_of(chart, memory));
     layout.top = layout_top(&layout) + BETWEEN - 8;
     layout.height = layout.top + memory->npanels * (PANEL + BETWEEN) - BETWEEN + layout.bottom;
     script_begin(chart, &layout);
@@ -289,7 +290,7 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
 
 int memory_draw(struct chart *chart)
 {
-    struct memory_chart memory = {.end = chart->headline.iteration};
+    struct memory_chart memory = {.end = chart->runs->iteration};
     int failed = read_levels(&memory, chart, false) || read_levels(&memory, chart, true) || chart_open(chart);
 
     for (int p = 0; !failed && p < memory.npanels; p++) {

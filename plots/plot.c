@@ -1,6 +1,7 @@
 #include "plot.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -10,7 +11,7 @@ static const struct kind {
     struct plot_kind face;
     int (*draw)(struct chart *chart);
 } kinds[] = {
-#define CHART(name, brief) {{#name, brief}, name##_draw},
+#define CHART(name, inputs, brief) {{#name, inputs, brief}, name##_draw},
 #include "list.h"
 #undef CHART
 };
@@ -53,24 +54,42 @@ static int unknown(const char *what, const char *word, const char *(*candidate)(
                      word, names);
 }
 
-static const struct kind *find_kind(const char *name, struct error *err)
+static const struct kind *find_kind(const char *name)
 {
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strcmp(kinds[i].face.name, name) == 0)
             return &kinds[i];
-    unknown("kind of chart", name, kind_name, err);
     return NULL;
 }
 
-static int check_format(const char *format, struct error *err)
+const struct plot_kind *plot_kind_find(const char *name, struct error *err)
 {
-    for (size_t i = 0; i < COUNT(formats); i++)
-        if (strcmp(formats[i], format) == 0)
-            return 0;
-    return unknown("format", format, format_name, err);
+    const struct kind *kind = find_kind(name);
+
+    if (!kind)
+        unknown("kind of chart", name, kind_name, err);
+    return kind ? &kind->face : NULL;
 }
 
-static int make_folders(const char *dir, const char *plots, struct error *err)
+static int check_request(const struct plot_request *request, struct error *err)
+{
+    const struct plot_kind *kind = plot_kind_find(request->kind, err);
+    bool known = !request->format;
+
+    if (!kind)
+        return -1;
+    for (size_t i = 0; i < COUNT(formats); i++)
+        known |= request->format && strcmp(formats[i], request->format) == 0;
+    if (!known)
+        return unknown("format", request->format, format_name, err);
+    if (kind->inputs == PLOT_RUN && request->ninputs > 1)
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected the folder of one run, found %d", kind->name,
+                         request->ninputs);
+    return 0;
+}
+
+/* The folder of a run. */
+static int check_folder(const char *dir, struct error *err)
 {
     struct stat info;
 
@@ -78,10 +97,19 @@ static int make_folders(const char *dir, const char *plots, struct error *err)
         return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "cannot open: %s", strerror(errno));
     if (!S_ISDIR(info.st_mode))
         return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "not a folder; give the folder of a run");
-    if (mkdir(plots, 0777) && errno != EEXIST)
-        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = plots}, "cannot make the folder: %s",
-                         strerror(errno));
     return 0;
+}
+
+static int read_runs(struct chart *chart, struct headline *runs)
+{
+    int failed = 0;
+
+    for (int i = 0; i < chart->ninputs; i++)
+        failed |= check_folder(chart->inputs[i], chart->err) ||
+                  headline_load(chart->arena, arena_printf(chart->arena, "%s/result.json", chart->inputs[i]), &runs[i],
+                                chart->err);
+    chart->runs = runs;
+    return failed ? -1 : 0;
 }
 
 static FILE *create(const char *path, struct error *err)
@@ -93,7 +121,12 @@ static FILE *create(const char *path, struct error *err)
     return file;
 }
 
-static int finish(FILE *file, const char *path, struct error *err)
+static const char *chart_path(const struct chart *chart, const char *name, const char *ending)
+{
+    return arena_printf(chart->arena, "%s/%s%s.%s", chart->folder, chart->kind, name, ending);
+}
+
+int chart_written(FILE *file, const char *path, struct error *err)
 {
     int failed = ferror(file);
 
@@ -105,9 +138,17 @@ static int finish(FILE *file, const char *path, struct error *err)
 
 int chart_open(struct chart *chart)
 {
-    chart->data = create(plot_file(chart->arena, chart->kind, chart->dir, chart->format, 2), chart->err);
-    chart->script = create(plot_file(chart->arena, chart->kind, chart->dir, chart->format, 1), chart->err);
+    if (mkdir(chart->folder, 0777) && errno != EEXIST)
+        return error_add(chart->err, EXIT_UNEXPECTED, (struct loc){.file = chart->folder}, "cannot make the folder: %s",
+                         strerror(errno));
+    chart->data = create(chart_path(chart, "", "tsv"), chart->err);
+    chart->script = create(chart_path(chart, "", "gp"), chart->err);
     return chart->data && chart->script ? 0 : -1;
+}
+
+FILE *chart_further(const struct chart *chart, const char *name)
+{
+    return create(chart_path(chart, arena_printf(chart->arena, "-%s", name), "tsv"), chart->err);
 }
 
 static int chart_close(struct chart *chart)
@@ -115,41 +156,54 @@ static int chart_close(struct chart *chart)
     int failed = 0;
 
     if (chart->data)
-        failed |= finish(chart->data, plot_file(chart->arena, chart->kind, chart->dir, chart->format, 2), chart->err);
+        failed |= chart_written(chart->data, chart_path(chart, "", "tsv"), chart->err);
     if (chart->script)
-        failed |= finish(chart->script, plot_file(chart->arena, chart->kind, chart->dir, chart->format, 1), chart->err);
-    return failed;
+        failed |= chart_written(chart->script, chart_path(chart, "", "gp"), chart->err);
+    return failed ? -1 : 0;
 }
 
 static int write_chart(const struct kind *kind, struct chart *chart)
 {
-    const char *result = arena_printf(chart->arena, "%s/result.json", chart->dir);
-    int failed = headline_load(chart->arena, result, &chart->headline, chart->err) || kind->draw(chart);
+    struct headline *runs = xcalloc((size_t)chart->ninputs + 1, sizeof *runs);
+    int failed = (kind->face.inputs != PLOT_FILES && read_runs(chart, runs)) || kind->draw(chart);
 
     failed |= chart_close(chart);
+    for (int i = 0; i < chart->ninputs; i++)
+        headline_release(&runs[i]);
+    free(runs);
     return failed ? -1 : 0;
 }
 
-int plot(const char *kind, const char *dir, const char *format, struct error *err)
+static const char *folder_of(struct arena *arena, const struct plot_request *request)
+{
+    const struct kind *kind = find_kind(request->kind);
+
+    if (request->folder)
+        return request->folder;
+    return kind && kind->face.inputs == PLOT_RUN ? arena_printf(arena, "%s/plots", request->inputs[0]) : "plots";
+}
+
+int plot(const struct plot_request *request, struct error *err)
 {
     struct arena arena = {0};
     struct chart chart = {
-        .kind = kind, .dir = dir, .format = format ? format : formats[0], .arena = &arena, .err = err,
+        .kind = request->kind, .inputs = request->inputs, .ninputs = request->ninputs, .dir = request->inputs[0],
+        .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request),
+        .view = &request->view, .arena = &arena, .err = err,
     };
-    const struct kind *found = find_kind(kind, err);
-    const char *plots = arena_printf(&arena, "%s/plots", dir);
-    int failed = !found || check_format(chart.format, err) || make_folders(dir, plots, err) ||
-                 write_chart(found, &chart) ||
-                 gnuplot_run(plots, arena_printf(&arena, "%s.gp", kind),
-                             arena_printf(&arena, "%s.%s", kind, chart.format), err);
+    int failed = check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
+                 gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.kind),
+                             arena_printf(&arena, "%s.%s", chart.kind, chart.format), err);
 
     arena_release(&arena);
     return failed ? -1 : 0;
 }
 
-const char *plot_file(struct arena *arena, const char *kind, const char *dir, const char *format, size_t i)
+const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i)
 {
-    const char *const endings[] = {format ? format : formats[0], "gp", "tsv"};
+    const char *const endings[] = {request->format ? request->format : formats[0], "gp", "tsv"};
 
-    return i < COUNT(endings) ? arena_printf(arena, "%s/plots/%s.%s", dir, kind, endings[i]) : NULL;
+    if (i >= COUNT(endings))
+        return NULL;
+    return arena_printf(arena, "%s/%s.%s", folder_of(arena, request), request->kind, endings[i]);
 }

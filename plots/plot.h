@@ -1,27 +1,52 @@
-/* plot: charts of a run, drawn by gnuplot from the run's result files and from nothing else. A chart is three files in
- * DIR/plots: KIND.tsv (what it draws), KIND.gp (how; edit it and run it again from any folder) and KIND.FORMAT. */
+/* plot: charts, drawn by gnuplot from result files and from nothing else. A chart is three files in a folder: KIND.tsv
+ * (what it draws), KIND.gp (how; edit it and run it again from any folder) and KIND.FORMAT. */
 #ifndef DTSIM_PLOT_H
 #define DTSIM_PLOT_H
 
 #include "base/base.h"
 
+/* What a chart is drawn from. */
+enum plot_inputs {
+    PLOT_RUN,                /* the folder of one run; the chart's files go to plots/ in it */
+    PLOT_RUNS,               /* folders of runs, in their order; the files go to plots/ in the current folder */
+    PLOT_FILES,              /* other files or folders, which the chart reads; the files go there too */
+};
+
 struct plot_kind {
     const char *name;
+    enum plot_inputs inputs;
     const char *brief;       /* one line for help, without a full stop */
 };
 
 /* The i-th kind of chart; NULL past the last. */
 const struct plot_kind *plot_kind_at(size_t i);
+/* The kind of that name; NULL after an error of EXIT_USAGE. */
+const struct plot_kind *plot_kind_find(const char *name, struct error *err);
 /* The i-th format, "png" first: the default; NULL past the last. */
 const char *plot_format_at(size_t i);
 
-/* Draws one chart of the run in the folder `dir`; format NULL: the default. An unknown kind or format is EXIT_USAGE, a
- * bad result file EXIT_INPUT at its line; without gnuplot EXIT_NO_TOOL, and the .tsv and the .gp are there all the
- * same. */
-int plot(const char *kind, const char *dir, const char *format, struct error *err);
+/* Which part of a run a Gantt chart shows. */
+struct plot_view {
+    const char *ranks;       /* "0,4-7"; NULL: all, or of replicas that are alike the first */
+    double from, to;         /* s; to 0: the end */
+    int replica;             /* -1: of its own choice */
+};
 
-/* The i-th file that plot(kind, dir, format) makes, the picture first, then the script and the data; NULL past the
- * last. The path lives in the arena. */
-const char *plot_file(struct arena *arena, const char *kind, const char *dir, const char *format, size_t i);
+struct plot_request {
+    const char *kind;
+    const char *const *inputs;
+    int ninputs;
+    const char *format;      /* NULL: the default */
+    const char *folder;      /* of the chart's files, made where it is missing; NULL: as its inputs say */
+    struct plot_view view;   /* of kinds other than gantt: .replica = -1 and nothing else */
+};
+
+/* Draws one chart. An unknown kind or format is EXIT_USAGE, as are too many inputs; a bad result file EXIT_INPUT at its
+ * line; without gnuplot EXIT_NO_TOOL, and the .tsv and the .gp are there all the same. */
+int plot(const struct plot_request *request, struct error *err);
+
+/* The i-th file that the request makes, the picture first, then the script and the data; NULL past the last. The path
+ * lives in the arena. */
+const char *plot_file(struct arena *arena, const struct plot_request *request, size_t i);
 
 #endif

@@ -145,3 +145,16 @@ const char *text_escape(struct arena *arena, const char *text)
     *to = '\0';
     return escaped;
 }
+
+const char *text_tic(struct arena *arena, const char *text)
+{
+    char *doubled = arena_alloc(arena, 2 * strlen(text) + 1), *to = doubled;
+
+    for (; *text; text++) {
+        if (*text == '%')
+            *to++ = '%';
+        *to++ = *text;
+    }
+    *to = '\0';
+    return text_escape(arena, doubled);
+}

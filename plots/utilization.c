@@ -138,7 +138,7 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
 
 static void write_script(const struct chart *chart, const struct windows *windows)
 {
-    double end = fmax(windows->items[windows->count - 1].end, chart->headline.iteration);
+    double end = fmax(windows->items[windows->count - 1].end, chart->runs->iteration);
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
         .palette = &share_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
@@ -148,9 +148,10 @@ static void write_script(const struct chart *chart, const struct windows *window
     for (size_t i = 0; i < windows->count; i++)
         for (int k = 0; k < SHARE_BUBBLE; k++)
             layout.shown[k] |= windows->items[i].share[k] > 0;
+    layout_title(chart, &layout, NULL);
     layout.top = layout_top(&layout);
     script_begin(chart, &layout);
-    fprintf(out, "\nend = %.15g\nunit = %g\nmean = %.10g\n", end, unit->per_second, chart->headline.utilization);
+    fprintf(out, "\nend = %.15g\nunit = %g\nmean = %.10g\n", end, unit->per_second, chart->runs->utilization);
     fputs("set xrange [0:end*unit]\nset yrange [0:100]\n", out);
     fprintf(out, "set xlabel \"time (%s)\" offset 0,0.3\n", unit->label);
     fputs("set ylabel \"share of ranks\" offset 0.8,0\n"

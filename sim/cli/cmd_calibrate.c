@@ -5,10 +5,9 @@
 
 #include "calibrate/calibrate.h"
 #include "cli/cmd.h"
-#include "plots/fit_chart.h"
 
-enum { OPT_OUT, OPT_PLOT, OPT_KEEP };
-static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_PLOT] = "--plot=", [OPT_KEEP] = "--keep="};
+enum { OPT_OUT, OPT_JSON, OPT_KEEP };
+static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_JSON] = "--json", [OPT_KEEP] = "--keep="};
 
 /* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
 static const char *dtype_of(const struct sample_group *group)
@@ -120,34 +119,32 @@ static int write_profile(struct arena *arena, const struct calibration *calibrat
     return 0;
 }
 
-static int draw(struct arena *arena, const struct calibration *calibration, const char *picture, struct error *err)
+static json_t *sample_json(const struct calibration *calibration, const struct sample_group *group,
+                           const struct sample *sample, bool held_out)
 {
-    struct { struct fit_point *items; size_t count, capacity; } points = {0};
-    int rc;
+    return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i}", "kernel", sample_group_name(group), "dtype",
+                     dtype_of(group), "batch", sample->batch, "m", sample->m, "n", sample->n, "k", sample->k, "bytes",
+                     sample->bytes, "measured_us", 1e6 * sample->seconds, "predicted_us",
+                     1e6 * group_seconds(group, calibration->sms, sample), "held_out", held_out);
+}
+
+/* Every sample that belongs to a record, with its prediction. */
+static void print_json(const struct calibration *calibration)
+{
+    json_t *rows = json_array(), *json = json_pack("{s:s, s:o}", "gpu", calibration->profile.gpu, "rows", rows);
 
     for (size_t g = 0; g < calibration->groups.count; g++) {
         const struct sample_group *group = &calibration->groups.items[g];
-        const char *name = sample_group_name(group), *dtype = dtype_of(group);
-        const struct { const struct sample_list *list; bool held_out; } lists[] = {
-            {&group->fit, false}, {&group->held_out, true},
-        };
+        const struct sample_list *lists[] = {&group->fit, &group->held_out};
 
         if (group->left_out || (group->kind == SAMPLE_MEMORY && group->which == CLASS_OTHER))
             continue;
-        name = *dtype ? arena_printf(arena, "%s %s", name, dtype) : name;
         for (size_t l = 0; l < COUNT(lists); l++)
-            for (size_t i = 0; i < lists[l].list->count; i++) {
-                const struct sample *sample = lists[l].list->items[i];
-
-                *GROW(&points) = (struct fit_point){
-                    name, sample->seconds, group_seconds(group, calibration->sms, sample), lists[l].held_out,
-                };
-            }
+            for (size_t i = 0; i < lists[l]->count; i++)
+                json_array_append_new(rows, sample_json(calibration, group, lists[l]->items[i], l == 1));
     }
-    rc = fit_chart_draw(picture, arena_printf(arena, "%s: shapes that the fit did not see", calibration->profile.gpu),
-                        points.items, points.count, err);
-    free(points.items);
-    return rc;
+    json_print(json, stdout);
+    json_decref(json);
 }
 
 static int fit(struct arguments *arguments, struct error *err)
@@ -155,8 +152,7 @@ static int fit(struct arguments *arguments, struct error *err)
     struct arena arena = {0};
     struct samples samples = {.arena = &arena};
     struct calibration calibration = {0};
-    const char *out = arguments->values[OPT_OUT], *picture = arguments->values[OPT_PLOT];
-    const char *keep = arguments->values[OPT_KEEP];
+    const char *out = arguments->values[OPT_OUT], *keep = arguments->values[OPT_KEEP];
     int rc = 0;
 
     for (int i = 1; i < arguments->npositional; i++)
@@ -166,12 +162,14 @@ static int fit(struct arguments *arguments, struct error *err)
         rc = calibrate(&arena, &samples, &calibration, err);
     if (!rc && keep)
         rc = calibrate_keep(&arena, &calibration, keep, err);
+    if (!rc && arguments->values[OPT_JSON])
+        print_json(&calibration);
+    else if (!rc)
+        print_calibration(&calibration, keep);
     if (!rc)
-        print_calibration(&calibration, keep), warn_of_errors(&calibration);
+        warn_of_errors(&calibration);
     if (!rc && out && !(rc = write_profile(&arena, &calibration, out, err)))
         fprintf(stderr, "wrote %s\n", out);
-    if (!rc && picture && !(rc = draw(&arena, &calibration, picture, err)))
-        fprintf(stderr, "wrote %s\n", picture);
     calibration_release(&calibration);
     samples_release(&samples);
     arena_release(&arena);
@@ -197,9 +195,10 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_calibrate = {
     .name = "calibrate",
-    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--plot FILE]",
+    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--json]",
     .brief = "Makes a profile of a GPU's kernel times from measured samples.",
-    .examples = "  dtsim calibrate fit samples.csv -o h200.yaml --plot h200.png\n"
+    .examples = "  dtsim calibrate fit samples.csv -o h200.yaml\n"
+                "  dtsim calibrate fit samples.csv --json >h200.json && dtsim plot fit h200.json\n"
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
     .options =
         "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
@@ -207,7 +206,7 @@ const struct command cmd_calibrate = {
         "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
         "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: products of other\n"
         "                      formats, older fused attention, other kernels\n"
-        "  --plot FILE         draw predicted against measured times of the shapes held out (.png, .svg or .pdf)\n"
+        "  --json              print every sample with its prediction, and whether its shape was held out\n"
         "\nSamples are CSV files (calibration/README.md):\n"
         "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"
         "  # sms: 108\n"

@@ -204,9 +204,10 @@ static int show_main(const struct command *command, int argc, char **argv)
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
     if (!rc)
         rc = workload_init_advised(&workload, &scenario, &err);
-    if (!rc && arguments.values[OPT_FIGURE])
-        figure_print(&workload, stdout, &err);
-    else if (!rc && arguments.values[OPT_ORDERS])
+    if (!rc && arguments.values[OPT_FIGURE]) {
+        if (!figure_print(&workload, stdout, &err))
+            puts("stages and micro-batches count from 1, as in papers");
+    } else if (!rc && arguments.values[OPT_ORDERS])
         orders_print(&workload, stdout);
     else if (!rc && arguments.values[OPT_GRID])
         grid_print(&workload, stdout, &err);
@@ -239,7 +240,7 @@ const struct command cmd_show = {
                 "  dtsim show scenario.yaml --groups --set strategy.tensor=4\n"
                 "  dtsim show scenario.yaml --program | less\n",
     .options = "  (nothing)           what each stage holds and costs\n"
-               "  --figure            the schedule as its paper draws it, in text\n"
+               "  --figure            the schedule as its paper draws it, in text; it counts from 1\n"
                "  --orders            what each rank computes, in order, as PyTorch writes it (0F0,0B0)\n"
                "  --grid              the same in slots of the smallest stage time, on a free network, as CSV\n"
                "  --groups            which GPUs form which process group\n"

@@ -332,6 +332,14 @@ static bool meet(struct lowering *lowering, int replica, int rank)
     return true;
 }
 
+/* Says of the works from operation `first` on that the next one of their lane runs together with them. */
+static void mark_overlapped(struct program *program, size_t first)
+{
+    for (size_t i = first; i < program->ops.count; i++)
+        if (program->lanes.items[program->ops.items[i].lane].kind == LANE_COMPUTE)
+            program->ops.items[i].overlapped = true;
+}
+
 /* What is overlapped begins when all of it can, and hands over its results when all of it has ended. */
 bool lower_entry(struct lowering *lowering, int replica, int rank)
 {
@@ -369,9 +377,12 @@ bool lower_entry(struct lowering *lowering, int replica, int rank)
     hidden = hidden_share(lowering, replica, rank, first, last);
     for (size_t i = first; i <= last; i++) {
         struct place here = lowering_place(lowering, replica, rank, row->items[i]);
+        size_t before = lowering->program->ops.count;
 
         here.hidden = hidden;
         id = lower_work(lowering, here, row->items[i], lowering->completes[rank][i]);
+        if (i < last)
+            mark_overlapped(lowering->program, before);
         here.chunk_state->completed += lowering->completes[rank][i];
         if (lowering->completes[rank][i])
             here.chunk_state->complete = id;

@@ -1,5 +1,6 @@
 #include "lower/workload.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "recompute/stage_plan.h"
@@ -50,6 +51,40 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
     if (!scenario_by_layers(scenario))
         return 0;
     return stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err);
+}
+
+/* Seconds of the mean stage for one work of each kind before the update. */
+static void mean_works(const struct workload *workload, double *seconds)
+{
+    int count = plan_virtual_stages(&workload->plan);
+
+    for (int kind = 0; kind < UPDATE; kind++) {
+        seconds[kind] = 0;
+        for (int s = 0; s < count; s++)
+            seconds[kind] += workload->stages[s].work[kind].seconds / count;
+    }
+}
+
+double workload_ideal_bubble(const struct workload *workload)
+{
+    const struct schedule *schedule = scenario_schedule(workload->scenario);
+    const struct plan *plan = &workload->plan;
+    double seconds[UPDATE], busy = 0, whole;
+    bool split = false;
+
+    if (!schedule->ideal_makespan || schedule->asynchronous)
+        return NAN;
+    mean_works(workload, seconds);
+    for (int rank = 0; rank < plan->stages; rank++)
+        for (size_t i = 0; i < workload->rows[rank].count; i++) {
+            enum work_kind kind = workload->rows[rank].items[i].kind;
+
+            split |= kind == BACKWARD_INPUT;
+            busy += kind < UPDATE ? seconds[kind] / plan->stages : 0;
+        }
+    whole = schedule->ideal_makespan(plan, seconds[FORWARD], split ? seconds[BACKWARD_INPUT] + seconds[BACKWARD_WEIGHT]
+                                                                   : seconds[BACKWARD], seconds[RECOMPUTE]);
+    return whole > 0 ? 1 - busy / whole : NAN;
 }
 
 void workload_release(struct workload *workload)

@@ -17,4 +17,8 @@ struct workload {
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
 void workload_release(struct workload *workload);
 
+/* The share of the iteration that a rank waits by the closed form of the schedule, where every stage takes the mean time
+ * for its kernels and the network takes none. NaN: the schedule has no closed form for these numbers, or no end. */
+double workload_ideal_bubble(const struct workload *workload);
+
 #endif

@@ -319,7 +319,7 @@ int figure_print(const struct workload *workload, FILE *out, struct error *err)
         free(line);
     }
     if (!cells)
-        fprintf(out, "%*s each column is %s\n", label, "",
+        fprintf(out, "%*s a column is %s and shows the work in its middle; shorter works may be missing\n", label, "",
                 unit_format_short(UNIT_TIME, makespan / (COLUMNS - label - 2), time, sizeof time));
     replayed_release(&replayed);
     return 0;

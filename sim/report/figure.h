@@ -11,9 +11,10 @@ void orders_print(const struct workload *workload, FILE *out);
  * EXIT_INPUT when a stage time is no multiple of the slot. */
 int grid_print(const struct workload *workload, FILE *out, struct error *err);
 
-/* The same as the papers draw it, the last stage on top, micro-batches from 1, within 100 columns: one cell a slot
- * where that fits, else one character for as many slots as it takes, which it says. Of two chunks in a V or two
- * directions, the second is in lower case; what is overlapped is joined by +, or a column's O. */
+/* The same as the papers draw it, the last stage on top, stages and micro-batches from 1, within 100 columns: one cell
+ * a slot where that fits, else columns of one character, each for the work in the middle of its time, which it says. Of
+ * two chunks in a V or two directions, the second is in lower case; works that overlap are joined by +, or a column's
+ * O. */
 int figure_print(const struct workload *workload, FILE *out, struct error *err);
 
 /* Which GPUs form which tensor, data and pipeline group, and where each GPU stands. */

@@ -170,6 +170,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "memory_limit_bytes", number(scenario_room(scenario)));
     json_object_set_new(json, "window_s", json_pack("[f, f]", m->window.from, m->window.to));
     json_object_set_new(json, "breakdown_s", breakdown_json(m));
+    json_object_set_new(json, "closed_form_bubble", number(workload_ideal_bubble(run->workload)));
     json_object_set_new(json, "imbalance_s", number(m->imbalance));
     json_object_set_new(json, "jitter_s", number(m->jitter));
     json_object_set_new(json, "steady_state", !m->window.steady ? json_null() :

@@ -15,7 +15,7 @@ static void span_name(const struct op *op, char *buffer, size_t size)
 }
 
 /* Pieces of a work, one after another without a pause. */
-struct span { uint32_t id; double end, communication; };
+struct span { uint32_t id; double end, communication; bool overlapped; };
 struct spans { struct span *items; size_t count, capacity; };
 
 static bool continues(const struct run *run, const struct span *span, uint32_t id)
@@ -47,6 +47,7 @@ static struct spans spans_of(const struct run *run)
         }
         struct span *span = &spans.items[last[op->lane] - 1];
         span->end = end;
+        span->overlapped = op->overlapped;
         span->communication += lane == LANE_COMPUTE ? op->compute.communication : lane == LANE_HOST ? 0 : seconds;
     }
     free(last);
@@ -82,7 +83,7 @@ void spans_write(const struct run *run, FILE *out)
 
     if (spans.count)
         qsort_r(spans.items, spans.count, sizeof *spans.items, by_rank_and_start, (void *)&run->timeline);
-    fputs("rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\treplicas\n", out);
+    fputs("rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\toverlapped\treplicas\n", out);
     for (size_t i = 0; i < spans.count; i++) {
         const struct span *span = &spans.items[i];
         const struct op *op = &program->ops.items[span->id];
@@ -92,9 +93,10 @@ void spans_write(const struct run *run, FILE *out)
         span_name(op, name, sizeof name);
         if (lane->kind != LANE_COMPUTE)
             snprintf(index, sizeof index, ".%d", lane->index);
-        fprintf(out, "%d\t%d\t%s\t%s\t%d\t%.17g\t%.17g\t%s%s\t%.17g\t%d\n", lane->rank, op->stage,
+        fprintf(out, "%d\t%d\t%s\t%s\t%d\t%.17g\t%.17g\t%s%s\t%.17g\t%d\t%d\n", lane->rank, op->stage,
                 op_what_names[op->what], name, op->mb, run->timeline.start[span->id], span->end,
-                lane_kind_names[lane->kind], index, span->communication, stood_for(run));
+                lane_kind_names[lane->kind], index, span->communication, span->overlapped,
+                stood_for(run));
     }
     free(spans.items);
 }

@@ -14,13 +14,13 @@
 #include "plots/chart.h"
 #include "plots/plot.h"
 
-#define HEADER "rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\n"
+#define HEADER "rank\tstage\tkind\tname\tmb\tt0\tt1\tlane\tcommunication\toverlapped\treplicas\n"
 #define SPANS HEADER \
-    "0\t0\tforward\tF1\t0\t0\t1\tcompute\n" \
-    "0\t0\tactivation\tA1\t0\t1\t1.5\tsend-next.0\n" \
-    "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\n" \
-    "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\n" \
-    "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\n"
+    "0\t0\tforward\tF1\t0\t0\t1\tcompute\t0.25\t0\t1\n" \
+    "0\t0\tactivation\tA1\t0\t1\t1.5\tsend-next.0\t0.5\t0\t1\n" \
+    "1\t1\tforward\tF1\t0\t1.5\t2.5\tcompute\t0\t0\t1\n" \
+    "1\t1\tbackward\tB1\t0\t2.5\t4.5\tcompute\t0\t0\t1\n" \
+    "0\t0\tbackward\tB1\t0\t4.5\t6.5\tcompute\t0\t0\t1\n"
 #define WINDOWS "t0\tt1\tforward\tbackward\tbackward_input\tbackward_weight\trecompute\tupdate\tpack\t" \
     "exposed_tensor\texposed_pipeline\texposed_data\texposed_context\texposed_expert\texposed_offload\tbubble\n" \
     "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\t0.25\n" \
@@ -37,8 +37,15 @@
     "1\t3.5\t40\t10\t0\t0\t0\t30\t0\t0\t0\t0\n" \
     "1\t3.5001\t45\t10\t0\t0\t0\t30\t5\t0\t0\t0\n" \
     "1\t3.5002\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+#define LINKS "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n" \
+    "gpu0.up\tinside\t3\t4\t0.25\t1\ngpu0.down\tinside\t2\t3\t0.125\t1\nnic0.up\tnic\t7\t7\t0.5\t1\n"
 #define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \
-    "\"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " name "}}\n"
+    "\"gpus\": 2, \"samples_per_s\": 3, \"breakdown_s\": {\"forward\": 1, \"backward\": 2.25, \"backward_input\": 0, " \
+    "\"backward_weight\": 0, \"recompute\": 0, \"update\": 0, \"pack\": 0, \"exposed_tensor\": 0, " \
+    "\"exposed_pipeline\": 1.625, \"exposed_data\": 0, \"exposed_context\": 0, \"exposed_expert\": 0, " \
+    "\"exposed_offload\": 0, \"bubble\": 1.625}, \"engine\": \"ideal\", \"version\": \"1\", \"scenario\": {\"name\": " \
+    name ", \"batch\": {\"global\": 4, \"micro_batches\": 4}, \"strategy\": {\"schedule\": \"1f1b\", \"chunks\": 1, " \
+    "\"pipeline\": 2}}}\n"
 
 static char root[] = "/tmp/dtsim-plot-XXXXXX";
 static struct arena arena;
@@ -79,7 +86,7 @@ static inline const char *make_run(const char *name, const char *result, const c
 {
     const char *dir = arena_printf(&arena, "%s/%s", root, name);
     const char *const files[][2] = {{"result.json", result}, {"spans.tsv", spans}, {"utilization.tsv", windows},
-                                    {"memory.tsv", MEMORY}};
+                                    {"memory.tsv", MEMORY}, {"links.tsv", LINKS}};
 
     mkdir(dir, 0777);
     for (size_t i = 0; i < COUNT(files); i++) {
@@ -90,6 +97,23 @@ static inline const char *make_run(const char *name, const char *result, const c
             put(path, files[i][1]);
     }
     return dir;
+}
+
+/* A chart of one run. */
+static inline struct plot_request request_of(const char *kind, const char *const *dir, const char *format)
+{
+    return (struct plot_request){
+        .kind = kind, .inputs = dir, .ninputs = 1, .format = format, .folder = arena_printf(&arena, "%s/plots", *dir),
+        .view = {.replica = -1},
+    };
+}
+
+/* The i-th file of such a chart. */
+static inline const char *file_of(const char *kind, const char *dir, const char *format, size_t i)
+{
+    struct plot_request request = request_of(kind, &dir, format);
+
+    return plot_file(&arena, &request, i);
 }
 
 static inline const char *errors(struct error *err)

@@ -4,11 +4,12 @@
 /* Plotting fails with the code, and `expected` is part of what is said. */
 static void assert_fails(const char *kind, const char *dir, const char *format, int code, const char *expected)
 {
+    struct plot_request request = request_of(kind, &dir, format);
     struct error err = {0};
     const char *said;
     int found;
 
-    assert_int_equal(plot(kind, dir, format, &err), -1);
+    assert_int_equal(plot(&request, &err), -1);
     found = (int)error_exit_code(&err);
     said = errors(&err);
     if (!strstr(said, expected))
@@ -31,17 +32,18 @@ static const struct { const char *kind, *result, *spans, *windows, *expected; } 
     {"gantt", RUN, HEADER, NULL, "spans.tsv: error: no spans"},
     {"gantt", RUN, "rank\tstage\n", NULL, "spans.tsv:1:1: error: no column 'kind' in the header"},
     {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t0\t1\tcomp", NULL, "spans.tsv:2:1: error: the file is truncated"},
-    {"gantt", RUN, SPANS "0\t0\tforward\n", NULL, "spans.tsv:7:1: error: 3 cells where the header has 8"},
-    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tone\tcompute\n", NULL,
+    {"gantt", RUN, SPANS "0\t0\tforward\n", NULL, "spans.tsv:7:1: error: 3 cells where the header has 11"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tone\tcompute\t0\t0\t1\n", NULL,
      "spans.tsv:7:20: error: 'one' is not a number"},
-    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tnan\tcompute\n", NULL, "'nan' is not a number"},
-    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1e999\tcompute\n", NULL, "'1e999' is not a number"},
-    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t2\t1\tcompute\n", NULL, "the span ends before it starts"},
-    {"gantt", RUN, SPANS "0\t0\twalk\tF1\t0\t0\t1\tcompute\n", NULL, "spans.tsv:7:5: error: unknown kind 'walk'"},
-    {"gantt", RUN, SPANS "0.5\t0\tforward\tF1\t0\t0\t1\tcompute\n", NULL, "'0.5' is not a whole number"},
-    {"gantt", RUN, SPANS "-1\t0\tforward\tF1\t0\t0\t1\tcompute\n", NULL, "-1 is not between 0 and"},
-    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1\t\n", NULL, "spans.tsv:7:22: error: a span without lane"},
-    {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t1\t1\tcompute\n", NULL, "no span takes any time"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\tnan\tcompute\t0\t0\t1\n", NULL, "'nan' is not a number"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1e999\tcompute\t0\t0\t1\n", NULL, "'1e999' is not a number"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t2\t1\tcompute\t0\t0\t1\n", NULL, "the span ends before it starts"},
+    {"gantt", RUN, SPANS "0\t0\twalk\tF1\t0\t0\t1\tcompute\t0\t0\t1\n", NULL,
+     "spans.tsv:7:5: error: unknown kind 'walk'"},
+    {"gantt", RUN, SPANS "0.5\t0\tforward\tF1\t0\t0\t1\tcompute\t0\t0\t1\n", NULL, "'0.5' is not a whole number"},
+    {"gantt", RUN, SPANS "-1\t0\tforward\tF1\t0\t0\t1\tcompute\t0\t0\t1\n", NULL, "-1 is not between 0 and"},
+    {"gantt", RUN, SPANS "0\t0\tforward\tF1\t0\t0\t1\t\t0\t0\t1\n", NULL, "spans.tsv:7:22: error: a span without lane"},
+    {"gantt", RUN, HEADER "0\t0\tforward\tF1\t0\t1\t1\tcompute\t0\t0\t1\n", NULL, "no span takes any time"},
     {"utilization", RUN, NULL, NULL, "bad/utilization.tsv: error: cannot open"},
     {"utilization", RUN, NULL, SPANS, "utilization.tsv:1:1: error: no column 'forward' in the header"},
     {"utilization", RUN, NULL,
@@ -94,9 +96,9 @@ static void without_gnuplot(void **state)
     setenv("PATH", "/nonexistent", 1);
     assert_fails("gantt", dir, NULL, EXIT_NO_TOOL, "error: gnuplot is not installed (Debian: apt install gnuplot-nox");
     setenv("PATH", path, 1);
-    assert_non_null(get(plot_file(&arena, "gantt", dir, NULL, 2)));
-    assert_non_null(get(plot_file(&arena, "gantt", dir, NULL, 1)));
-    assert_null(get(plot_file(&arena, "gantt", dir, NULL, 0)));
+    assert_non_null(get(file_of("gantt", dir, NULL, 2)));
+    assert_non_null(get(file_of("gantt", dir, NULL, 1)));
+    assert_null(get(file_of("gantt", dir, NULL, 0)));
 }
 
 /* Bytes of good files changed at random: no crash, and every refusal is a message. */
@@ -113,6 +115,7 @@ static void damaged_files(void **state)
         char *texts[] = {arena_strdup(&arena, SPANS), arena_strdup(&arena, WINDOWS), arena_strdup(&arena, RUN),
                          arena_strdup(&arena, MEMORY)};
         char *text = texts[round % 4];
+        struct plot_request request;
         const char *dir;
         struct error err = {0};
 
@@ -124,7 +127,8 @@ static void damaged_files(void **state)
             text[(random >> 8) % strlen(text)] = '\0';
         dir = make_run("damaged", texts[2], texts[0], texts[1]);
         put(arena_printf(&arena, "%s/memory.tsv", dir), texts[3]);
-        assert_int_equal(plot(kinds[round % 4], dir, NULL, &err), -1);
+        request = request_of(kinds[round % 4], &dir, NULL);
+        assert_int_equal(plot(&request, &err), -1);
         assert_true(err.count > 0);
         error_release(&err);
     }

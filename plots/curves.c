@@ -1,0 +1,174 @@
+#include "curves.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SERIES = 24, COLOURS = 6 };      /* with five marks, all different */
+
+/* Okabe and Ito's, without those that are faint as lines. */
+static const char *const colours[COLOURS] = {"0x0072b2", "0xd55e00", "0x009e73", "0xcc79a7", "0xe69f00", "0x000000"};
+
+struct series { const char *names[MOST_SERIES], *titles[MOST_SERIES]; int count; };
+
+static int series_of(const struct series *series, const char *name)
+{
+    for (int i = 0; i < series->count; i++)
+        if (strcmp(series->names[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static int find_series(const struct chart *chart, const struct curves *curves, struct series *series)
+{
+    for (size_t i = 0; i < curves->points.count; i++) {
+        const char *name = curves->points.items[i].series;
+
+        if (series_of(series, name) >= 0)
+            continue;
+        if (series->count == MOST_SERIES)
+            return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "%s: more than %d curves; draw fewer at a time",
+                             chart->kind, MOST_SERIES);
+        series->names[series->count++] = name;
+    }
+    return 0;
+}
+
+static int by_series_and_x(const void *left, const void *right, void *context)
+{
+    const struct curve_point *a = left, *b = right;
+    int x = series_of(context, a->series), y = series_of(context, b->series);
+
+    return x != y ? x - y : (a->x > b->x) - (a->x < b->x);
+}
+
+/* The points of a series, which are sorted; *count of them. */
+static const struct curve_point *points_of(const struct curves *curves, const char *series, size_t *count)
+{
+    const struct curve_point *points = NULL;
+
+    *count = 0;
+    for (size_t i = 0; i < curves->points.count; i++) {
+        if (strcmp(curves->points.items[i].series, series) != 0)
+            continue;
+        points = points ? points : &curves->points.items[i];
+        ++*count;
+    }
+    return points;
+}
+
+/* Whether one curve hides the other. */
+static bool coincide(const struct curves *curves, const char *first, const char *second)
+{
+    size_t n, m;
+    const struct curve_point *a = points_of(curves, first, &n), *b = points_of(curves, second, &m);
+
+    for (size_t i = 0; n == m && i < n; i++)
+        if (a[i].x != b[i].x || fabs(a[i].y - b[i].y) > 2e-3 * fmax(a[0].y, b[0].y))
+            return false;
+    return n == m;
+}
+
+/* Names, and of a curve that hides another which one. */
+static void name_series(struct arena *arena, const struct curves *curves, struct series *series)
+{
+    for (int i = 0; i < series->count; i++) {
+        series->titles[i] = series->names[i];
+        for (int k = 0; k < i && series->titles[i] == series->names[i]; k++)
+            if (coincide(curves, series->names[k], series->names[i]))
+                series->titles[i] = arena_printf(arena, "%s (same as %s)", series->names[i], series->names[k]);
+    }
+}
+
+static void write_data(const struct chart *chart, const struct curves *curves, const struct series *series)
+{
+    fputs("series\tname\tx\ty\treference\n", chart->data);
+    for (size_t i = 0; i < curves->points.count; i++) {
+        const struct curve_point *point = &curves->points.items[i];
+
+        fprintf(chart->data, "%d\t%s\t%.17g\t%.17g\t", series_of(series, point->series),
+                text_escape(chart->arena, point->series), point->x, point->y);
+        fprintf(chart->data, isnan(point->reference) ? "NaN\n" : "%.17g\n", point->reference);
+    }
+}
+
+static void write_axes(const struct chart *chart, const struct curves *curves)
+{
+    double least_x = INFINITY, most_x = 0, least = INFINITY, most = curves->y_most;
+    FILE *out = chart->script;
+
+    for (size_t i = 0; i < curves->points.count; i++) {
+        const struct curve_point *point = &curves->points.items[i];
+
+        least_x = fmin(least_x, point->x);
+        most_x = fmax(most_x, point->x);
+        least = fmin(least, fmin(point->y, point->reference));
+        most = fmax(most, fmax(point->y, point->reference));
+    }
+    if (curves->log_x)
+        fprintf(out, "set logscale x %g\nset xrange [%.9g:%.9g]\n", curves->x_base, 0.85 * least_x, most_x / 0.85);
+    else
+        fprintf(out, "set xrange [0:%.9g]\n", 1.05 * most_x);
+    if (curves->x_format)
+        fprintf(out, "set format x \"%s\"\n", curves->x_format);
+    if (curves->log_y)
+        fprintf(out, "set logscale y 10\nset yrange [%.9g:%.9g]\n", least / 1.5, most * 1.5);
+    else
+        fprintf(out, "set yrange [0:%.9g]\n", most > 0 ? 1.06 * most : 1);
+    fprintf(out, "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\n"
+                 "set grid linecolor rgb 0xdddddd linewidth 1\n", curves->x, curves->y);
+}
+
+/* Curves on top of one another stay visible: later ones are thinner and have smaller marks. */
+static void write_plot(const struct chart *chart, const struct curves *curves, const struct series *series)
+{
+    static const int marks[] = {7, 5, 9, 13, 11};
+    const char *ring = curves->rings ? "points pointtype 6 pointsize 1.9 linewidth 1.5"
+                                     : "lines dashtype (6, 5) linewidth 1.5";
+    FILE *out = chart->script;
+
+    fputs("\n# columns: 1 series; 3 x; 4 y; 5 what y is compared with\nplot \\\n", out);
+    for (int i = 0; i < series->count; i++)
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):4 with linespoints linewidth %.2g pointtype %d \\\n"
+                     "        pointsize %.2g linecolor rgb %s title \"%s\", \\\n", i, fmax(3 - 0.3 * i, 1.2),
+                marks[i % (int)COUNT(marks)], fmax(1.3 - 0.1 * i, 0.6), colours[i % COLOURS],
+                text_escape(chart->arena, series->titles[i]));
+    for (int i = 0; curves->reference && i < series->count; i++)
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):5 with %s linecolor rgb line_colour notitle, \\\n", i, ring);
+    if (curves->reference)
+        fprintf(out, "    NaN with %s linecolor rgb line_colour title \"%s\"\n", ring, curves->reference);
+    else
+        fputs("    NaN notitle\n", out);
+}
+
+int curves_draw(struct chart *chart, struct curves *curves)
+{
+    struct layout layout = {
+        .width = 840, .left = 84, .right = 22, .bottom = CHART_AXIS_HEIGHT, .title = curves->title,
+        .lines = {curves->note}, .entries = curves->reference != NULL,
+        .longest = curves->reference ? (int)strlen(curves->reference) : 8,
+    };
+    struct series series = {0};
+
+    if (find_series(chart, curves, &series) || chart_open(chart))
+        return -1;
+    qsort_r(curves->points.items, curves->points.count, sizeof *curves->points.items, by_series_and_x, &series);
+    name_series(chart->arena, curves, &series);
+    for (int i = 0; i < series.count; i++)
+        layout.longest = (int)fmax(layout.longest, (double)strlen(series.titles[i]));
+    layout.entries += series.count;
+    layout.top = layout_top(&layout);
+    layout.height = layout.top + layout.bottom + 340;
+    write_data(chart, curves, &series);
+    script_begin(chart, &layout);
+    write_axes(chart, curves);
+    write_plot(chart, curves, &series);
+    script_end(chart);
+    return 0;
+}
+
+void curves_release(struct curves *curves)
+{
+    free(curves->points.items);
+    memset(curves, 0, sizeof *curves);
+}

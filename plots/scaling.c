@@ -1,0 +1,82 @@
+/* The scaling chart: throughput against GPUs, next to what the smallest run of each curve makes of so many. Strong
+ * scaling: runs of the same global batch. Weak scaling: of the same batch per GPU. */
+#include <math.h>
+
+#include "curves.h"
+
+struct size { double gpus, batch, throughput; };
+
+static int read_size(const struct chart *chart, int run, struct size *size)
+{
+    const struct headline *headline = &chart->runs[run];
+
+    if (headline_number(headline, "gpus", &size->gpus, chart->err) ||
+        headline_number(headline, "scenario.batch.global", &size->batch, chart->err) ||
+        headline_number(headline, "samples_per_s", &size->throughput, chart->err))
+        return -1;
+    if (size->gpus < 1 || size->throughput <= 0)
+        return error_add(chart->err, EXIT_INPUT, (struct loc){.file = headline->path}, "no throughput to draw");
+    return 0;
+}
+
+/* Whether both are of one curve. */
+static bool related(const struct size *a, const struct size *b, bool strong)
+{
+    if (strong)
+        return a->batch == b->batch;
+    return fabs(a->batch / a->gpus - b->batch / b->gpus) <= 1e-9 * a->batch / a->gpus;
+}
+
+/* The run with the fewest GPUs of the run's curve; the first of several. -1: the curve has one number of GPUs only. */
+static int smallest_of(const struct size *sizes, int count, int run, bool strong)
+{
+    int smallest = run;
+    bool several = false;
+
+    for (int i = 0; i < count; i++)
+        if (related(&sizes[i], &sizes[run], strong)) {
+            several |= sizes[i].gpus != sizes[run].gpus;
+            if (sizes[i].gpus < sizes[smallest].gpus || (sizes[i].gpus == sizes[smallest].gpus && i < smallest))
+                smallest = i;
+        }
+    return several ? smallest : -1;
+}
+
+static void add_points(const struct chart *chart, const struct size *sizes, struct curves *curves, bool strong)
+{
+    for (int i = 0; i < chart->ninputs; i++) {
+        int first = smallest_of(sizes, chart->ninputs, i, strong);
+        double share;
+        const char *series;
+
+        if (first < 0)
+            continue;
+        share = sizes[i].throughput / sizes[i].gpus / (sizes[first].throughput / sizes[first].gpus);
+        series = strong ? arena_printf(chart->arena, "strong, batch %.6g", sizes[i].batch)
+                        : arena_printf(chart->arena, "weak, batch %.4g a GPU", sizes[i].batch / sizes[i].gpus);
+        *GROW(&curves->points) = (struct curve_point){series, sizes[i].gpus, 100 * share, 100};
+    }
+}
+
+int scaling_draw(struct chart *chart)
+{
+    struct curves curves = {
+        .title = "Scaling: throughput per GPU against the smallest run of each curve", .x = "GPUs",
+        .y = "efficiency (%)", .reference = "ideal", .log_x = true, .x_base = 2,
+    };
+    struct size *sizes = ARENA_ARRAY(chart->arena, struct size, chart->ninputs);
+    int failed = 0;
+
+    for (int i = 0; i < chart->ninputs; i++)
+        failed |= read_size(chart, i, &sizes[i]);
+    if (!failed) {
+        add_points(chart, sizes, &curves, false);
+        add_points(chart, sizes, &curves, true);
+    }
+    if (!failed && curves.points.count == 0)
+        failed = error_add(chart->err, EXIT_USAGE, (struct loc){0}, "scaling: expected runs on different numbers of "
+                           "GPUs with the same global batch (strong) or the same batch per GPU (weak)");
+    failed = failed || curves_draw(chart, &curves);
+    curves_release(&curves);
+    return failed ? -1 : 0;
+}

@@ -1,0 +1,87 @@
+/* Charts of files with records: collectives and fits. */
+#include "plot_run.h"
+
+#include "plots/records.h"
+
+static void draw(const char *kind, const char *text, int code, const char *expected)
+{
+    const char *path = arena_printf(&arena, "%s/in.json", root), *old = arena_strdup(&arena, getenv("PATH")), *said;
+    struct plot_request request = {.kind = kind, .inputs = &path, .ninputs = 1, .folder = root, .view = {.replica = -1}};
+    struct error err = {0};
+    int found;
+
+    put(path, text);
+    setenv("PATH", "/nonexistent", 1);       /* data and script are all that is looked at */
+    assert_int_equal(plot(&request, &err), -1);
+    setenv("PATH", old, 1);
+    found = (int)error_exit_code(&err);
+    said = errors(&err);
+    if (!strstr(said, expected))
+        fail_msg("expected '%s' in: %s", expected, said);
+    assert_int_equal(found, code);
+}
+
+#define ONE(op, bytes) "{\"op\": \"" op "\", \"algorithm\": \"ring\", \"ranks\": 4, \"bytes\": " bytes ", \"time_s\": 0.5}"
+
+/* Objects one after another, arrays, and arrays called rows. */
+static void forms_of_files(void **state)
+{
+    static const char *const forms[] = {
+        ONE("broadcast", "1e9") "\n" ONE("broadcast", "2e9") "\n",
+        "[" ONE("broadcast", "1e9") "," ONE("broadcast", "2e9") "]",
+        "{\"rows\": [" ONE("broadcast", "1e9") "]}" ONE("broadcast", "2e9"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(forms); i++) {
+        draw("collective", forms[i], EXIT_NO_TOOL, "gnuplot");
+        assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), "series\tname\tx\ty\treference\n"
+                            "0\tbroadcast ring, 4 ranks\t1000000000\t2\tNaN\n"
+                            "0\tbroadcast ring, 4 ranks\t2000000000\t4\tNaN\n");
+    }
+    draw("collective", "", EXIT_INPUT, "in.json: error: no rows");
+    draw("collective", "[]", EXIT_INPUT, "no rows");
+    draw("collective", "[1]", EXIT_INPUT, "row 0 is not an object");
+    draw("collective", "3", EXIT_INPUT, "in.json: error: ");
+    draw("collective", "{\"rows\": ", EXIT_INPUT, "in.json: error: ");
+    draw("collective", "{\"op\": \"x\"}", EXIT_INPUT, "a row has no number 'ranks'");
+}
+
+/* Bus bandwidths as nccl-tests has them, and what was measured. */
+static void bus_bandwidths(void **state)
+{
+    (void)state;
+    draw("collective", ONE("all_reduce", "1e9"), EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "\t1000000000\t3\tNaN\n"));
+    draw("collective", ONE("all_gather", "1e9"), EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "\t1000000000\t1.5\tNaN\n"));
+    draw("collective", "{\"op\": \"reduce\", \"algorithm\": \"ring\", \"ranks\": 4, \"bytes\": 1e9, \"time_s\": 0.5, "
+         "\"measured_s\": 0.25}", EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "\t1000000000\t2\t4\n"));
+}
+
+#define KERNEL(name, sizes, held) "{\"kernel\": \"" name "\", \"dtype\": \"fp16\", " sizes ", \"measured_us\": 10, " \
+    "\"predicted_us\": 12, \"held_out\": " #held "}"
+
+/* Three groups with sizes of their own; what was fitted is not drawn. */
+static void errors_by_size(void **state)
+{
+    (void)state;
+    draw("fit", KERNEL("matmul", "\"batch\": 2, \"m\": 10, \"n\": 10, \"k\": 10", 1)
+         KERNEL("attention-forward", "\"batch\": 1, \"m\": 10, \"n\": 10, \"k\": 10", 1)
+         KERNEL("gelu-forward", "\"bytes\": 64", 1) KERNEL("gelu-forward", "\"bytes\": 128", 0), EXIT_NO_TOOL, "gnuplot");
+    assert_string_equal(get(arena_printf(&arena, "%s/fit.tsv", root)), "group\tseries\tname\tsize\tratio\n"
+                        "0\t0\tmatmul fp16\t4000\t1.2\n1\t0\tattention-forward fp16\t4000\t1.2\n"
+                        "2\t0\tgelu-forward fp16\t64\t1.2\n");
+    draw("fit", KERNEL("gelu-forward", "\"bytes\": 128", 0), EXIT_INPUT, "no shape was held out");
+    draw("fit", KERNEL("matmul", "\"m\": 10", 1), EXIT_INPUT, "a row of 'matmul' without size or time");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forms_of_files), cmocka_unit_test(bus_bandwidths), cmocka_unit_test(errors_by_size),
+    };
+
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
