@@ -114,3 +114,9 @@ void changes_of_gpu(struct changes *changes, const struct workload *workload)
     unit_format(UNIT_NUMBER, 2 * workload->scenario->costs.speed, text, sizeof text);
     add(changes, arena_printf(changes->arena, "costs.speed=%s", text));
 }
+
+void changes_of_launches(struct changes *changes, const struct workload *workload)
+{
+    (void)workload;
+    add(changes, "costs.host_launch=0 s");
+}

@@ -106,6 +106,18 @@ static bool has_imbalance(const struct asking *asking)
     return asking->run->metrics.imbalance != 0;
 }
 
+/* Whether compute is more than kernels: the rest waits for the host to launch them. */
+static bool has_launches(const struct asking *asking)
+{
+    const struct metrics *metrics = &asking->run->metrics;
+    double compute = metrics->utilization * metrics->iteration_time, kernels = 0;
+
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            kernels += metrics->bases.seconds[kind][basis];
+    return kernels > 0 && kernels < 0.995 * compute;
+}
+
 static bool always(const struct asking *asking)
 {
     return asking != NULL;
@@ -129,6 +141,7 @@ static const struct question {
      .what_ifs = WHAT_IF_NO_RECOMPUTATION},
     {"balanced_stages", "stages balanced", has_imbalance, held_imbalance, changes_of_split,
      .what_ifs = WHAT_IF_BALANCED},
+    {"launches_free", "kernel launches free", has_launches, held_kernels, changes_of_launches, .exact = true},
     {"gpu_twice_as_fast", "GPU twice as fast", always, held_kernels, changes_of_gpu, .exact = true},
 };
 _Static_assert(COUNT(questions) <= COUNT(((struct gains *)0)->items), "room for every question");

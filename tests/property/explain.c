@@ -1,6 +1,6 @@
 /* `dtsim explain` against what must hold of it: waits add up to the account of seconds, the critical path is as long as
  * the iteration, and nothing gains more than the path holds of it. */
-#include "simulated.h"
+#include "random_plan.h"
 
 #include <glob.h>
 
@@ -87,28 +87,32 @@ static void assert_gains(const struct run *run, struct simulate_options options,
     explanation_release(&explanation);
 }
 
+/* What holds for a scenario that has been loaded. */
+static void check(struct simulated *simulated, const char *text)
+{
+    struct error err = {0};
+    struct simulate_options options = simulate_options_of(&simulated->scenario);
+
+    options.causes = options.engine == ENGINE_IDEAL;
+    if (simulate(simulated_workload(simulated), options, &simulated->run, &err))
+        fail_at(text, &err);
+    assert_idle(&simulated->run, text);
+    assert_path(&simulated->run, text);
+    if (options.engine == ENGINE_IDEAL && !simulated->run.lowered.program.choices.count &&
+        !scenario_schedule(&simulated->scenario)->asynchronous)
+        assert_gains(&simulated->run, options, text);
+    simulated_release(simulated);
+}
+
 static void check_scenario(const char *path, const char *engine)
 {
     const char *const sets[] = {engine};
     struct simulated simulated = {0};
     struct error err = {0};
-    struct simulate_options options;
 
-    if (scenario_load(path, sets, 1, &simulated.scenario, &err) ||
-        workload_init(&simulated.workload, &simulated.scenario, &err))
+    if (scenario_load(path, sets, 1, &simulated.scenario, &err))
         fail_at(path, &err);
-    options = simulate_options_of(&simulated.scenario);
-    options.causes = options.engine == ENGINE_IDEAL;
-    if (simulate(&simulated.workload, options, &simulated.run, &err))
-        fail_at(path, &err);
-    assert_idle(&simulated.run, path);
-    assert_path(&simulated.run, path);
-    if (options.engine == ENGINE_IDEAL && !simulated.run.lowered.program.choices.count &&
-        !scenario_schedule(&simulated.scenario)->asynchronous)
-        assert_gains(&simulated.run, options, path);
-    run_release(&simulated.run);
-    workload_release(&simulated.workload);
-    scenario_release(&simulated.scenario);
+    check(&simulated, path);
 }
 
 static void check_all(const char *engine)
@@ -133,6 +137,28 @@ static void test_simgrid(void **state)
 {
     (void)state;
     check_all("simulation.engine=simgrid");
+}
+
+static void test_random_plans(void **state)
+{
+    enum { PLANS = 120 };
+    uint64_t seed = 5;
+
+    (void)state;
+    for (int i = 0; i < PLANS; i++) {
+        struct random_plan plan = random_plan(&seed);
+        struct simulated simulated;
+        char *text;
+
+        if (i % 2)
+            any_schedule(&plan, &seed);
+        if (i % 4)
+            plan.engine = "ideal";
+        text = plan_yaml(&plan);
+        simulated_load(&simulated, "%s", text);
+        check(&simulated, text);
+        free(text);
+    }
 }
 
 /* On a free network each stage of GPipe and 1F1B waits (P-1) times as long as a micro-batch takes it: the last for the
@@ -233,7 +259,8 @@ static void test_speed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ideal), cmocka_unit_test(test_simgrid), cmocka_unit_test(test_closed_forms),
+        cmocka_unit_test(test_ideal), cmocka_unit_test(test_simgrid), cmocka_unit_test(test_random_plans),
+        cmocka_unit_test(test_closed_forms),
         cmocka_unit_test(test_gpipe_path), cmocka_unit_test(test_speed),
     };
 
