@@ -142,6 +142,7 @@ static void write_script(const struct chart *chart, const struct windows *window
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
         .palette = &share_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .longest = (int)strlen("utilization 100.0 %"),
     };
     FILE *out = chart->script;
 
