@@ -14,14 +14,18 @@ static const char figure[] =
 static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
     if (plan->stages % 2)
-        return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: schedule: dualpipe found pipeline %d; expected an even number, half of the ranks "
-                         "for each direction", plan->stages);
+        return error_infeasible(
+            err, ERROR_SCHEDULE, loc,
+            "strategy: schedule: dualpipe found pipeline %d; expected an even number, half of the ranks "
+            "for each direction",
+            plan->stages);
     if (plan->micro_batches >= 2 * plan->stages)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: schedule: dualpipe with pipeline %d found %d micro-batches; expected at least %d, "
-                     "over both directions", plan->stages, plan->micro_batches, 2 * plan->stages);
+    return error_infeasible(
+        err, ERROR_SCHEDULE, loc,
+        "strategy: schedule: dualpipe with pipeline %d found %d micro-batches; expected at least %d, "
+        "over both directions",
+        plan->stages, plan->micro_batches, 2 * plan->stages);
 }
 
 /* Two Vs, each over half of the ranks and half of the micro-batches, point at each other. */

@@ -13,9 +13,10 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 {
     if (plan->micro_batches >= 2 * plan->stages)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: schedule: dualpipe-v with pipeline %d found %d micro-batches; expected at least %d",
-                     plan->stages, plan->micro_batches, 2 * plan->stages);
+    return error_infeasible(
+        err, ERROR_SCHEDULE, loc,
+        "strategy: schedule: dualpipe-v with pipeline %d found %d micro-batches; expected at least %d", plan->stages,
+        plan->micro_batches, 2 * plan->stages);
 }
 
 static void row(struct row *row, const struct plan *plan, int rank)

@@ -55,8 +55,8 @@ static int check(const struct plan *plan, struct loc loc, struct error *err)
 
     if (plan->micro_batches % option->passes == 0)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, loc, "strategy: passes: %d micro-batches a replica do not divide into %d",
-                     plan->micro_batches, option->passes);
+    return error_infeasible(err, ERROR_BATCH, loc, "strategy: passes: %d micro-batches a replica do not divide into %d",
+                            plan->micro_batches, option->passes);
 }
 
 /* Huang et al. 2019, section 2.3: bubble (P-1)/(M+P-1). With recomputation the last stage's recomputes come on top;

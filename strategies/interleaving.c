@@ -38,10 +38,11 @@ int interleaving_check(const struct schedule *schedule, const struct plan *plan,
     rows_release(rows, plan->stages);
     if (!deadlock)
         return 0;
-    return error_add(err, EXIT_INFEASIBLE, loc,
-                     "strategy: %s deadlocks with pipeline %d, chunks %d and %d micro-batches a replica in groups of "
-                     "%d; try micro-batches, or a micro_batch_group, that are a multiple of %d",
-                     schedule->name, plan->stages, plan->chunks, plan->micro_batches, group, plan->stages);
+    return error_infeasible(
+        err, ERROR_SCHEDULE, loc,
+        "strategy: %s deadlocks with pipeline %d, chunks %d and %d micro-batches a replica in groups of "
+        "%d; try micro-batches, or a micro_batch_group, that are a multiple of %d",
+        schedule->name, plan->stages, plan->chunks, plan->micro_batches, group, plan->stages);
 }
 
 bool interleaving_is_even(const struct plan *plan, int group)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Pages whose tables the program prints. Such a table stands between two comments, the first of which is the command:
-#     <!-- $ dtsim compare scenarios/methods/*.yaml --markdown -->
+#     <!-- $ dtsim compare scenarios/methods/*.yaml --methods --markdown -->
 #     ...
 #     <!-- end -->
 # Commands run in the root of the repository; `dtsim` is the program under test.

@@ -39,11 +39,17 @@ struct loc {
     int line, column;      /* from 1 */
 };
 
-/* What an error is about, for code that can help with it. */
-enum error_kind {
-    ERROR_PLAIN,
-    ERROR_MEMORY,          /* a scenario needs more memory than there is */
-};
+/* What an error is about, for code that can help with it, and, of what is infeasible, the rule that forbids it: rows of
+ * sweeps are counted by it. */
+#define ERROR_KINDS(X) \
+    X(ERROR_PLAIN, "")              /* anything else */ \
+    X(ERROR_DEGREES, "degrees")     /* degrees do not divide the model, or do not go together */ \
+    X(ERROR_GPUS, "gpus")           /* degrees need more GPUs than there are, or leave some over */ \
+    X(ERROR_BATCH, "batch")         /* samples or micro-batches do not divide */ \
+    X(ERROR_SCHEDULE, "schedule")   /* the schedule has no order for so many ranks or micro-batches */ \
+    X(ERROR_MEMORY, "memory")       /* a scenario needs more memory than there is */
+enum error_kind { ERROR_KINDS(ENUM_VALUE) };
+extern const char *const error_kind_names[];
 
 /* Up to ERROR_MAX messages, so that the user sees every mistake at once. Zero-initialise; error_release when done.
  * Fallible functions take it as their last parameter, return 0 or -1, and leave it untouched on success. */
@@ -63,8 +69,10 @@ struct error {
  * returns -1. The same text at the same place is added only once. Text and file name are copied. */
 int error_add(struct error *err, enum exit_code code, struct loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Adds a message of kind ERROR_MEMORY, with the code EXIT_INFEASIBLE, and returns -1. */
-int error_memory(struct error *err, struct loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Adds a message of that kind with the code EXIT_INFEASIBLE, and returns -1. error_add with this code is of kind
+ * ERROR_DEGREES. */
+int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 /* Prints one line "file:line:column: error: text" per message, ordered by file name, line and column, then the number
  * of dropped messages. Prints "file: error: text" when the line is 0, "error: text" when there is no file. Uses colour
  * on a terminal unless NO_COLOR is set, and on any other file if CLICOLOR_FORCE is set. */

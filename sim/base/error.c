@@ -6,32 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
+const char *const error_kind_names[] = ENUM_NAMES(ERROR_KINDS);
+
 static char *duplicate(const char *text)
 {
     char *copy = xrealloc(NULL, strlen(text) + 1, 1);
 
     return strcpy(copy, text);
-}
-
-/* A message is one line and holds no control characters, whatever the user's file contains. */
-static char *one_line(const char *text)
-{
-    char *line = xrealloc(NULL, strlen(text) + 1, 4), *at = line;
-
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '\n')
-            at = stpcpy(at, "\\n");
-        else if (c == '\t')
-            at = stpcpy(at, "\\t");
-        else if (c < 0x20 || c == 0x7F)
-            at += sprintf(at, "\\x%02X", c);
-        else
-            *at++ = *text;
-    }
-    *at = '\0';
-    return line;
 }
 
 static int file_compare(const char *a, const char *b)
@@ -78,7 +61,7 @@ static void add(struct error *err, struct error_message message, const char *for
 
     if (vasprintf(&raw, format, args) < 0)
         BUG("cannot write the message '%s'", format);
-    message.text = one_line(raw);
+    message.text = text_made(TEXT_LINE, raw);         /* one line, whatever the user's file contains */
     free(raw);
     for (int i = 0; i < err->count; i++)
         if (loc_compare(&err->messages[i].loc, &message.loc) == 0 && strcmp(err->messages[i].text, message.text) == 0) {
@@ -100,17 +83,19 @@ int error_add(struct error *err, enum exit_code code, struct loc loc, const char
     va_list args;
 
     va_start(args, format);
-    add(err, (struct error_message){.loc = loc, .code = code}, format, args);
+    add(err,
+        (struct error_message){.loc = loc, .code = code, .kind = code == EXIT_INFEASIBLE ? ERROR_DEGREES : ERROR_PLAIN},
+        format, args);
     va_end(args);
     return -1;
 }
 
-int error_memory(struct error *err, struct loc loc, const char *format, ...)
+int error_infeasible(struct error *err, enum error_kind kind, struct loc loc, const char *format, ...)
 {
     va_list args;
 
     va_start(args, format);
-    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = ERROR_MEMORY}, format, args);
+    add(err, (struct error_message){.loc = loc, .code = EXIT_INFEASIBLE, .kind = kind}, format, args);
     va_end(args);
     return -1;
 }

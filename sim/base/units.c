@@ -328,28 +328,39 @@ static bool short_fits(enum unit unit, double value, double quotient, const stru
     return strtod(text, NULL) >= (name->scale == 1 ? 1 : 2);
 }
 
-char *unit_format_short(enum unit unit, double value, char *buffer, size_t size)
+/* The name and the prefix with which people read the value. */
+static void short_find(enum unit unit, double value, const struct name **best_name, const struct prefix **best_prefix)
 {
-    const struct name *name = &rules[unit].names[0], *best_name = name;
-    const struct prefix *best_prefix = name->prefixes;
-    const char *gap;
-    double quotient = 0;
-
-    while ((value == 0 || !isfinite(value)) && *best_prefix->text)
-        best_prefix++;          /* "0 s", not "0 ns" */
-    for (; name->text; name++)
+    *best_name = &rules[unit].names[0];
+    *best_prefix = (*best_name)->prefixes;
+    while ((value == 0 || !isfinite(value)) && *(*best_prefix)->text)
+        ++*best_prefix;         /* "0 s", not "0 ns" */
+    for (const struct name *name = *best_name; name->text; name++)
         for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++)
             if (!name->alias && !prefix->alias && isfinite(value) &&
                 short_fits(unit, fabs(value), fabs(value) / name->scale / pow(10, prefix->exp10) /
                            ldexp(1, prefix->exp2), name, prefix)) {
-                best_name = name;
-                best_prefix = prefix;
+                *best_name = name;
+                *best_prefix = prefix;
             }
-    quotient = value / best_name->scale / pow(10, best_prefix->exp10) / ldexp(1, best_prefix->exp2);
-    gap = *best_name->text || *best_prefix->text ? " " : "";
-    if (fabs(quotient) >= 9999.5 && fabs(quotient) < 1e15)
-        snprintf(buffer, size, "%.0f%s%s%s", quotient, gap, best_prefix->text, best_name->text);
-    else
-        snprintf(buffer, size, "%.4g%s%s%s", quotient, gap, best_prefix->text, best_name->text);
+}
+
+char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size)
+{
+    const struct name *name;
+    const struct prefix *prefix;
+    const char *gap;
+    double quotient;
+
+    short_find(unit, like, &name, &prefix);
+    quotient = value / name->scale / pow(10, prefix->exp10) / ldexp(1, prefix->exp2);
+    gap = *name->text || *prefix->text ? " " : "";
+    snprintf(buffer, size, fabs(quotient) >= 9999.5 && fabs(quotient) < 1e15 ? "%.0f%s%s%s" : "%.4g%s%s%s", quotient,
+             gap, prefix->text, name->text);
     return buffer;
+}
+
+char *unit_format_short(enum unit unit, double value, char *buffer, size_t size)
+{
+    return unit_format_like(unit, value, value, buffer, size);
 }

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,22 +100,17 @@ static void warn_of_errors(const struct calibration *calibration)
     }
 }
 
-static int write_profile(struct arena *arena, const struct calibration *calibration, const char *path,
-                         struct error *err)
-{
-    FILE *out = fopen(path, "w");
-    bool failed;
+struct profile_writing { struct arena *arena; const struct calibration *calibration; };
 
-    if (!out)
-        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+static void write_profile(const void *context, FILE *out)
+{
+    const struct profile_writing *writing = context;
+    const struct profile *profile = &writing->calibration->profile;
+
     fprintf(out, "# Kernel times of %s, fitted by dtsim calibrate fit (%s).\n"
                  "# Errors are |predicted / measured - 1| on shapes that the fit did not see.\n",
-            calibration->profile.gpu, DTSIM_VERSION);
-    node_print(field_dump(arena, &profile_table, &calibration->profile), out);
-    failed = ferror(out);
-    if (fclose(out) || failed)
-        return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
-    return 0;
+            profile->gpu, DTSIM_VERSION);
+    node_print(field_dump(writing->arena, &profile_table, profile), out);
 }
 
 static json_t *sample_json(const struct calibration *calibration, const struct sample_group *group,
@@ -153,6 +147,7 @@ static int fit(struct arguments *arguments, struct error *err)
     struct samples samples = {.arena = &arena};
     struct calibration calibration = {0};
     const char *out = arguments->values[OPT_OUT], *keep = arguments->values[OPT_KEEP];
+    const struct profile_writing writing = {&arena, &calibration};
     int rc = 0;
 
     for (int i = 1; i < arguments->npositional; i++)
@@ -168,7 +163,7 @@ static int fit(struct arguments *arguments, struct error *err)
         print_calibration(&calibration, keep);
     if (!rc)
         warn_of_errors(&calibration);
-    if (!rc && out && !(rc = write_profile(&arena, &calibration, out, err)))
+    if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
         fprintf(stderr, "wrote %s\n", out);
     calibration_release(&calibration);
     samples_release(&samples);

@@ -108,8 +108,8 @@ static int load_cluster(const char *text, struct request *request, struct error 
     if (!request->collective)
         request->collective = collective_usual(request->op, request->cluster.communication);
     if (!request->cluster.ideal && request->ranks > cluster_gpus(&request->cluster))
-        return error_add(err, EXIT_INFEASIBLE, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
-                         request->ranks, cluster_gpus(&request->cluster));
+        return error_infeasible(err, ERROR_GPUS, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
+                                request->ranks, cluster_gpus(&request->cluster));
     return 0;
 }
 

@@ -1,208 +1,100 @@
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "report/comparison.h"
+#include "cli/methods_table.h"
+#include "results/compared.h"
 
-enum { OPT_JSON, OPT_CSV, OPT_MARKDOWN };
-static const char *const options[] = {[OPT_JSON] = "--json", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown"};
-
-/* How people read a number: with its unit, as a share, or as a factor over the baseline. */
-enum style { STYLE_UNIT, STYLE_SHARE, STYLE_FACTOR };
-
-/* A column: what programs call it, what people read above it, and its value. */
-struct column {
-    const char *key, *title;
-    enum unit unit;
-    enum style style;
-    double (*value)(const struct comparison *row);
+enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE };
+static const char *const options[] = {
+    [OPT_JSON] = "--json", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_METHODS] = "--methods",
+    [OPT_ENGINE] = "--engine=",
 };
 
-#define COLUMN(name, expression) \
-    static double name(const struct comparison *row) \
-    { \
-        return expression; \
-    }
-COLUMN(gpus, row->gpus)
-COLUMN(extra_computation, row->extra_computation)
-COLUMN(activations, row->sent[PAYLOAD_ACTIVATIONS])
-COLUMN(weights, row->sent[PAYLOAD_WEIGHTS])
-COLUMN(activation_gradients, row->sent[PAYLOAD_ACTIVATION_GRADIENTS])
-COLUMN(weight_gradients, row->sent[PAYLOAD_WEIGHT_GRADIENTS])
-COLUMN(micro, row->micro < 0 ? NAN : (double)row->micro)
-COLUMN(batch_growth, row->batch_growth)
-COLUMN(flop, row->flop)
-COLUMN(iteration_time, row->time)
-COLUMN(peak_memory, row->peak_memory)
-
-static const struct column columns[] = {
-    {"gpus", "GPUs", UNIT_NUMBER, STYLE_UNIT, gpus},
-    {"extra_computation", "extra FLOP", UNIT_NUMBER, STYLE_SHARE, extra_computation},
-    {"activation_bytes_per_gpu", "activations sent", UNIT_BYTES, STYLE_UNIT, activations},
-    {"weight_bytes_per_gpu", "weights sent", UNIT_BYTES, STYLE_UNIT, weights},
-    {"activation_gradient_bytes_per_gpu", "act. gradients", UNIT_BYTES, STYLE_UNIT, activation_gradients},
-    {"weight_gradient_bytes_per_gpu", "weight gradients", UNIT_BYTES, STYLE_UNIT, weight_gradients},
-    {"largest_micro_batch", "micro-batch", UNIT_NUMBER, STYLE_UNIT, micro},
-    {"batch_growth", "batch grows", UNIT_NUMBER, STYLE_FACTOR, batch_growth},
-    {"flop_per_iteration", "FLOP", UNIT_FLOP, STYLE_UNIT, flop},
-    {"iteration_time_s", "time", UNIT_TIME, STYLE_UNIT, iteration_time},
-    {"peak_memory_bytes", "memory", UNIT_BYTES, STYLE_UNIT, peak_memory},
-};
-
-struct rows {
-    struct comparison *items;
-    size_t count;
-};
-
-static const char *cell(const struct column *column, const struct comparison *row, char *buffer, size_t size)
+static void print(const struct compared *compared, enum compare_format format)
 {
-    double value = column->value(row);
+    json_t *json;
 
-    if (isnan(value) || (value == 0 && column->unit == UNIT_BYTES))
-        return "-";
-    if (column->style == STYLE_SHARE)
-        snprintf(buffer, size, "%+.1f %%", 100 * value + 0.0);
-    else if (column->style == STYLE_FACTOR)
-        snprintf(buffer, size, value > 1 ? "yes, x %.3g" : value < 1 ? "no, x %.3g" : "no", value);
-    else
-        unit_format_short(column->unit, value, buffer, size);
-    return buffer;
+    if (format == COMPARE_JSON) {
+        json = compared_json(compared);
+        json_print(json, stdout);
+        json_decref(json);
+    } else if (format == COMPARE_CSV) {
+        compared_print_csv(compared, stdout);
+    } else {
+        compared_print(compared, format == COMPARE_MARKDOWN, stdout);
+    }
 }
 
-static void print_text(const struct rows *rows, FILE *out)
+/* A wrong command line has no table, nor has one of which no scenario can be read; else what is wrong with some of them
+ * stands in their rows, with its place on stderr. */
+static int compare_scenarios(const struct arguments *arguments, enum compare_format format)
 {
-    char text[48];
-    size_t width = strlen("method");
+    struct compared compared = {0};
+    struct error err = {0};
+    const char *engine = arguments->values[OPT_ENGINE];
+    struct arena arena = {0};
+    int failed = 0, code;
 
-    for (size_t i = 0; i < rows->count; i++)
-        width = strlen(rows->items[i].name) > width ? strlen(rows->items[i].name) : width;
-    fprintf(out, "%-*s", (int)width, "method");
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fprintf(out, " %*s", c ? 16 : 6, columns[c].title);
-    for (size_t i = 0; i < rows->count; i++) {
-        fprintf(out, "\n%-*s", (int)width, rows->items[i].name);
-        for (size_t c = 0; c < COUNT(columns); c++)
-            fprintf(out, " %*s", c ? 16 : 6, cell(&columns[c], &rows->items[i], text, sizeof text));
+    if (engine)
+        engine = arena_printf(&arena, "simulation.engine=%s", engine);
+    for (int i = 0; i < arguments->npositional; i++)
+        failed += compared_add(&compared, arguments->positional[i], arguments->sets, arguments->nsets, engine,
+                               arguments->npositional > 1, &err) != 0;
+    if (error_exit_code(&err) != EXIT_USAGE && failed < arguments->npositional) {
+        print(&compared, format);
+        code = report(&err) ? EXIT_SOME_FAILED : EXIT_OK;
+    } else {
+        code = report(&err);
     }
-    fputs("\n\nper iteration, against the first row; what a GPU sends (mean): activations, weights, and the gradients "
-          "of either;\nmicro-batch: the largest that fits in memory\n", out);
-}
-
-static void print_markdown(const struct rows *rows, FILE *out)
-{
-    char text[48];
-
-    fputs("| method |", out);
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fprintf(out, " %s |", columns[c].title);
-    fputs("\n|---|", out);
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fputs("---:|", out);
-    for (size_t i = 0; i < rows->count; i++) {
-        fprintf(out, "\n| %s |", rows->items[i].name);
-        for (size_t c = 0; c < COUNT(columns); c++)
-            fprintf(out, " %s |", cell(&columns[c], &rows->items[i], text, sizeof text));
-    }
-    fputc('\n', out);
-}
-
-/* A field of a CSV file (RFC 4180). */
-static void print_quoted(const char *text, FILE *out)
-{
-    if (!strpbrk(text, "\",\n\r")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++)
-        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', out);
-}
-
-/* Numbers in SI units; empty where there is none. */
-static void print_csv(const struct rows *rows, FILE *out)
-{
-    fputs("name", out);
-    for (size_t c = 0; c < COUNT(columns); c++)
-        fprintf(out, ",%s", columns[c].key);
-    for (size_t i = 0; i < rows->count; i++) {
-        fputc('\n', out);
-        print_quoted(rows->items[i].name, out);
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            double value = columns[c].value(&rows->items[i]);
-
-            fprintf(out, isfinite(value) ? ",%.17g" : ",", value);
-        }
-    }
-    fputc('\n', out);
-}
-
-static void print_json(const struct rows *rows, FILE *out)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < rows->count; i++) {
-        json_t *json = json_object();
-
-        json_object_set_new(json, "name", json_string(rows->items[i].name));
-        for (size_t c = 0; c < COUNT(columns); c++) {
-            double value = columns[c].value(&rows->items[i]);
-
-            json_object_set_new(json, columns[c].key, isfinite(value) ? json_real(value) : json_null());
-        }
-        json_array_append_new(list, json);
-    }
-    json_print(list, out);
-    json_decref(list);
+    compared_release(&compared);
+    arena_release(&arena);
+    return code;
 }
 
 static int compare_main(const struct command *command, int argc, char **argv)
 {
-    static void (*const prints[])(const struct rows *, FILE *) = {
-        [OPT_JSON] = print_json, [OPT_CSV] = print_csv, [OPT_MARKDOWN] = print_markdown,
-    };
-    void (*print)(const struct rows *, FILE *) = print_text;
     struct arguments arguments;
     struct error err = {0};
-    struct rows rows = {0};
+    enum compare_format format = COMPARE_TEXT;
+    enum engine engine;
     int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments), formats = 0;
 
+    if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
+        code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
     if (code != ARGS_DONE)
         return code;
-    for (size_t i = 0; i < COUNT(options); i++)
+    for (int i = OPT_JSON; i <= OPT_MARKDOWN; i++)
         if (arguments.values[i]) {
-            print = prints[i];
+            format = (enum compare_format)i;
             formats++;
         }
     if (formats > 1)
         return usage_error(command, "expected one of --json, --csv, --markdown");
-    rows.items = xcalloc((size_t)arguments.npositional, sizeof *rows.items);
-    for (int i = 0; i < arguments.npositional; i++) {
-        struct scenario scenario;
-
-        if (!scenario_load(arguments.positional[i], arguments.sets, arguments.nsets, &scenario, &err))
-            comparison_init(&rows.items[rows.count++], &scenario, i ? rows.items : NULL, &err);
-        scenario_release(&scenario);
-    }
-    if (!err.count)
-        print(&rows, stdout);
-    for (size_t i = 0; i < rows.count; i++)
-        comparison_release(&rows.items[i]);
-    free(rows.items);
+    if (!arguments.values[OPT_METHODS])
+        return compare_scenarios(&arguments, format);
+    if (arguments.values[OPT_ENGINE])
+        return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
+    methods_print(&arguments, format, &err);
     return report(&err);
 }
 
 const struct command cmd_compare = {
     .name = "compare",
-    .usage = "SCENARIO... [--json | --csv | --markdown] [--set PATH=VALUE]...",
-    .brief = "Compares scenarios: computation, what is sent, batch, time and memory, per iteration.",
-    .examples = "  dtsim compare scenarios/methods/*.yaml\n"
-                "  dtsim compare base.yaml zero3.yaml --markdown\n",
-    .options = "  SCENARIO...         the first is the baseline\n"
-               "  --json              for programs, in SI units\n"
-               "  --csv               likewise\n"
+    .usage = "SCENARIO|DIR... [--set PATH=V1,V2,...]... [--engine ENGINE] [--methods]\n"
+             "       [--json | --csv | --markdown]",
+    .brief = "Compares scenarios: throughput, speed-up, time, bubble, utilization, communication, MFU and memory.",
+    .examples = "  dtsim compare gpipe.yaml 1f1b.yaml\n"
+                "  dtsim compare scenario.yaml --set strategy.schedule=gpipe,1f1b,interleaved\n"
+                "  dtsim compare out/before out/after\n"
+                "  dtsim compare scenarios/methods/*.yaml --methods --markdown\n",
+    .options = "  SCENARIO            a file, or a sweep file with all its points\n"
+               "  DIR                 what 'dtsim run -o DIR' wrote\n"
+               "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
+               "  --engine ENGINE     simgrid or ideal, whatever the scenarios say\n"
+               "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
+               "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"
-               "  --set PATH=VALUE    change every scenario; may be repeated\n",
+               "The first row is what the others are measured by. A scenario that is refused or that does not fit in\n"
+               "memory is a row that says why; the exit code is 3 if one could not be read.\n",
     .main = compare_main,
 };

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cmd.h"
 #include "plots/plot.h"
@@ -60,6 +61,21 @@ static int parse_request(const struct command *command, const struct arguments *
     return parse_view(command, values, &request->view);
 }
 
+/* Refuses folders that hold files of several runs. What is no folder, or holds no result, the chart itself refuses. */
+static int check_runs(const struct plot_request *request, struct error *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < request->ninputs; i++) {
+        char path[4400];
+
+        snprintf(path, sizeof path, "%s/result.json", request->inputs[i]);
+        if (!access(path, R_OK) && result_check(request->inputs[i], err))
+            rc = -1;
+    }
+    return rc;
+}
+
 static int plot_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -75,7 +91,7 @@ static int plot_main(const struct command *command, int argc, char **argv)
     code = parse_request(command, &arguments, &request);
     if (code != ARGS_DONE)
         return code;
-    if (!plot(&request, &err))
+    if (!check_runs(&request, &err) && !plot(&request, &err))
         for (size_t i = 0; plot_file(&arena, &request, i); i++)
             puts(plot_file(&arena, &request, i));
     arena_release(&arena);

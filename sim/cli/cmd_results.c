@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "cli/results_table.h"
+#include "results/results_table.h"
 
 enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON };
 static const char *const options[] = {

@@ -1,6 +1,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "report/caveats.h"
@@ -54,12 +55,41 @@ static void print_breakdown(const struct metrics *m, FILE *out)
         line(out, "of all, jitter adds", UNIT_TIME, m->jitter, "");
 }
 
+/* "; attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
+static double print_bases(int kind, const double *seconds, double compute, FILE *out)
+{
+    static const char *const kinds[] = {
+        [KERNEL_MATMUL] = " products", [KERNEL_ATTENTION] = "; attention", [KERNEL_MEMORY] = "; memory-bound kernels",
+    };
+    static const char *const bases[] = {
+        [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "at other sizes",
+        [BASIS_LAYOUT] = "in another layout or format", [BASIS_KERNELS] = "scaled from other kernels",
+        [BASIS_DATA_SHEET] = "data sheet",
+    };
+    const char *before = " (";
+    double sum = 0;
+
+    for (int basis = 0; basis < BASIS_COUNT; basis++)
+        sum += seconds[basis];
+    if (sum == 0)
+        return 0;
+    fprintf(out, "%s %.0f %%", kinds[kind], 100 * sum / compute);
+    for (int basis = 0; basis < BASIS_COUNT; basis++) {
+        if (seconds[basis] == 0)
+            continue;
+        fprintf(out, "%s%s %.0f %%", before, bases[basis], 100 * seconds[basis] / compute);
+        before = ", ";
+    }
+    fputc(')', out);
+    return sum;
+}
+
 /* What the compute rests on. */
 static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
-    double compute = m->utilization * m->iteration_time;
+    double compute = m->utilization * m->iteration_time, launches = compute;
 
     if (model_is_timed(&scenario->model))
         return;
@@ -68,11 +98,12 @@ static void print_costs(const struct run *run, FILE *out)
                 scenario->cluster.gpu.title);
         return;
     }
-    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.loaded->name,
-            scenario->costs.loaded->gpu);
-    if (m->extrapolated > 0)
-        fprintf(out, "; %.0f %% of the compute time is of kernels unlike these (extrapolated)",
-                fmin(100 * m->extrapolated / compute, 100));
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time",
+            scenario->costs.loaded->name, scenario->costs.loaded->gpu);
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
+    if (launches > 0.005 * compute)
+        fprintf(out, "; the rest, %.0f %%, waits for the host to launch kernels", 100 * launches / compute);
     fputc('\n', out);
 }
 
@@ -92,7 +123,8 @@ static void print_run(const struct run *run, FILE *out)
     const struct scenario *scenario = run->workload->scenario;
     char text[2][48], degrees[128];
 
-    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n", scenario->name,
+    text_write(TEXT_LINE, scenario->name, out);
+    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica, engine %s%s\n",
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
@@ -115,6 +147,9 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
     percent(out, "MFU", m->mfu);
     percent(out, "HFU", m->hfu);
+    if (m->hfu < m->mfu && scenario->model.transformer)
+        fputs("    below MFU: kernels skip the scores that a causal mask hides; MFU counts them, as publications do\n",
+              out);
     percent(out, "bubble", m->bubble_fraction);
     percent(out, "utilization", m->utilization);
     line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");
@@ -124,6 +159,21 @@ static void print_run(const struct run *run, FILE *out)
     print_caveats(scenario, out);
 }
 
+/* What was simulated, for people or programs, and into the folder, if any. */
+static void tell(const struct run *run, bool json, struct folder *folder, struct error *err)
+{
+    if (json) {
+        json_t *result = result_json(run);
+
+        json_print(result, stdout);
+        json_decref(result);
+    } else {
+        print_run(run, stdout);
+    }
+    if (folder->path && !result_write(run, folder, err))
+        fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
+}
+
 static int run_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -131,6 +181,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct run run = {0};
+    struct folder folder = {0};
     enum engine engine;
     int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
 
@@ -142,21 +193,12 @@ static int run_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     /* A folder that cannot be had is better known before a long simulation than after it. */
-    if (!rc && (!arguments.values[OPT_OUT] || !make_folder(arguments.values[OPT_OUT], &err)) &&
+    if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)) &&
         !workload_init_advised(&workload, &scenario, &err) &&
         !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
-                                                               .links = true, .causes = true}, &run, &err)) {
-        if (arguments.values[OPT_JSON]) {
-            json_t *json = result_json(&run);
-
-            json_print(json, stdout);
-            json_decref(json);
-        } else {
-            print_run(&run, stdout);
-        }
-        if (arguments.values[OPT_OUT] && !result_write(&run, arguments.values[OPT_OUT], &err))
-            fprintf(stderr, "wrote %s/result.json and its tables\n", arguments.values[OPT_OUT]);
-    }
+                                                               .links = true, .causes = true}, &run, &err))
+        tell(&run, arguments.values[OPT_JSON], &folder, &err);
+    folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
     code = report(&err);
@@ -172,7 +214,8 @@ const struct command cmd_run = {
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
-               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv\n"
+               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of them or\n"
+               "                      none: a run that ends early leaves no half of a result\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario\n",

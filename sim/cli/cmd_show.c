@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cmd.h"
 #include "engine/program_text.h"
 #include "report/figure.h"
@@ -32,7 +33,8 @@ static void show_stages(const struct workload *workload, FILE *out)
     bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
     char text[6][48], degrees[128];
 
-    fprintf(out, "%s: %s, %s = %d GPUs, %d micro-batches a replica\n\n", scenario->name,
+    text_write(TEXT_LINE, scenario->name, out);
+    fprintf(out, ": %s, %s = %d GPUs, %d micro-batches a replica\n\n",
             scenario_schedule(scenario)->title, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches);
     if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))

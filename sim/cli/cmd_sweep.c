@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
-#include "cli/results_table.h"
 #include "cli/sweep_plan.h"
+#include "results/results_table.h"
 #include "sweep/sweep.h"
 
 enum {
@@ -163,9 +163,9 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
             rc = results_summary(options->folder, (size_t)sweep->report.top, err);
         fflush(stdout);
         fprintf(stderr, "%s: %zu of %zu points done", options->folder, state.done, state.points);
-        for (int status = ROW_OK; status < ROW_STATUS_COUNT; status++)
+        for (int status = OUTCOME_OK; status < OUTCOME_COUNT; status++)
             if (state.rows[status])
-                fprintf(stderr, ", %zu %s", state.rows[status], row_status_names[status]);
+                fprintf(stderr, ", %zu %s", state.rows[status], outcome_names[status]);
         if (state.before)
             fprintf(stderr, "; %zu of them were there before", state.before);
         if (state.alike)

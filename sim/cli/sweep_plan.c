@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/pool.h"
+#include "process/pool.h"
 #include "report/result.h"
 #include "sweep/row.h"
 

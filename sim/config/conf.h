@@ -35,6 +35,8 @@ int conf_parse(struct arena *arena, const char *name, const char *text, size_t l
 struct node *node_get(const struct node *mapping, const char *key);
 /* The value at a dotted path, "strategy.tensor"; a list's items are named by number. NULL if there is none. */
 struct node *node_at(const struct node *root, const char *path);
+/* Whether both trees have the same values, mappings in the same order of keys. */
+bool node_equal(const struct node *a, const struct node *b);
 /* Whether the value is null, ~ or empty. */
 bool node_is_null(const struct node *node);
 /* The place of the key's value or, if the key was left out, of the mapping. */

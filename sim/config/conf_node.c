@@ -170,6 +170,17 @@ struct node *node_at(const struct node *root, const char *path)
     return (struct node *)node;
 }
 
+bool node_equal(const struct node *a, const struct node *b)
+{
+    bool equal = a->kind == b->kind && a->count == b->count;
+
+    if (a->kind == NODE_SCALAR)
+        return equal && !strcmp(a->text, b->text);
+    for (size_t i = 0; equal && i < a->count; i++)
+        equal = (a->kind == NODE_SEQUENCE || !strcmp(a->keys[i], b->keys[i])) && node_equal(a->items[i], b->items[i]);
+    return equal;
+}
+
 struct loc node_loc(const struct node *mapping, const char *key)
 {
     const struct node *value = node_get(mapping, key);

@@ -12,9 +12,9 @@
  * A limit of SimGrid 3.32: it looks through a list of all flows each time one ends. Up to some thousand flows at the
  * same time that does not show; 30,000 of them take ten seconds to end. */
 #include "engine/dispatcher.h"
-#include "base/child.h"
 #include "engine/replay.h"
 #include "engine/replay_simgrid.h"
+#include "process/child.h"
 
 #include <math.h>
 #include <simgrid/actor.h>

@@ -26,7 +26,7 @@ static const struct table topology_table = {
 static const struct field mesh_fields[] = {
     {KEY(mesh, gpus), .kind = FIELD_INT, .min = 2, .max = GPUS_PER_NODE_MAX, .required = true,
      .brief = "number of GPUs of a node in a ring"},
-    {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .required = true,
+    {KEY(mesh, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .required = true,
      .brief = "share of the bandwidth that such a ring gets"},
 };
 
@@ -39,7 +39,7 @@ static const struct field inside_fields[] = {
      .brief = "bandwidth per GPU and direction, from the data sheet"},
     {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+    {KEY(inside, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers achieve"},
     {.key = "mesh", AT(inside, meshes), .kind = FIELD_LIST, .table = &mesh_table,
      .brief = "if links connect pairs of GPUs: share of the bandwidth that rings of some size get; used only with a "
@@ -55,7 +55,7 @@ static const struct field network_fields[] = {
      .brief = "bandwidth per NIC and direction, from the data sheet"},
     {KEY(network, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,
      .brief = "latency of a message from GPU to GPU, one way"},
-    {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+    {KEY(network, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that transfers achieve"},
     {KEY(network, rate), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth to which software limits a NIC (netem); the communication library does not know this limit"},
@@ -71,7 +71,7 @@ static const struct field host_fields[] = {
     {KEY(host, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth per GPU and direction while all GPUs of a node move data"},
     {KEY(host, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .brief = "latency of a copy"},
-    {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1, .fallback = "1",
+    {KEY(host, efficiency), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1, .fallback = "1",
      .brief = "share of the bandwidth that copies achieve"},
     {KEY(host, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
      .brief = "memory of a node; left out: enough"},

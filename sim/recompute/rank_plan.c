@@ -228,17 +228,20 @@ static int infeasible(struct sharing *sharing, const struct menu *choices, struc
 
     unit_format_short(UNIT_BYTES, fabs(memory), have, sizeof have);
     if (memory < 0)
-        return error_memory(err, loc, "memory: rank %d has %s too little for what it always holds, without activations",
-                            sharing->rank, have);
+        return error_infeasible(err, ERROR_MEMORY, loc,
+                                "memory: rank %d has %s too little for what it always holds, without activations",
+                                sharing->rank, have);
     while (sharing->memory = high, high < 1e18 && plan_all(sharing, choices, plans))
         low = high, high *= 2;
     for (int i = 0; i < HALVINGS; i++) {
         sharing->memory = (low + high) / 2;
         *(plan_all(sharing, choices, plans) ? &low : &high) = sharing->memory;
     }
-    return error_memory(err, loc, "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside "
-                        "all else that it holds; the least that a plan was found for is about %s", sharing->rank,
-                        have, sharing->flying, unit_format_short(UNIT_BYTES, high, need, sizeof need));
+    return error_infeasible(err, ERROR_MEMORY, loc,
+                            "memory: rank %d has %s for the activations in flight (micro-batches: %d), beside "
+                            "all else that it holds; the least that a plan was found for is about %s",
+                            sharing->rank, have, sharing->flying,
+                            unit_format_short(UNIT_BYTES, high, need, sizeof need));
 }
 
 int rank_plan(struct arena *arena, const struct scenario *scenario, const struct stage *stages, int rank,

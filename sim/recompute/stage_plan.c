@@ -152,10 +152,10 @@ static int check_host_memory(const struct scenario *scenario, const struct stage
     free(bytes);
     if (isnan(cluster->host.memory) || needed <= cluster->host.memory)
         return 0;
-    return error_memory(err, node_loc(scenario->memory.node, "offload"),
-                        "memory: offload: the host of node %d needs %s and has %s", most,
-                        unit_format_short(UNIT_BYTES, needed, need, sizeof need),
-                        unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
+    return error_infeasible(err, ERROR_MEMORY, node_loc(scenario->memory.node, "offload"),
+                            "memory: offload: the host of node %d needs %s and has %s", most,
+                            unit_format_short(UNIT_BYTES, needed, need, sizeof need),
+                            unit_format_short(UNIT_BYTES, cluster->host.memory, have, sizeof have));
 }
 
 static void make_chains(struct arena *arena, const struct scenario *scenario, struct stage *stages)

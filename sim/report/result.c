@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "report/caveats.h"
 
@@ -61,6 +61,30 @@ json_t *breakdown_json(const struct metrics *metrics)
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
         json_object_set_new(json, account_names[kind], number(metrics->seconds[kind]));
     return json;
+}
+
+/* Of the mean rank's kernels, by class and by what their times stand on. */
+static json_t *bases_json(const struct metrics *metrics)
+{
+    json_t *json = json_object();
+
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++) {
+        json_t *bases = json_object();
+
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            json_object_set_new(bases, cost_basis_names[basis], number(metrics->bases.seconds[kind][basis]));
+        json_object_set_new(json, kernel_kind_names[kind], bases);
+    }
+    return json;
+}
+
+int result_weight_versions(const struct workload *workload)
+{
+    int most = 1;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++)
+        most = workload->stages[s].versions > most ? workload->stages[s].versions : most;
+    return most;
 }
 
 static json_t *sent_json(const struct metrics *metrics)
@@ -148,6 +172,7 @@ json_t *result_json(const struct run *run)
         json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
     json_object_set_new(json, "energy_j", json_null());
     json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
+    json_object_set_new(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "link_bytes", links_json(run));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));
@@ -163,6 +188,7 @@ json_t *result_json(const struct run *run)
     json_object_set_new(json, "model_flop", number(m->model_flop));
     json_object_set_new(json, "hardware_flop", number(m->hardware_flop));
     json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
     json_object_set_new(json, "operations", json_integer((json_int_t)run->lowered.program.ops.count));
     json_object_set_new(json, "collectives", json_string(run->lowered.measured ? "measured" : "messages"));
     json_object_set_new(json, "all_reduces", all_reduces_json(&run->lowered));
@@ -186,68 +212,105 @@ void json_print(const json_t *json, FILE *out)
     fputc('\n', out);
 }
 
-/* Leaves errno as it is. */
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    int before = errno;
-    bool folder = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+/* A file while it is written. */
+struct writing {
+    const struct run *run;
+    void (*write)(const struct run *run, FILE *out);
+    const json_t *tables;        /* the digests of those that are written */
+};
 
-    errno = before;
-    return folder;
+static void write_table(const void *context, FILE *out)
+{
+    const struct writing *writing = context;
+
+    writing->write(writing->run, out);
 }
 
-int make_folder(const char *dir, struct error *err)
+/* The run's id is a digest of all that it is: two runs with one id are the same. */
+static void write_result(const void *context, FILE *out)
 {
-    char path[4096];
+    const struct writing *writing = context;
+    json_t *json = result_json(writing->run);
+    char *text, hex[DIGEST_HEX];
+    struct digest digest;
 
-    if (!*dir || strlen(dir) >= sizeof path)
-        return error_add(err, EXIT_USAGE, (struct loc){0}, "-o: expected the name of a folder");
-    strcpy(path, dir);
-    for (char *slash = path + 1;; slash++) {
-        char old = *slash;
-
-        if (old && old != '/')
-            continue;
-        *slash = 0;
-        if (mkdir(path, 0777) && (errno != EEXIST || !is_folder(path)))
-            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot make the folder: %s",
-                             strerror(errno));
-        *slash = old;
-        if (!old)
-            return 0;
-    }
-}
-
-static void write_json(const struct run *run, FILE *out)
-{
-    json_t *json = result_json(run);
-
+    json_object_set(json, "tables_sha256", (json_t *)(uintptr_t)writing->tables);
+    text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    digest_init(&digest);
+    digest_add(&digest, text, strlen(text));
+    digest_end(&digest, hex);
+    json_object_set_new(json, "run_id", json_stringn(hex, RUN_ID));
     json_print(json, out);
+    free(text);
     json_decref(json);
 }
 
-int result_write(const struct run *run, const char *dir, struct error *err)
+int result_write(const struct run *run, struct folder *folder, struct error *err)
 {
-    static const struct { const char *name; void (*write)(const struct run *, FILE *); } files[] = {
-        {"result.json", write_json}, {"spans.tsv", spans_write}, {"memory.tsv", memory_write},
-        {"utilization.tsv", utilization_write}, {"links.tsv", links_write},
+    static const struct { const char *name, *file; void (*write)(const struct run *, FILE *); } tables[] = {
+        {"spans", "spans.tsv", spans_write}, {"memory", "memory.tsv", memory_write},
+        {"utilization", "utilization.tsv", utilization_write}, {"links", "links.tsv", links_write},
     };
+    json_t *digests = json_object();
+    struct writing writing = {.run = run, .tables = digests};
+    int rc = 0;
 
-    if (make_folder(dir, err))
-        return -1;
-    for (size_t i = 0; i < COUNT(files); i++) {
-        char path[4200];
-        FILE *out;
-        bool failed;
+    for (size_t i = 0; i < COUNT(tables) && !rc; i++) {
+        char digest[DIGEST_HEX] = "";
 
-        snprintf(path, sizeof path, "%s/%s", dir, files[i].name);
-        out = fopen(path, "w");
-        if (out)
-            files[i].write(run, out);
-        failed = !out || ferror(out);
-        if ((out && fclose(out)) || failed)
-            return error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot write: %s", strerror(errno));
+        writing.write = tables[i].write;
+        rc = folder_write(folder, tables[i].file, write_table, &writing, digest, err);
+        json_object_set_new(digests, tables[i].name, json_string(digest));
     }
-    return 0;
+    if (!rc && (folder_write(folder, "result.json", write_result, &writing, NULL, err) || folder_commit(folder, err)))
+        rc = -1;
+    json_decref(digests);
+    return rc;
+}
+
+/* Refuses a table that has another digest. */
+static int check_table(const char *dir, const char *name, const char *digest, struct error *err)
+{
+    char path[4400], hex[DIGEST_HEX], bytes[1 << 16];
+    struct loc loc = {.file = path};
+    struct digest sum;
+    size_t count;
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/%s.tsv", dir, name);
+    file = fopen(path, "rb");
+    if (!file)
+        return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
+    digest_init(&sum);
+    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+        digest_add(&sum, bytes, count);
+    fclose(file);
+    if (!strcmp(digest_end(&sum, hex), digest))
+        return 0;
+    return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
+                     "repeat 'dtsim run -o'");
+}
+
+int result_check(const char *dir, struct error *err)
+{
+    char path[4400];
+    const char *name;
+    json_error_t why;
+    json_t *result, *digest;
+    int rc = 0;
+
+    if (access(dir, R_OK))
+        return error_add(err, EXIT_INPUT, (struct loc){.file = dir}, "cannot open: %s", strerror(errno));
+    snprintf(path, sizeof path, "%s/result.json", dir);
+    if (access(path, R_OK))
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s; expected the folder that a "
+                         "'dtsim run -o' has finished", strerror(errno));
+    result = json_load_file(path, 0, &why);
+    if (!json_is_object(result))
+        rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
+    json_object_foreach(json_object_get(result, "tables_sha256"), name, digest)
+        if (json_is_string(digest) && check_table(dir, name, json_string_value(digest), err))
+            rc = -1;
+    json_decref(result);
+    return rc;
 }

@@ -4,27 +4,33 @@
 
 #include <jansson.h>
 
+#include "base/folder.h"
 #include "run/run.h"
 
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
  * owns the reference. */
 json_t *result_json(const struct run *run);
+/* Versions of its weights that a rank holds at most; 1 unless the schedule is asynchronous. */
+int result_weight_versions(const struct workload *workload);
 /* Where the seconds of the average rank went, by kind; they add up to the iteration time. */
 json_t *breakdown_json(const struct metrics *metrics);
 /* Any tree as JSON: scalars that are numbers or booleans in YAML stay so. */
 json_t *node_json(const struct node *node);
 
-/* Writes result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv into the folder, making it. */
-int result_write(const struct run *run, const char *dir, struct error *err);
+enum { RUN_ID = 16 };            /* hexadecimal digits */
+
+/* Writes spans.tsv, memory.tsv, utilization.tsv, links.tsv and result.json, which has the digests of the others and the
+ * run's id, into the folder, all of them or none. */
+int result_write(const struct run *run, struct folder *folder, struct error *err);
+/* Refuses a folder whose files are not all of one run; an older one that says nothing of them
+ * is not checked further. */
+int result_check(const char *dir, struct error *err);
 /* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
  * change), utilization (200 windows of time), links (bytes over each link; measured collectives cross none). */
 void spans_write(const struct run *run, FILE *out);
 void memory_write(const struct run *run, FILE *out);
 void utilization_write(const struct run *run, FILE *out);
 void links_write(const struct run *run, FILE *out);
-
-/* Makes a folder and those above it. */
-int make_folder(const char *dir, struct error *err);
 
 /* Prints JSON with a final newline, indented, 17 significant digits. */
 void json_print(const json_t *json, FILE *out);

@@ -327,7 +327,7 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     const struct error_message *last = err->count ? &err->messages[err->count - 1] : NULL;
 
     if (last && last->kind == ERROR_MEMORY && scenario_by_layers(scenario))
-        error_memory(err, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
+        error_infeasible(err, ERROR_MEMORY, last->loc, "memory: %s", advice(&arena, scenario, scenario_room(scenario)));
     arena_release(&arena);
 }
 
@@ -341,13 +341,15 @@ int memory_check(const struct run *run, struct error *err)
 
     if (metrics->peak_memory <= limit)
         return 0;
-    error_memory(err, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-                 "memory: a GPU of rank %d needs %s and has %s, %s too little (%s); %s; or 'enforce: false' simulates "
-                 "it anyway", metrics->peak_rank % scenario->plan.stages,
-                 unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
-                 unit_format_short(UNIT_BYTES, limit, have, sizeof have),
-                 unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-                 largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
+    error_infeasible(
+        err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
+        "memory: a GPU of rank %d needs %s and has %s, %s too little (%s); %s; or 'enforce: false' simulates "
+        "it anyway",
+        metrics->peak_rank % scenario->plan.stages,
+        unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
+        unit_format_short(UNIT_BYTES, limit, have, sizeof have),
+        unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
+        largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
     arena_release(&arena);
     return -1;
 }

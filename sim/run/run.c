@@ -3,6 +3,7 @@
 #include "engine/jitter.h"
 #include "run/memory_advice.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +101,24 @@ static int simulate_there(const struct workload *there, struct simulate_options 
     return rc;
 }
 
+/* A number that is not finite, or a time that does not go forwards, is never a result. */
+static int check_metrics(const struct run *run, struct error *err)
+{
+    const struct metrics *metrics = &run->metrics;
+    int rc = 0;
+
+    for (size_t i = 0; metric_at(i); i++)
+        if (isinf(metric_value(metrics, metric_at(i))))
+            rc = error_add(err, EXIT_UNEXPECTED, run->workload->scenario->node->loc,
+                           "%s is not finite: times, bytes or rates of the scenario are too far apart to simulate",
+                           metric_at(i)->name);
+    if (!(metrics->iteration_time >= 0))
+        rc = error_add(err, EXIT_UNEXPECTED, run->workload->scenario->node->loc,
+                       "the iteration takes %g s: times of the scenario are too far apart to simulate",
+                       metrics->iteration_time);
+    return rc;
+}
+
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err)
 {
     struct scenario scenario = *workload->scenario;      /* the same, but for its network */
@@ -108,7 +127,9 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     *run = (struct run){.workload = workload};
     scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
-    return simulate_there(&there, options, run, err);
+    if (simulate_there(&there, options, run, err))
+        return -1;
+    return check_metrics(run, err);
 }
 
 void run_release(struct run *run)

@@ -90,9 +90,11 @@ static int check_replicated(const struct scenario *scenario, struct error *err)
                            "strategy: %s: %d, but DataParallel copies the whole model to every GPU; expected 1, or "
                            "'data_parallel: ddp'", degrees[i].key, degrees[i].degree);
     if (!rc && !scenario->cluster.ideal && spec->data > scenario->cluster.gpus_per_node)
-        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "data"),
-                       "strategy: data: %d GPUs on several nodes, but DataParallel is one process on one node of %d; "
-                       "expected at most these, or 'data_parallel: ddp'", spec->data, scenario->cluster.gpus_per_node);
+        rc = error_infeasible(
+            err, ERROR_GPUS, STRATEGY_LOC(scenario, "data"),
+            "strategy: data: %d GPUs on several nodes, but DataParallel is one process on one node of %d; "
+            "expected at most these, or 'data_parallel: ddp'",
+            spec->data, scenario->cluster.gpus_per_node);
     return rc;
 }
 

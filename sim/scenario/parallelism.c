@@ -217,9 +217,10 @@ int sharers_check(const struct scenario *scenario, struct error *err)
 
     for (int s = 0; s < plan_virtual_stages(plan); s++)
         if (plan->micro_batches % plan_sharers(plan, s))
-            return error_add(err, EXIT_INFEASIBLE,
-                             node_loc(batch->node, node_get(batch->node, "global") ? "global" : "micro_batches"),
-                             "batch: %d micro-batches do not divide among the %d ranks of stage %d; expected a "
-                             "multiple", plan->micro_batches, plan_sharers(plan, s), s);
+            return error_infeasible(err, ERROR_BATCH,
+                                    node_loc(batch->node, node_get(batch->node, "global") ? "global" : "micro_batches"),
+                                    "batch: %d micro-batches do not divide among the %d ranks of stage %d; expected a "
+                                    "multiple",
+                                    plan->micro_batches, plan_sharers(plan, s), s);
     return 0;
 }

@@ -91,15 +91,15 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     if (!node_get(spec->node, "pipeline"))
         spec->pipeline = order->ranks;
     if (spec->pipeline != order->ranks)
-        rc = error_add(err, EXIT_INFEASIBLE, STRATEGY_LOC(scenario, "pipeline"),
-                       "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file,
-                       order->ranks);
+        rc = error_infeasible(err, ERROR_SCHEDULE, STRATEGY_LOC(scenario, "pipeline"),
+                              "strategy: pipeline: found %d; %s has %d ranks (lines)", spec->pipeline, order->file,
+                              order->ranks);
     if (!batch->micro_batches)
         batch->micro_batches = order->micro_batches;
     if (batch->micro_batches != order->micro_batches)
-        rc = error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "micro_batches"),
-                       "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file,
-                       order->micro_batches, order->directions > 1 ? " in both directions" : "");
+        rc = error_infeasible(err, ERROR_SCHEDULE, node_loc(batch->node, "micro_batches"),
+                              "batch: micro_batches: found %d; %s has %d%s", batch->micro_batches, order->file,
+                              order->micro_batches, order->directions > 1 ? " in both directions" : "");
     return rc;
 }
 
@@ -135,20 +135,18 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
     bool sized = !cluster->ideal && cluster->nodes > 0;
 
     if (per_replica > 1048576 || per_replica * (spec->data ? spec->data : 1) > 1048576)
-        return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: %s is more than 1048576 GPUs",
-                         scenario_degrees(scenario, degrees, sizeof degrees));
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s is more than 1048576 GPUs",
+                                scenario_degrees(scenario, degrees, sizeof degrees));
     if (!spec->data && sized && cluster_gpus(cluster) % (int)per_replica)
-        return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: %s = %d does not divide the cluster's %d GPUs",
-                         scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica, cluster_gpus(cluster));
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s = %d does not divide the cluster's %d GPUs",
+                                scenario_degrees(scenario, degrees, sizeof degrees), (int)per_replica,
+                                cluster_gpus(cluster));
     if (!spec->data)
         spec->data = sized ? cluster_gpus(cluster) / (int)per_replica : 1;
     if (sized && scenario_gpus(scenario) > cluster_gpus(cluster))
-        return error_add(err, EXIT_INFEASIBLE, loc,
-                         "strategy: %s needs %d GPUs, the cluster has %d",
-                         scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
-                         cluster_gpus(cluster));
+        return error_infeasible(err, ERROR_GPUS, loc, "strategy: %s needs %d GPUs, the cluster has %d",
+                                scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
+                                cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
     return 0;
 }
@@ -164,20 +162,21 @@ static int resolve_batch(struct scenario *scenario, struct error *err)
                          "batch: missing key '%s'", model_has_samples(&scenario->model) ? "global" : "micro_batches");
     if (!batch->micro_batches) {
         if (batch->global % step)
-            return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
-                             "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global,
-                             batch->micro, scenario->parallelism.data,
-                             node_get(scenario->parallelism.node, "data") ? "" : " (what remains of the cluster)",
-                         step);
+            return error_infeasible(
+                err, ERROR_BATCH, node_loc(batch->node, "global"),
+                "batch: global: %d is no multiple of micro %d x data %d%s = %lld samples", batch->global, batch->micro,
+                scenario->parallelism.data,
+                node_get(scenario->parallelism.node, "data") ? "" : " (what remains of the cluster)", step);
         batch->micro_batches = (int)(batch->global / step);
     }
     if (batch->micro_batches > 1000000)
         return error_add(err, EXIT_INPUT, node_loc(batch->node, "global"),
                          "batch: %d micro-batches a replica; expected at most 1000000", batch->micro_batches);
     if (batch->global && batch->global != step * batch->micro_batches)
-        return error_add(err, EXIT_INFEASIBLE, node_loc(batch->node, "global"),
-                         "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
-                         batch->micro, scenario->parallelism.data, batch->micro_batches, step * batch->micro_batches);
+        return error_infeasible(err, ERROR_BATCH, node_loc(batch->node, "global"),
+                                "batch: global: %d is not micro %d x data %d x micro_batches %d = %lld", batch->global,
+                                batch->micro, scenario->parallelism.data, batch->micro_batches,
+                                step * batch->micro_batches);
     if (step * batch->micro_batches > 2000000000)
         return error_add(err, EXIT_INPUT, BATCH_LOC(scenario), "batch: %lld samples; expected at most 2000000000",
                          step * batch->micro_batches);
@@ -303,9 +302,9 @@ static int resolve(struct scenario *scenario, struct error *err)
     if (scenario_check(scenario, sizes, COUNT(sizes), err))
         return -1;
     if (scenario->plan.micro_batches % plan_directions(&scenario->plan))
-        return error_add(err, EXIT_INFEASIBLE, node_loc(scenario->batch.node, "micro_batches"),
-                         "batch: %d micro-batches a replica do not divide into the two directions of %s",
-                         scenario->plan.micro_batches, schedule->name);
+        return error_infeasible(err, ERROR_BATCH, node_loc(scenario->batch.node, "micro_batches"),
+                                "batch: %d micro-batches a replica do not divide into the two directions of %s",
+                                scenario->plan.micro_batches, schedule->name);
     process_groups_make(scenario);
     recipe_make(scenario);
     return schedule->check ? schedule->check(&scenario->plan, STRATEGY_LOC(scenario, "schedule"), err) : 0;

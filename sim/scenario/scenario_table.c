@@ -53,7 +53,7 @@ static const struct field compression_spec_fields[] = {
      .brief = "how gradients are compressed"},
     {KEY(compression_spec, rank), .kind = FIELD_INT, .min = 1, .max = 128,
      .brief = "powersgd: columns of the factors; left out: 1"},
-    {KEY(compression_spec, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .positive = true, .max = 1,
+    {KEY(compression_spec, share), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1e-6, .max = 1,
      .brief = "top-k: share of the values that is sent; left out: 0.01"},
     {KEY(compression_spec, bits), .kind = FIELD_INT, .min = 1, .max = 16,
      .brief = "quantized: bits per value; each bucket also sends a scale; left out: 8"},

@@ -202,17 +202,6 @@ static int derived_value(struct moment *moment, size_t d, struct error *err)
     return rc;
 }
 
-static bool node_equal(const struct node *a, const struct node *b)
-{
-    bool equal = a->kind == b->kind && a->count == b->count;
-
-    if (a->kind == NODE_SCALAR)
-        return equal && !strcmp(a->text, b->text);
-    for (size_t i = 0; equal && i < a->count; i++)
-        equal = (a->kind == NODE_SEQUENCE || !strcmp(a->keys[i], b->keys[i])) && node_equal(a->items[i], b->items[i]);
-    return equal;
-}
-
 /* Whether the point's value for the name is that node, or one of its items. */
 static int matches(struct moment *moment, size_t name, const struct node *node, bool *match, struct error *err)
 {

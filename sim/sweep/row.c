@@ -1,6 +1,5 @@
 #include "sweep/row.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "report/result.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
-       REASON_MOST = 400,        /* bytes of a reason */
        FILE_MOST = 64 << 20 };   /* of a file that a scenario names */
 
 static void digest_text(struct digest *digest, const char *text)
@@ -145,113 +143,11 @@ static json_t *row_begin(const char *id, const struct point *point)
     return row;
 }
 
-static void row_reason(json_t *row, enum row_status status, const char *rule, const char *reason)
-{
-    char text[REASON_MOST];
-
-    json_object_set_new(row, "status", json_string(row_status_names[status]));
-    if (rule)
-        json_object_set_new(row, "rule", json_string(rule));
-    json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
-}
-
-/* "strategy: tensor: 3 does not divide ..." is the rule "strategy.tensor": the keys before the sentence. */
-static const char *rule_of(const char *text, char rule[CLIP_SIZE])
-{
-    size_t length = 0, word;
-
-    rule[0] = '\0';
-    while ((word = strspn(text, "abcdefghijklmnopqrstuvwxyz_0123456789")) && text[word] == ':' &&
-           text[word + 1] == ' ' && length + word + 2 < CLIP_SIZE) {
-        length += (size_t)sprintf(rule + length, "%s%.*s", length ? "." : "", (int)word, text);
-        text += word + 2;
-    }
-    return length ? rule : NULL;
-}
-
-/* What was refused, and why: the first mistake. */
-static void row_refused(json_t *row, const struct error *err)
-{
-    const struct error_message *message = &err->messages[0];
-    bool infeasible = error_exit_code(err) == EXIT_INFEASIBLE;
-    char rule[CLIP_SIZE];
-
-    row_reason(row, infeasible ? ROW_INFEASIBLE : ROW_ERROR, rule_of(message->text, rule), message->text);
-    json_object_set_new(row, "metrics", json_object());
-}
-
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
-static double memory_margin(const struct run *run)
-{
-    double room = scenario_room(run->workload->scenario);
-
-    return isfinite(room) ? room - run->metrics.peak_memory : NAN;
-}
-
-/* As result.json names them. */
-static json_t *row_metrics(const struct run *run)
-{
-    const struct scenario *scenario = run->workload->scenario;
-    const struct metrics *m = &run->metrics;
-    double compute = m->utilization * m->iteration_time;
-    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
-    json_t *json = json_object();
-
-    for (size_t i = 0; metric_at(i); i++)
-        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
-    json_object_set_new(json, "memory_margin_bytes", number(memory_margin(run)));
-    json_object_set_new(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
-    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
-    json_object_set_new(json, "breakdown_s", breakdown_json(m));
-    return json;
-}
-
-static void row_too_large(json_t *row, const struct run *run)
-{
-    const struct metrics *m = &run->metrics;
-    char need[48], have[48], reason[160];
-    json_t *metrics = json_object();
-
-    snprintf(reason, sizeof reason, "memory: a GPU of rank %d needs %s and has %s",
-             m->peak_rank % run->workload->plan.stages,
-             unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
-             unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
-    row_reason(row, ROW_INFEASIBLE, "memory", reason);
-    json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
-    json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
-    json_object_set_new(row, "metrics", metrics);
-}
-
-static void row_simulate(json_t *row, const struct scenario *scenario)
-{
-    struct workload workload = {0};
-    struct run run = {0};
-    struct error err = {0};
-
-    if (workload_init(&workload, scenario, &err) ||
-        simulate(&workload, simulate_options_of(scenario), &run, &err)) {
-        row_refused(row, &err);
-    } else if (run.metrics.peak_memory > memory_limit(scenario)) {
-        row_too_large(row, &run);
-    } else {
-        json_object_set_new(row, "status", json_string(row_status_names[ROW_OK]));
-        json_object_set_new(row, "metrics", row_metrics(&run));
-    }
-    run_release(&run);
-    workload_release(&workload);
-    error_release(&err);
-}
-
 static bool is_done(const struct row_maker *maker, const char *id)
 {
-    enum row_status status;
+    enum outcome status;
 
-    return !maker->force && store_find(maker->store, id, &status) && !(maker->retry_failed && status > ROW_INFEASIBLE);
+    return !maker->force && store_find(maker->store, id, &status) && !(maker->retry_failed && outcome_failed(status));
 }
 
 /* The point's row, or NULL where the store has it. */
@@ -266,14 +162,13 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
                       &err)) {
         if (!is_done(maker, note)) {
             row = row_begin(note, point);
-            row_refused(row, &err);
+            outcome_refused(row, &err);
         }
     } else {
         resolved_id(maker, &scenario, note);
         if (!is_done(maker, note)) {
             row = row_begin(note, point);
-            json_object_set_new(row, "engine", json_string(engine_names[scenario.simulation.engine]));
-            row_simulate(row, &scenario);
+            outcome_simulate(row, &scenario);
         }
     }
     scenario_release(&scenario);
@@ -292,7 +187,7 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
         written_id(maker, point.root, note);
         if (!is_done(maker, note)) {
             row = row_begin(note, &point);
-            row_refused(row, &err);
+            outcome_refused(row, &err);
         }
     } else {
         row = row_of(maker, &point, &own, note);
@@ -307,7 +202,7 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
     arena_release(&arena);
 }
 
-json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum row_status status,
+json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason)
 {
     struct arena arena = {0};
@@ -319,8 +214,7 @@ json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id,
     point_make(maker->points, number, &arena, &point, &err);
     written_id(maker, point.root, written);
     row = row_begin(strlen(id) == STORE_ID ? id : written, &point);
-    row_reason(row, status, NULL, reason);
-    json_object_set_new(row, "metrics", json_object());
+    outcome_lost(row, status, reason);
     error_release(&err);
     arena_release(&arena);
     return row;

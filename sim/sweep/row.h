@@ -2,7 +2,7 @@
  *
  *     {"id": "9f86...", "version": "8d1c...", "point": {"strategy.tensor": 8}, "engine": "ideal", "status": "ok",
  *      "metrics": {"iteration_time_s": 1.25, ...}}
- *     {..., "status": "infeasible", "rule": "strategy.tensor", "reason": "...", "metrics": {}}
+ *     {..., "status": "infeasible", "rule": "degrees", "reason": "...", "metrics": {}}
  *
  * The id is a digest of the resolved scenario without its name, of this program's sources and of all data files. Where
  * the scenario cannot be resolved, it is one of the scenario as written. So equal ids have equal rows, and the row of a
@@ -31,7 +31,7 @@ int row_maker_init(struct row_maker *maker, struct error *err);
  * as soon as it is known (STORE_ID bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
 /* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note. */
-json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum row_status status,
+json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason);
 
 #endif

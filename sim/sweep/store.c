@@ -1,6 +1,5 @@
 #include "sweep/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,28 +13,6 @@
 
 enum { SYNC_ROWS = 256 };        /* rows that may wait for the disk */
 static const double SYNC_SECONDS = 1;
-
-const char *const row_status_names[] = {
-    [ROW_OK] = "ok", [ROW_INFEASIBLE] = "infeasible", [ROW_ERROR] = "error", [ROW_TIMEOUT] = "timeout",
-    [ROW_CRASH] = "crash", NULL,
-};
-
-enum row_status row_status(const json_t *row)
-{
-    const char *name = json_string_value(json_object_get(row, "status"));
-    enum row_status status = ROW_OK;
-
-    while (status < ROW_STATUS_COUNT && (!name || strcmp(name, row_status_names[status])))
-        status++;
-    return status;
-}
-
-static const char *row_id(const json_t *row)
-{
-    const char *id = json_string_value(json_object_get(row, "id"));
-
-    return id && strlen(id) == STORE_ID && strspn(id, "0123456789abcdef") == STORE_ID ? id : NULL;
-}
 
 /* The place of an id, or where it belongs; the table is never full. */
 static struct id_entry *ids_slot(const struct ids *ids, const char *id)
@@ -51,7 +28,7 @@ static struct id_entry *ids_slot(const struct ids *ids, const char *id)
 }
 
 /* The entry of the id, with its new status. */
-static struct id_entry *ids_put(struct ids *ids, const char *id, enum row_status status)
+static struct id_entry *ids_put(struct ids *ids, const char *id, enum outcome status)
 {
     struct id_entry *entry;
 
@@ -72,7 +49,7 @@ static struct id_entry *ids_put(struct ids *ids, const char *id, enum row_status
     return entry;
 }
 
-bool store_find(const struct store *store, const char *id, enum row_status *status)
+bool store_find(const struct store *store, const char *id, enum outcome *status)
 {
     const struct id_entry *entry = store->ids.capacity ? ids_slot(&store->ids, id) : NULL;
 
@@ -106,71 +83,6 @@ static int write_all(int fd, const char *bytes, size_t length)
         length -= (size_t)count;
     }
     return 0;
-}
-
-/* One line of a file: the header is the first. */
-static int line_read(const char *path, const char *line, size_t length, int number, const struct store_reader *reader,
-                     struct error *err)
-{
-    struct loc loc = {path, number, 1};
-    json_t *json = json_loadb(line, length, 0, NULL);
-    int rc = 0;
-
-    if (number == 1 && !json_is_integer(json_object_get(json, "dtsim_sweep")))
-        rc = error_add(err, EXIT_INPUT, loc, "the file holds no rows of a sweep; expected a header with 'dtsim_sweep'");
-    else if (number == 1)
-        rc = reader->header ? reader->header(reader->context, json, err) : 0;
-    else if (!row_id(json) || row_status(json) == ROW_STATUS_COUNT)
-        rc = error_add(err, EXIT_INPUT, loc, "this line is no row (an object with 'id' and 'status'); if it is "
-                       "damaged, remove it, and its point runs again");
-    else
-        rc = reader->row(reader->context, json, line, length, err);
-    json_decref(json);
-    return rc;
-}
-
-int store_read(const char *path, const struct store_reader *reader, struct error *err)
-{
-    FILE *file = fopen(path, "rb");
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t length;
-    int rc = 0;
-
-    if (!file)
-        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
-    for (int number = 1; (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n'; number++)
-        if (line_read(path, line, (size_t)length - 1, number, reader, err))
-            rc = -1;
-    if (ferror(file))
-        rc = disk_refuses(path, "read", err);
-    free(line);
-    fclose(file);
-    return rc;
-}
-
-static int is_store(const struct dirent *entry)
-{
-    int shard, shards, end = 0;
-
-    return sscanf(entry->d_name, "shard-%d-of-%d.jsonl%n", &shard, &shards, &end) == 2 && end && !entry->d_name[end];
-}
-
-const char **store_files(struct arena *arena, const char *folder)
-{
-    struct dirent **entries;
-    int count = scandir(folder, &entries, is_store, versionsort);
-    const char **files;
-
-    if (count < 0)
-        return NULL;
-    files = ARENA_ARRAY(arena, const char *, count + 1);
-    for (int i = 0; i < count; i++) {
-        files[i] = arena_printf(arena, "%s/%s", folder, entries[i]->d_name);
-        free(entries[i]);
-    }
-    free(entries);
-    return files;
 }
 
 /* Opens the file to write and locks it; an earlier writer may put another in its place meanwhile. */
@@ -236,7 +148,7 @@ static int count_row(void *context, const json_t *row, const char *line, size_t 
     struct copy *copy = context;
 
     UNUSED_LINE(line, length, err);
-    copy->doubled |= ids_put(&copy->ids, row_id(row), row_status(row))->rows++ > 0;
+    copy->doubled |= ids_put(&copy->ids, store_id(row), outcome_of(row))->rows++ > 0;
     return 0;
 }
 
@@ -245,7 +157,7 @@ static int copy_row(void *context, const json_t *row, const char *line, size_t l
     struct copy *copy = context;
 
     (void)err;
-    if (--ids_slot(&copy->ids, row_id(row))->rows)
+    if (--ids_slot(&copy->ids, store_id(row))->rows)
         return 0;
     return write_all(copy->fd, line, length) || write_all(copy->fd, "\n", 1) ? -1 : 0;
 }
@@ -312,7 +224,7 @@ static int settle(struct store *store, const char *header, struct error *err)
 static int index_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
 {
     UNUSED_LINE(line, length, err);
-    ids_put(context, row_id(row), row_status(row));
+    ids_put(context, store_id(row), outcome_of(row));
     return 0;
 }
 
@@ -362,10 +274,10 @@ int store_add(struct store *store, const json_t *row, struct error *err)
 {
     char *line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
     size_t length = strlen(line);
-    enum row_status before;
+    enum outcome before;
     int rc;
 
-    BUG_IF(!row_id(row) || row_status(row) == ROW_STATUS_COUNT);
+    BUG_IF(!store_id(row) || outcome_of(row) == OUTCOME_COUNT);
     line[length++] = '\n';       /* in the place of the zero byte: one write, one line */
     rc = write_all(store->fd, line, length);
     free(line);
@@ -376,8 +288,8 @@ int store_add(struct store *store, const json_t *row, struct error *err)
         return -1;
     }
     store->size += (off_t)length;
-    store->replaced += store_find(store, row_id(row), &before);
-    ids_put(&store->ids, row_id(row), row_status(row))->rows++;
+    store->replaced += store_find(store, store_id(row), &before);
+    ids_put(&store->ids, store_id(row), outcome_of(row))->rows++;
     store->unsynced++;
     return store->unsynced >= SYNC_ROWS || now() - store->synced > SYNC_SECONDS ? sync_rows(store, err) : 0;
 }

@@ -10,16 +10,12 @@
 #ifndef DTSIM_STORE_H
 #define DTSIM_STORE_H
 
-#include <jansson.h>
-
-#include "base/base.h"
-
-enum row_status { ROW_OK, ROW_INFEASIBLE, ROW_ERROR, ROW_TIMEOUT, ROW_CRASH, ROW_STATUS_COUNT };
-extern const char *const row_status_names[];     /* "ok", ... */
-/* The status of a row; ROW_STATUS_COUNT: it has none that is known. */
-enum row_status row_status(const json_t *row);
+#include "report/outcome.h"
 
 enum { STORE_ID = 32 };          /* hexadecimal digits of an id */
+
+/* The id of a row, or NULL: it has none. */
+const char *store_id(const json_t *row);
 
 struct store {
     char *path;
@@ -29,7 +25,7 @@ struct store {
     double synced;               /* s: when that was */
     size_t replaced;             /* rows that a later one of their id replaced */
     struct ids {                 /* of all rows in the folder, whichever shard wrote them: an open hash table */
-        struct id_entry { char id[STORE_ID + 1]; enum row_status status; size_t rows; } *items;  /* rows: added now */
+        struct id_entry { char id[STORE_ID + 1]; enum outcome status; size_t rows; } *items;  /* rows: added now */
         size_t count, capacity;
     } ids;
 };
@@ -41,7 +37,7 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
 /* Appends a row, which is one object with an id and a status. -1: the disk refuses; what was there before is whole. */
 int store_add(struct store *store, const json_t *row, struct error *err);
 /* Whether the folder has a row of that id, and its status. */
-bool store_find(const struct store *store, const char *id, enum row_status *status);
+bool store_find(const struct store *store, const char *id, enum outcome *status);
 /* Whether a row of that id was added since the store was opened. */
 bool store_added(const struct store *store, const char *id);
 /* In a process that was forked from the writer's and only looks up rows: lets go of the file. */

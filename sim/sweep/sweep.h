@@ -44,7 +44,7 @@ struct sweep_state {
     size_t done;                 /* points that have their row, whoever wrote it */
     size_t before;               /* of these: the store had it already */
     size_t alike;                /* of these: another point of this run has the same scenario, and so the row */
-    size_t rows[ROW_STATUS_COUNT];       /* of these, by the status of their row */
+    size_t rows[OUTCOME_COUNT];       /* of these, by the status of their row */
     size_t failed;               /* of these: error, timeout or crash */
     bool interrupted;
 };

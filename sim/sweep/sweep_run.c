@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/pool.h"
+#include "process/pool.h"
 #include "sweep/row.h"
 
 /* A sweep that runs. */
@@ -62,11 +62,11 @@ static bool next(void *context, uint64_t *piece)
     return true;
 }
 
-static void count(struct running *running, enum row_status status, const json_t *row)
+static void count(struct running *running, enum outcome status, const json_t *row)
 {
     running->state->done++;
     running->state->rows[status]++;
-    running->state->failed += status > ROW_INFEASIBLE;
+    running->state->failed += outcome_failed(status);
     running->progress(running->context, running->state, row);
 }
 
@@ -80,7 +80,7 @@ static int keep(struct running *running, json_t *row, struct error *err)
     else
         rc = store_add(&running->store, row, err);
     if (!rc)
-        count(running, row_status(row), row);
+        count(running, outcome_of(row), row);
     json_decref(row);
     return rc;
 }
@@ -88,7 +88,7 @@ static int keep(struct running *running, json_t *row, struct error *err)
 static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
 {
     struct running *running = context;
-    enum row_status status = ROW_OK;
+    enum outcome status = OUTCOME_OK;
 
     (void)piece;
     if (reply[0] == '{')
@@ -109,10 +109,10 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     char reason[128];
 
     if (why == POOL_CRASH)
-        return keep(running, row_lost(&running->maker, piece, note, ROW_CRASH,
+        return keep(running, row_lost(&running->maker, piece, note, OUTCOME_CRASH,
                                       how->count ? how->messages[0].text : "the simulation ended early"), err);
     snprintf(reason, sizeof reason, "the simulation took longer than %g s", running->options->timeout);
-    return keep(running, row_lost(&running->maker, piece, note, ROW_TIMEOUT, reason), err);
+    return keep(running, row_lost(&running->maker, piece, note, OUTCOME_TIMEOUT, reason), err);
 }
 
 static void tick(void *context)

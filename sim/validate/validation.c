@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/child.h"
+#include "process/child.h"
 #include "run/memory_advice.h"
 
 struct running {

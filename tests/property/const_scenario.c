@@ -1,5 +1,5 @@
 /* A scenario is read once and never changes: whatever is asked of it, it stays the same, byte for byte. */
-#include "report/comparison.h"
+#include "results/comparison.h"
 #include "run/memory_advice.h"
 #include "simulated.h"
 

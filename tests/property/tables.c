@@ -251,9 +251,13 @@ static void check_tables(const struct simulated *simulated, const char *dir, con
     char path[200];
     struct result result = {.dir = dir, .what = what};
     struct error err = {0};
+    struct folder folder;
     json_t *window;
 
-    assert_int_equal(result_write(&simulated->run, dir, &err), 0);
+    assert_int_equal(folder_open(&folder, dir, &err), 0);
+    assert_int_equal(result_write(&simulated->run, &folder, &err), 0);
+    folder_release(&folder);
+    assert_int_equal(result_check(dir, &err), 0);
     snprintf(path, sizeof path, "%s/result.json", dir);
     result.json = json_load_file(path, 0, NULL);
     assert_non_null(result.json);

@@ -5,8 +5,9 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule", "scenario", "stage",
-    "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "cli",
+    "base", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
+    "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
+    "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -28,7 +29,7 @@ static const struct rule rules[] = {
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ chart.h curves.h gantt.h list.h plot.h records.h tsv.h ", NULL},
-    {"sim/engine/", NULL, " base/ hardware/cluster.h engine/ ", NULL},
+    {"sim/engine/", NULL, " base/ process/child.h hardware/cluster.h engine/ ", NULL},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},

@@ -102,14 +102,14 @@ static void test_exit_codes(void **state)
     error_release(&err);
 }
 
-static void test_a_lack_of_memory_is_a_kind(void **state)
+static void test_what_is_infeasible_has_a_kind(void **state)
 {
     struct error err = {0};
 
     (void)state;
     error_add(&err, EXIT_INFEASIBLE, (struct loc){"a.yaml", 1, 1}, "memory: %d", 1);
-    assert_int_equal(error_memory(&err, (struct loc){"a.yaml", 2, 1}, "memory: %d", 2), -1);
-    assert_int_equal(err.messages[0].kind, ERROR_PLAIN);
+    assert_int_equal(error_infeasible(&err, ERROR_MEMORY, (struct loc){"a.yaml", 2, 1}, "memory: %d", 2), -1);
+    assert_int_equal(err.messages[0].kind, ERROR_DEGREES);
     assert_int_equal(err.messages[1].kind, ERROR_MEMORY);
     assert_int_equal(err.messages[1].code, EXIT_INFEASIBLE);
     ASSERT_PRINTED(&err, "a.yaml:1:1: error: memory: 1\na.yaml:2:1: error: memory: 2\n");
@@ -240,7 +240,7 @@ int main(void)
         cmocka_unit_test(test_errors_that_do_not_fit_are_counted),
         cmocka_unit_test(test_a_message_is_one_line),
         cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_a_lack_of_memory_is_a_kind),
+        cmocka_unit_test(test_what_is_infeasible_has_a_kind),
         cmocka_unit_test(test_arena_pieces_are_zero_aligned_and_apart),
         cmocka_unit_test(test_arena_text),
         cmocka_unit_test(test_grow),

@@ -241,6 +241,19 @@ static void test_the_pattern_accepts_what_is_parsed(void **state)
     }
 }
 
+/* A column has the prefix of one of its values. */
+static void test_like(void **state)
+{
+    char text[48];
+
+    (void)state;
+    assert_string_equal(unit_format_like(UNIT_TIME, 2e-3, 0.5, text, sizeof text), "500 ms");
+    assert_string_equal(unit_format_like(UNIT_TIME, 2, 0.5e-3, text, sizeof text), "0.0005 s");
+    assert_string_equal(unit_format_like(UNIT_TIME, 2e-3, 1234.5678, text, sizeof text), "1234568 ms");
+    assert_string_equal(unit_format_like(UNIT_BYTES, 0x1p30, 0, text, sizeof text), "0 GiB");
+    assert_string_equal(unit_format_like(UNIT_BYTES, 0, 0, text, sizeof text), "0 B");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,7 +263,7 @@ int main(void)
         cmocka_unit_test(test_format),
         cmocka_unit_test(test_every_double_reads_back),
         cmocka_unit_test(test_extreme_doubles_read_back),
-        cmocka_unit_test(test_the_pattern_accepts_what_is_parsed),
+        cmocka_unit_test(test_the_pattern_accepts_what_is_parsed), cmocka_unit_test(test_like),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

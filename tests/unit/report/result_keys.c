@@ -65,6 +65,30 @@ static void walk_columns(void (*write)(const struct run *, FILE *), const char *
     free(text);
 }
 
+/* result.json as a folder has it. */
+static void walk_folder(const struct run *run)
+{
+    static const char *const names[] = {"result.json", "spans.tsv", "memory.tsv", "utilization.tsv", "links.tsv"};
+    char dir[] = "/tmp/dtsim-test-XXXXXX", path[64];
+    struct error err = {0};
+    struct folder folder;
+    json_t *json;
+
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(folder_open(&folder, dir, &err), 0);
+    assert_int_equal(result_write(run, &folder, &err), 0);
+    folder_release(&folder);
+    snprintf(path, sizeof path, "%s/result.json", dir);
+    json = json_load_file(path, 0, NULL);
+    walk(json, "");
+    json_decref(json);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void check(const char *text)
 {
     struct simulated simulated;
@@ -74,9 +98,7 @@ static void check(const char *text)
     struct simulate_options options = simulate_options_of(&simulated.scenario);
     options.links = options.causes = true;
     assert_int_equal(simulate(simulated_workload(&simulated), options, &simulated.run, &err), 0);
-    json_t *json = result_json(&simulated.run);
-    walk(json, "");
-    json_decref(json);
+    walk_folder(&simulated.run);
     walk_columns(spans_write, "spans.tsv", &simulated.run);
     walk_columns(memory_write, "memory.tsv", &simulated.run);
     walk_columns(utilization_write, "utilization.tsv", &simulated.run);

@@ -125,18 +125,18 @@ static void test_rows(void **state)
 {
     struct place place = place_make();
     struct store store;
-    enum row_status status;
+    enum outcome status;
     char id[STORE_ID + 1];
 
     (void)state;
     opened(&store, &place, 300);
     for (int i = 0; i < 300; i++)
-        assert_int_equal(add(&store, i, row_status_names[i % ROW_STATUS_COUNT]), 0);
+        assert_int_equal(add(&store, i, outcome_names[i % OUTCOME_COUNT]), 0);
     closed(&store);
     opened(&store, &place, 300);
     for (int i = 0; i < 300; i++) {
         assert_true(store_find(&store, id_of(i, id), &status));
-        assert_int_equal(status, i % ROW_STATUS_COUNT);
+        assert_int_equal(status, i % OUTCOME_COUNT);
     }
     assert_false(store_find(&store, id_of(300, id), &status));
     closed(&store);
@@ -150,7 +150,7 @@ static void test_anew(void **state)
     struct place place = place_make();
     struct store store;
     struct tally tally;
-    enum row_status status;
+    enum outcome status;
     char id[STORE_ID + 1];
 
     (void)state;
@@ -164,8 +164,8 @@ static void test_anew(void **state)
     store_release(&store);                               /* as if the writer had been killed */
     assert_int_equal(tally_of(place.file).rows, 5);
     opened(&store, &place, 4);
-    assert_true(store_find(&store, id_of(1, id), &status) && status == ROW_OK);
-    assert_true(store_find(&store, id_of(0, id), &status) && status == ROW_CRASH);
+    assert_true(store_find(&store, id_of(1, id), &status) && status == OUTCOME_OK);
+    assert_true(store_find(&store, id_of(0, id), &status) && status == OUTCOME_CRASH);
     tally = tally_of(place.file);
     assert_true(tally.rows == 4 && tally.points == 4 && tally.sum == 6);
     add(&store, 0, "ok");
@@ -206,7 +206,7 @@ static void test_cut(void **state)
         assert_int_equal(tally_of(place.file).rows, lines ? lines - 1 : 0);
         opened(&store, &place, 4);
         for (int i = 0; i < 4; i++) {
-            enum row_status status;
+            enum outcome status;
             char id[STORE_ID + 1];
 
             if (store_find(&store, id_of(i, id), &status))
@@ -229,7 +229,7 @@ static void test_cut(void **state)
 static void write_on(const struct place *place, volatile int *written)
 {
     struct store store;
-    enum row_status status;
+    enum outcome status;
     char id[STORE_ID + 1];
 
     opened(&store, place, 1);
@@ -350,7 +350,7 @@ static void test_shards(void **state)
     struct arena arena = {0};
     struct store first, second;
     json_t *header = header_of(2);
-    enum row_status status;
+    enum outcome status;
     char id[STORE_ID + 1];
 
     (void)state;

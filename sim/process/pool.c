@@ -1,4 +1,4 @@
-#include "base/pool.h"
+#include "process/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/child.h"
+#include "process/child.h"
 
 struct worker {
     const struct pool *pool;

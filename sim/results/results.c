@@ -1,4 +1,4 @@
-#include "sweep/results.h"
+#include "results/results.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ static int compare_ids(const void *a, const void *b)
     const json_t *x = *(json_t *const *)a, *y = *(json_t *const *)b;
     int order = strcmp(row_text(x, "id"), row_text(y, "id"));
 
-    return order ? order : (row_status(x) > ROW_INFEASIBLE) - (row_status(y) > ROW_INFEASIBLE);
+    return order ? order : outcome_failed(outcome_of(x)) - outcome_failed(outcome_of(y));
 }
 
 void results_keep(struct results *results, const bool *keep)
@@ -133,13 +133,13 @@ static void order_points(struct results *results)
 
 static void add_key(struct results *results, const char *name, int from)
 {
-    struct result_key *key;
+    struct row_key *key;
 
     for (size_t i = 0; i < results->keys.count; i++)
         if (!strcmp(results->keys.items[i].name, name))
             return;
     key = GROW(&results->keys);
-    *key = (struct result_key){.name = arena_strdup(&results->arena, name)};
+    *key = (struct row_key){.name = arena_strdup(&results->arena, name)};
     key->from = from == KEY_POINT ? KEY_POINT : from == KEY_ROW ? KEY_ROW : KEY_METRIC;
 }
 
@@ -167,7 +167,7 @@ static void collect_metrics(struct results *results, bool well)
     for (size_t i = 0; i < results->rows.count; i++) {
         json_t *metrics = json_object_get(results->rows.items[i], "metrics");
 
-        if ((row_status(results->rows.items[i]) == ROW_OK) != well)
+        if ((outcome_of(results->rows.items[i]) == OUTCOME_OK) != well)
             continue;
         if (json_object_size(metrics) != before)
             add_keys(results, metrics, "", KEY_METRIC);
@@ -244,7 +244,7 @@ int results_key(const struct results *results, const char *name, const char *opt
 const json_t *results_json(const struct results *results, size_t row, int key)
 {
     static const char *const parts[] = {[KEY_POINT] = "point", [KEY_METRIC] = "metrics"};
-    const struct result_key *of = &results->keys.items[key];
+    const struct row_key *of = &results->keys.items[key];
     const json_t *json = results->rows.items[row];
     const char *dot;
 
@@ -258,7 +258,7 @@ const json_t *results_json(const struct results *results, size_t row, int key)
 
 struct value results_value(const struct results *results, size_t row, int key)
 {
-    const struct result_key *of = &results->keys.items[key];
+    const struct row_key *of = &results->keys.items[key];
     const json_t *json = results_json(results, row, key);
 
     if (json_is_number(json))
@@ -304,95 +304,21 @@ int results_where(struct results *results, const char *expression, struct error 
     const struct expression_text text = {"the condition", expression, {"--where", 1, 1}, NULL};
     const struct names names = {name_find, name_at, &asked};
     struct expression *parsed;
+    struct error found = {0};
     bool *keep = xcalloc(results->rows.count, sizeof *keep);
-    int rc = expression_parse(&results->arena, &text, &names, &parsed, err);
+    int rc = expression_parse(&results->arena, &text, &names, &parsed, &found);
 
     for (asked.row = 0; !rc && asked.row < results->rows.count; asked.row++) {
         struct value value;
 
-        rc = expression_holds(parsed, name_value_of, &asked, &value, err);
+        rc = expression_holds(parsed, name_value_of, &asked, &value, &found);
         keep[asked.row] = !rc && value.kind == VALUE_BOOLEAN && value.boolean;
     }
     if (!rc)
         results_keep(results, keep);
+    for (int i = 0; i < found.count; i++)        /* the command line is wrong, not a file */
+        error_add(err, EXIT_USAGE, found.messages[i].loc, "%s", found.messages[i].text);
+    error_release(&found);
     free(keep);
     return rc;
-}
-
-void results_keep_numbers(struct results *results, const int *keys, size_t count)
-{
-    bool *keep = xcalloc(results->rows.count, sizeof *keep);
-
-    for (size_t i = 0; i < results->rows.count; i++) {
-        keep[i] = row_status(results->rows.items[i]) == ROW_OK;
-        for (size_t k = 0; k < count; k++)
-            keep[i] &= results_value(results, i, keys[k]).kind == VALUE_NUMBER;
-    }
-    results_keep(results, keep);
-    free(keep);
-}
-
-/* A row while it is ordered. */
-struct ordered { double number; size_t row; json_t *json; };
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const struct ordered *x = a, *y = b;
-
-    if (isnan(x->number) || isnan(y->number) || x->number == y->number)
-        return isnan(x->number) != isnan(y->number) ? isnan(x->number) ? 1 : -1 :
-               (x->row > y->row) - (x->row < y->row);
-    return x->number < y->number ? -1 : 1;
-}
-
-void results_sort(struct results *results, int key, bool largest_first)
-{
-    struct ordered *all = xcalloc(results->rows.count, sizeof *all);
-
-    for (size_t i = 0; i < results->rows.count; i++) {
-        struct value value = results_value(results, i, key);
-        double number = value.kind == VALUE_NUMBER ? value.number : NAN;
-
-        all[i] = (struct ordered){largest_first ? -number : number, i, results->rows.items[i]};
-    }
-    if (results->rows.count)
-        qsort(all, results->rows.count, sizeof *all, compare_numbers);
-    for (size_t i = 0; i < results->rows.count; i++)
-        results->rows.items[i] = all[i].json;
-    free(all);
-}
-
-/* Whether `a` is as good as `b` in every key; numbers are such that less is better. */
-static bool as_good(const double *a, const double *b, size_t count)
-{
-    for (size_t k = 0; k < count; k++)
-        if (a[k] > b[k])
-            return false;
-    return true;
-}
-
-/* Ordered by the first key, a row can be bettered only by one before it, or by one that is alike in that key. */
-void results_front(struct results *results, const int *keys, const bool *largest, size_t count)
-{
-    double *numbers;
-    bool *keep;
-
-    results_sort(results, keys[0], largest[0]);
-    numbers = xcalloc(results->rows.count * count, sizeof *numbers);
-    keep = xcalloc(results->rows.count, sizeof *keep);
-    for (size_t i = 0; i < results->rows.count; i++) {
-        double *own = numbers + i * count;
-
-        keep[i] = true;
-        for (size_t k = 0; k < count; k++)
-            own[k] = results_value(results, i, keys[k]).number * (largest[k] ? -1 : 1);
-        for (size_t j = 0; j < i && keep[i]; j++)
-            keep[i] = !keep[j] || !as_good(numbers + j * count, own, count) ||
-                      as_good(own, numbers + j * count, count);
-        for (size_t j = i; j-- > 0 && keep[i] && numbers[j * count] == own[0];)
-            keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count);
-    }
-    results_keep(results, keep);
-    free(numbers);
-    free(keep);
 }

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/child.h"
+#include "process/child.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "base/child.h"
+#include "process/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

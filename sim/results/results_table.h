@@ -2,7 +2,7 @@
 #ifndef DTSIM_RESULTS_TABLE_H
 #define DTSIM_RESULTS_TABLE_H
 
-#include "sweep/results.h"
+#include "results/results.h"
 
 enum results_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_JSON };
 

@@ -1,5 +1,5 @@
 /* comparison: what each method sends, by what it is, against the books; and the batch that fits. */
-#include "report/comparison.h"
+#include "results/comparison.h"
 #include "simulated.h"
 
 enum { LAYERS = 4, HIDDEN = 64, SEQUENCE = 32, VOCABULARY = 1000, MICRO = 2, M = 3 };

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/pool.h"
+#include "process/pool.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "report/comparison.h"
+#include "results/comparison.h"
 
 #include <math.h>
 #include <stdlib.h>

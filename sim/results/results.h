@@ -8,7 +8,7 @@
 #include "sweep/store.h"
 
 /* What a row may be asked for by name. */
-struct result_key {
+struct row_key {
     const char *name;
     enum { KEY_POINT, KEY_ROW, KEY_METRIC } from;    /* what the sweep sets; how the point ended; a metric of
                                                         result.json, of which "breakdown_s.bubble" is one */
@@ -18,7 +18,7 @@ struct results {
     struct arena arena;
     struct { json_t **items; size_t count, capacity; } rows;
     /* Those of points, in the order of the first rows; then those of rows; then metrics. */
-    struct { struct result_key *items; size_t count, capacity; } keys;
+    struct { struct row_key *items; size_t count, capacity; } keys;
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
     size_t other_builds;         /* rows that are left out, as another build or other sources wrote them */
 };

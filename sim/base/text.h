@@ -1,0 +1,19 @@
+/* text: the text of others (names, titles, paths, values of --set), made harmless for the place that it is written to. */
+#ifndef DTSIM_TEXT_H
+#define DTSIM_TEXT_H
+
+#include <stdio.h>
+
+/* Everywhere, what steers a terminal, breaks a line, turns the direction of writing or is no UTF-8 is written as an
+ * escape: "\n", "\t", "\x1B". In addition: */
+enum text_place {
+    TEXT_LINE,           /* a terminal, a line of text: nothing more */
+    TEXT_MARKDOWN,       /* a cell of a table: signs of Markdown get a backslash */
+    TEXT_CSV,            /* a cell: quoted where RFC 4180 asks for it; a leading sign that makes a spreadsheet take the
+                            cell for a formula gets an apostrophe before it */
+};
+void text_write(enum text_place place, const char *text, FILE *out);
+/* The same into memory that the caller frees. */
+char *text_made(enum text_place place, const char *text);
+
+#endif

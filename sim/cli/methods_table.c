@@ -1,0 +1,161 @@
+#include "cli/methods_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "results/comparison.h"
+#include "report/result.h"
+#include "results/sheet.h"
+
+/* How people read a number: with its unit, as a share, or as a factor over the baseline. */
+enum style { STYLE_UNIT, STYLE_SHARE, STYLE_FACTOR };
+
+/* A column: what programs call it, what people read above it, and its value. */
+struct column {
+    const char *key, *title;
+    enum unit unit;
+    enum style style;
+    double (*value)(const struct comparison *row);
+};
+
+#define COLUMN(name, expression) \
+    static double name(const struct comparison *row) \
+    { \
+        return expression; \
+    }
+COLUMN(gpus, row->gpus)
+COLUMN(extra_computation, row->extra_computation)
+COLUMN(activations, row->sent[PAYLOAD_ACTIVATIONS])
+COLUMN(weights, row->sent[PAYLOAD_WEIGHTS])
+COLUMN(activation_gradients, row->sent[PAYLOAD_ACTIVATION_GRADIENTS])
+COLUMN(weight_gradients, row->sent[PAYLOAD_WEIGHT_GRADIENTS])
+COLUMN(micro, row->micro < 0 ? NAN : (double)row->micro)
+COLUMN(batch_growth, row->batch_growth)
+COLUMN(flop, row->flop)
+COLUMN(iteration_time, row->time)
+COLUMN(peak_memory, row->peak_memory)
+
+static const struct column columns[] = {
+    {"gpus", "GPUs", UNIT_NUMBER, STYLE_UNIT, gpus},
+    {"extra_computation", "extra FLOP", UNIT_NUMBER, STYLE_SHARE, extra_computation},
+    {"activation_bytes_per_gpu", "activations sent", UNIT_BYTES, STYLE_UNIT, activations},
+    {"weight_bytes_per_gpu", "weights sent", UNIT_BYTES, STYLE_UNIT, weights},
+    {"activation_gradient_bytes_per_gpu", "act. gradients", UNIT_BYTES, STYLE_UNIT, activation_gradients},
+    {"weight_gradient_bytes_per_gpu", "weight gradients", UNIT_BYTES, STYLE_UNIT, weight_gradients},
+    {"largest_micro_batch", "micro-batch", UNIT_NUMBER, STYLE_UNIT, micro},
+    {"batch_growth", "batch grows", UNIT_NUMBER, STYLE_FACTOR, batch_growth},
+    {"flop_per_iteration", "FLOP", UNIT_FLOP, STYLE_UNIT, flop},
+    {"iteration_time_s", "time", UNIT_TIME, STYLE_UNIT, iteration_time},
+    {"peak_memory_bytes", "memory", UNIT_BYTES, STYLE_UNIT, peak_memory},
+};
+
+struct rows {
+    struct comparison *items;
+    size_t count;
+};
+
+static const char *cell(const struct column *column, const struct comparison *row, char *buffer, size_t size)
+{
+    double value = column->value(row);
+
+    if (isnan(value) || (value == 0 && column->unit == UNIT_BYTES))
+        return "-";
+    if (column->style == STYLE_SHARE)
+        snprintf(buffer, size, "%+.1f %%", 100 * value + 0.0);
+    else if (column->style == STYLE_FACTOR)
+        snprintf(buffer, size, value > 1 ? "yes, x %.3g" : value < 1 ? "no, x %.3g" : "no", value);
+    else
+        unit_format_short(column->unit, value, buffer, size);
+    return buffer;
+}
+
+static void print_people(const struct rows *rows, bool markdown, FILE *out)
+{
+    struct sheet sheet = {.columns = COUNT(columns) + 1, .left = 1};
+    char text[48];
+
+    sheet_add(&sheet, "method");
+    for (size_t c = 0; c < COUNT(columns); c++)
+        sheet_add(&sheet, columns[c].title);
+    for (size_t i = 0; i < rows->count; i++) {
+        sheet_add(&sheet, rows->items[i].name);
+        for (size_t c = 0; c < COUNT(columns); c++)
+            sheet_add(&sheet, cell(&columns[c], &rows->items[i], text, sizeof text));
+    }
+    sheet_print(&sheet, markdown, out);
+    sheet_release(&sheet);
+}
+
+static void print_text(const struct rows *rows, FILE *out)
+{
+    print_people(rows, false, out);
+    fputs("\nper iteration, against the first row; sent: what a GPU sends (mean): activations, weights, and the "
+          "gradients of\neither; micro-batch: the largest that fits in memory\n", out);
+}
+
+static void print_markdown(const struct rows *rows, FILE *out)
+{
+    print_people(rows, true, out);
+}
+
+/* Numbers in SI units; empty where there is none. */
+static void print_csv(const struct rows *rows, FILE *out)
+{
+    fputs("name", out);
+    for (size_t c = 0; c < COUNT(columns); c++)
+        fprintf(out, ",%s", columns[c].key);
+    for (size_t i = 0; i < rows->count; i++) {
+        fputc('\n', out);
+        text_write(TEXT_CSV, rows->items[i].name, out);
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            double value = columns[c].value(&rows->items[i]);
+
+            fprintf(out, isfinite(value) ? ",%.17g" : ",", value);
+        }
+    }
+    fputc('\n', out);
+}
+
+static void print_json(const struct rows *rows, FILE *out)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < rows->count; i++) {
+        json_t *json = json_object();
+
+        json_object_set_new(json, "name", json_string(rows->items[i].name));
+        for (size_t c = 0; c < COUNT(columns); c++) {
+            double value = columns[c].value(&rows->items[i]);
+
+            json_object_set_new(json, columns[c].key, isfinite(value) ? json_real(value) : json_null());
+        }
+        json_array_append_new(list, json);
+    }
+    json_print(list, out);
+    json_decref(list);
+}
+
+int methods_print(const struct arguments *arguments, enum compare_format format, struct error *err)
+{
+    static void (*const prints[])(const struct rows *, FILE *) = {
+        [COMPARE_TEXT] = print_text, [COMPARE_JSON] = print_json, [COMPARE_CSV] = print_csv,
+        [COMPARE_MARKDOWN] = print_markdown,
+    };
+    struct rows rows = {.items = xcalloc((size_t)arguments->npositional, sizeof *rows.items)};
+
+    for (int i = 0; i < arguments->npositional; i++) {
+        struct scenario scenario;
+
+        if (!scenario_load(arguments->positional[i], arguments->sets, arguments->nsets, &scenario, err))
+            comparison_init(&rows.items[rows.count++], &scenario, i ? rows.items : NULL, err);
+        scenario_release(&scenario);
+    }
+    if (!err->count)
+        prints[format](&rows, stdout);
+    for (size_t i = 0; i < rows.count; i++)
+        comparison_release(&rows.items[i]);
+    free(rows.items);
+    return err->count ? -1 : 0;
+}

@@ -1,0 +1,116 @@
+#include "report/outcome.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/result.h"
+
+enum { REASON_MOST = 400 };      /* bytes of a reason */
+
+const char *const outcome_names[] = ENUM_NAMES(OUTCOMES);
+
+enum outcome outcome_of(const json_t *row)
+{
+    const char *name = json_string_value(json_object_get(row, "status"));
+    enum outcome outcome = OUTCOME_OK;
+
+    while (outcome < OUTCOME_COUNT && (!name || strcmp(name, outcome_names[outcome])))
+        outcome++;
+    return outcome;
+}
+
+static void put_reason(json_t *row, enum outcome outcome, const char *rule, const char *reason)
+{
+    char text[REASON_MOST];
+
+    json_object_set_new(row, "status", json_string(outcome_names[outcome]));
+    if (rule)
+        json_object_set_new(row, "rule", json_string(rule));
+    json_object_set_new(row, "reason", json_string(text_clip(reason, text, sizeof text)));
+}
+
+void outcome_refused(json_t *row, const struct error *err)
+{
+    const struct error_message *message = &err->messages[0];
+
+    if (error_exit_code(err) == EXIT_INFEASIBLE)
+        put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[message->kind], message->text);
+    else
+        put_reason(row, OUTCOME_ERROR, NULL, message->text);
+    json_object_set_new(row, "metrics", json_object());
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* B that are left on the GPU that holds most; negative where it does not fit; NaN where its memory is not known. */
+static double memory_margin(const struct run *run)
+{
+    double room = scenario_room(run->workload->scenario);
+
+    return isfinite(room) ? room - run->metrics.peak_memory : NAN;
+}
+
+/* As result.json names them. */
+static json_t *metrics_of(const struct run *run)
+{
+    const struct scenario *scenario = run->workload->scenario;
+    const struct metrics *m = &run->metrics;
+    double compute = m->utilization * m->iteration_time;
+    bool calibrated = !model_is_timed(&scenario->model) && scenario->costs.gpu == COST_CALIBRATED;
+    json_t *json = json_object();
+
+    for (size_t i = 0; metric_at(i); i++)
+        json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
+    json_object_set_new(json, "memory_margin_bytes", number(memory_margin(run)));
+    json_object_set_new(json, "extrapolated_share", number(calibrated ? fmin(m->extrapolated / compute, 1) : NAN));
+    json_object_set_new(json, "gpus", json_integer(scenario_gpus(scenario)));
+    json_object_set_new(json, "weight_versions", json_integer(result_weight_versions(run->workload)));
+    json_object_set_new(json, "breakdown_s", breakdown_json(m));
+    return json;
+}
+
+static void too_large(json_t *row, const struct run *run)
+{
+    const struct metrics *m = &run->metrics;
+    char need[48], have[48], reason[160];
+    json_t *metrics = json_object();
+
+    snprintf(reason, sizeof reason, "memory: a GPU of rank %d needs %s and has %s",
+             m->peak_rank % run->workload->plan.stages,
+             unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
+             unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
+    put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], reason);
+    json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
+    json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
+    json_object_set_new(row, "metrics", metrics);
+}
+
+void outcome_simulate(json_t *row, const struct scenario *scenario)
+{
+    struct workload workload = {0};
+    struct run run = {0};
+    struct error err = {0};
+
+    json_object_set_new(row, "engine", json_string(engine_names[scenario->simulation.engine]));
+    if (workload_init(&workload, scenario, &err) ||
+        simulate(&workload, simulate_options_of(scenario), &run, &err)) {
+        outcome_refused(row, &err);
+    } else if (run.metrics.peak_memory > memory_limit(scenario)) {
+        too_large(row, &run);
+    } else {
+        json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+        json_object_set_new(row, "metrics", metrics_of(&run));
+    }
+    run_release(&run);
+    workload_release(&workload);
+    error_release(&err);
+}
+
+void outcome_lost(json_t *row, enum outcome outcome, const char *reason)
+{
+    put_reason(row, outcome, NULL, reason);
+    json_object_set_new(row, "metrics", json_object());
+}

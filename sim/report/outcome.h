@@ -1,0 +1,34 @@
+/* outcome: how a scenario's simulation ended, as JSON, whatever became of it: what rows of sweeps and of comparisons
+ * say.
+ *
+ *     {"engine": "ideal", "status": "ok", "metrics": {"iteration_time_s": 1.25, ...}}
+ *     {"status": "infeasible", "rule": "degrees", "reason": "...", "metrics": {}}
+ */
+#ifndef DTSIM_OUTCOME_H
+#define DTSIM_OUTCOME_H
+
+#include <jansson.h>
+
+#include "run/run.h"
+
+#define OUTCOMES(X) \
+    X(OUTCOME_OK, "ok") X(OUTCOME_INFEASIBLE, "infeasible") X(OUTCOME_ERROR, "error") \
+    X(OUTCOME_TIMEOUT, "timeout") X(OUTCOME_CRASH, "crash")
+enum outcome { OUTCOMES(ENUM_VALUE) OUTCOME_COUNT };
+extern const char *const outcome_names[];        /* "ok", ... */
+/* Whether it is a failure: being infeasible is an answer. */
+static inline bool outcome_failed(enum outcome outcome)
+{
+    return outcome > OUTCOME_INFEASIBLE;
+}
+/* How a row ended; OUTCOME_COUNT: it does not say, or nothing that is known. */
+enum outcome outcome_of(const json_t *row);
+
+/* Simulates the scenario on its own engine and puts into the row how that ended. */
+void outcome_simulate(json_t *row, const struct scenario *scenario);
+/* The same of a scenario that could not be read: the first mistake. */
+void outcome_refused(json_t *row, const struct error *err);
+/* The same of a simulation that was lost. */
+void outcome_lost(json_t *row, enum outcome outcome, const char *reason);
+
+#endif

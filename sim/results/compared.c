@@ -1,0 +1,178 @@
+#include "results/compared.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "report/result.h"
+#include "sweep/sweep.h"
+
+static json_t *add_row(struct compared *compared, const char *name, const char *path)
+{
+    json_t *row = json_object();
+
+    *GROW(&compared->rows) = (struct compared_row){arena_strdup(&compared->arena, name), path, row};
+    return row;
+}
+
+/* Rows of two files that are called alike get their paths. */
+static void tell_apart(struct compared *compared)
+{
+    struct compared_row *rows = compared->rows.items;
+    size_t count = compared->rows.count;
+    bool *alike = xcalloc(count, sizeof *alike);
+
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < count && !alike[i]; j++)
+            alike[i] = rows[i].path != rows[j].path && !strcmp(rows[i].name, rows[j].name);
+    for (size_t i = 0; i < count; i++)
+        if (alike[i] && strcmp(rows[i].name, rows[i].path))
+            rows[i].name = arena_printf(&compared->arena, "%s (%s)", rows[i].name, rows[i].path);
+    free(alike);
+}
+
+/* A run has metrics by the same names as a row. */
+static int add_run(struct compared *compared, const char *folder, struct error *err)
+{
+    const char *path = arena_printf(&compared->arena, "%s/result.json", folder), *name;
+    json_error_t why;
+    json_t *result, *row;
+
+    if (result_check(folder, err))
+        return -1;
+    result = json_load_file(path, 0, &why);
+    name = json_string_value(json_object_get(json_object_get(result, "scenario"), "name"));
+    row = add_row(compared, name ? name : folder, folder);
+    json_object_set(row, "engine", json_object_get(result, "engine"));
+    json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+    json_object_set_new(row, "metrics", result);
+    return 0;
+}
+
+/* How a path is called within one point: by its last part, where no other setting has the same. */
+static const char *short_name(const struct point *point, size_t setting)
+{
+    const char *whole = point->items[setting].name, *dot = strrchr(whole, '.'), *last = dot ? dot + 1 : whole;
+
+    for (size_t i = 0; i < point->count; i++) {
+        const char *other = strrchr(point->items[i].name, '.');
+
+        if (i != setting && !strcmp(other ? other + 1 : point->items[i].name, last))
+            return whole;
+    }
+    return last;
+}
+
+/* Whether the values of that name differ from point to point. */
+static bool varies(const struct points *points, const char *name)
+{
+    for (size_t i = 0; i < points->axes.count; i++)
+        if (!strcmp(points->axes.items[i].name, name))
+            return points->axes.items[i].count > 1 || points->nincluded;
+    return true;
+}
+
+static const char *point_name(struct compared *compared, const struct points *points, const struct point *point)
+{
+    struct arena *arena = &compared->arena;
+    const char *name = "";
+
+    for (size_t i = 0; i < point->count; i++) {
+        json_t *json = varies(points, point->items[i].name) ? node_json(point->items[i].node) : NULL;
+        char *text = json ? json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+        if (text)
+            name = arena_printf(arena, "%s%s%s=%s", name, *name ? ", " : "", short_name(point, i),
+                                json_is_string(json) ? json_string_value(json) : text);
+        free(text);
+        json_decref(json);
+    }
+    return name;
+}
+
+/* Passes on what is wrong; what is infeasible is no mistake. */
+static int pass_on(const struct error *found, struct error *err)
+{
+    if (error_exit_code(found) == EXIT_INFEASIBLE)
+        return 0;
+    for (int i = 0; i < found->count; i++)
+        error_add(err, found->messages[i].code, found->messages[i].loc, "%s", found->messages[i].text);
+    return -1;
+}
+
+static int add_point(struct compared *compared, const struct sweep *sweep, uint64_t number, const char *engine,
+                     bool prefix, struct error *err)
+{
+    const struct points *points = &sweep->points;
+    struct scenario scenario = {0};
+    struct arena arena = {0};
+    struct error found = {0};
+    struct point point = {0};
+    const char *settings = "", *own = sweep->name;
+    json_t *row = add_row(compared, own, sweep->file);
+    int rc = point_make(points, number, &arena, &point, &found);
+
+    if (!rc) {
+        settings = point_name(compared, points, &point);
+        rc = scenario_read(&arena, point.root, &engine, engine != NULL, points->name, &scenario, &found);
+        own = scenario.name ? scenario.name : own;
+    }
+    compared->rows.items[compared->rows.count - 1].name =
+        !*settings ? arena_strdup(&compared->arena, own) :
+        prefix ? arena_printf(&compared->arena, "%s: %s", own, settings) : settings;
+    if (rc)
+        outcome_refused(row, &found);
+    else
+        outcome_simulate(row, &scenario);
+    rc = rc ? pass_on(&found, err) : 0;
+    scenario_release(&scenario);
+    arena_release(&arena);
+    error_release(&found);
+    return rc;
+}
+
+static int add_points(struct compared *compared, const struct sweep *sweep, const char *engine, bool prefix,
+                      struct error *err)
+{
+    struct selection selection = {0};
+    int rc = points_select(&sweep->points, COMPARED_MOST, &selection, err);
+
+    for (size_t i = 0; i < selection.count && !rc; i++)
+        rc = add_point(compared, sweep, selection.items[i], engine, prefix, err);
+    selection_release(&selection);
+    return rc;
+}
+
+int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,
+                 const char *engine, bool prefix, struct error *err)
+{
+    struct error found = {0};
+    struct sweep sweep;
+    struct stat status;
+    int rc;
+
+    if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
+        rc = add_run(compared, path, err);
+        tell_apart(compared);
+        return rc;
+    }
+    if (sweep_load(path, sets, nsets, &sweep, &found)) {
+        outcome_refused(add_row(compared, path, path), &found);
+        rc = pass_on(&found, err);
+    } else {
+        rc = add_points(compared, &sweep, engine, prefix, err);
+    }
+    tell_apart(compared);
+    sweep_release(&sweep);
+    error_release(&found);
+    return rc;
+}
+
+void compared_release(struct compared *compared)
+{
+    for (size_t i = 0; i < compared->rows.count; i++)
+        json_decref(compared->rows.items[i].row);
+    free(compared->rows.items);
+    arena_release(&compared->arena);
+    *compared = (struct compared){0};
+}

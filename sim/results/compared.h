@@ -1,0 +1,28 @@
+/* compared: scenarios, points of sweeps and folders of runs in one table: how fast each is, where its time goes, what
+ * it needs; or why it is not possible. */
+#ifndef DTSIM_COMPARED_H
+#define DTSIM_COMPARED_H
+
+#include "report/outcome.h"
+
+struct compared {
+    struct arena arena;
+    struct { struct compared_row { const char *name, *path; json_t *row; } *items; size_t count, capacity; } rows;
+};
+
+enum { COMPARED_MOST = 1000 };   /* points of one scenario */
+
+/* Adds a row for the folder of a run, or one for each point of a sweep or of a scenario, changed by `sets`
+ * ("PATH=V1,V2", nsets of them); simulates them. A scenario that is refused or does not fit is a row that says so.
+ * `prefix`: rows of several points also say which scenario they are of. The messages of what is wrong, and not merely
+ * infeasible, are added to err, and the result is -1. */
+int compared_add(struct compared *compared, const char *path, const char *const *sets, size_t nsets,
+                 const char *engine, bool prefix, struct error *err);
+/* For people: against the first row that has a throughput. Columns without numbers are left out. */
+void compared_print(const struct compared *compared, bool markdown, FILE *out);
+/* For programs, all columns in SI units. */
+void compared_print_csv(const struct compared *compared, FILE *out);
+json_t *compared_json(const struct compared *compared);
+void compared_release(struct compared *compared);
+
+#endif

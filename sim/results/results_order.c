@@ -1,0 +1,82 @@
+#include "results/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void results_keep_numbers(struct results *results, const int *keys, size_t count)
+{
+    bool *keep = xcalloc(results->rows.count, sizeof *keep);
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        keep[i] = outcome_of(results->rows.items[i]) == OUTCOME_OK;
+        for (size_t k = 0; k < count; k++)
+            keep[i] &= results_value(results, i, keys[k]).kind == VALUE_NUMBER;
+    }
+    results_keep(results, keep);
+    free(keep);
+}
+
+/* A row while it is ordered. */
+struct ordered { double number; size_t row; json_t *json; };
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct ordered *x = a, *y = b;
+
+    if (isnan(x->number) || isnan(y->number) || x->number == y->number)
+        return isnan(x->number) != isnan(y->number) ? isnan(x->number) ? 1 : -1 :
+               (x->row > y->row) - (x->row < y->row);
+    return x->number < y->number ? -1 : 1;
+}
+
+void results_sort(struct results *results, int key, bool largest_first)
+{
+    struct ordered *all = xcalloc(results->rows.count, sizeof *all);
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        struct value value = results_value(results, i, key);
+        double number = value.kind == VALUE_NUMBER ? value.number : NAN;
+
+        all[i] = (struct ordered){largest_first ? -number : number, i, results->rows.items[i]};
+    }
+    if (results->rows.count)
+        qsort(all, results->rows.count, sizeof *all, compare_numbers);
+    for (size_t i = 0; i < results->rows.count; i++)
+        results->rows.items[i] = all[i].json;
+    free(all);
+}
+
+/* Whether `a` is as good as `b` in every key; numbers are such that less is better. */
+static bool as_good(const double *a, const double *b, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        if (a[k] > b[k])
+            return false;
+    return true;
+}
+
+/* Ordered by the first key, a row can be bettered only by one before it, or by one that is alike in that key. */
+void results_front(struct results *results, const int *keys, const bool *largest, size_t count)
+{
+    double *numbers;
+    bool *keep;
+
+    results_sort(results, keys[0], largest[0]);
+    numbers = xcalloc(results->rows.count * count, sizeof *numbers);
+    keep = xcalloc(results->rows.count, sizeof *keep);
+    for (size_t i = 0; i < results->rows.count; i++) {
+        double *own = numbers + i * count;
+
+        keep[i] = true;
+        for (size_t k = 0; k < count; k++)
+            own[k] = results_value(results, i, keys[k]).number * (largest[k] ? -1 : 1);
+        for (size_t j = 0; j < i && keep[i]; j++)
+            keep[i] = !keep[j] || !as_good(numbers + j * count, own, count) ||
+                      as_good(own, numbers + j * count, count);
+        for (size_t j = i; j-- > 0 && keep[i] && numbers[j * count] == own[0];)
+            keep[j] &= !as_good(own, numbers + j * count, count) || as_good(numbers + j * count, own, count);
+    }
+    results_keep(results, keep);
+    free(numbers);
+    free(keep);
+}

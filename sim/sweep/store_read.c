@@ -1,0 +1,78 @@
+#include "sweep/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *store_id(const json_t *row)
+{
+    const char *id = json_string_value(json_object_get(row, "id"));
+
+    return id && strlen(id) == STORE_ID && strspn(id, "0123456789abcdef") == STORE_ID ? id : NULL;
+}
+
+/* One line of a file: the header is the first. */
+static int line_read(const char *path, const char *line, size_t length, int number, const struct store_reader *reader,
+                     struct error *err)
+{
+    struct loc loc = {path, number, 1};
+    json_t *json = json_loadb(line, length, 0, NULL);
+    int rc = 0;
+
+    if (number == 1 && !json_is_integer(json_object_get(json, "dtsim_sweep")))
+        rc = error_add(err, EXIT_INPUT, loc, "the file holds no rows of a sweep; expected a header with 'dtsim_sweep'");
+    else if (number == 1)
+        rc = reader->header ? reader->header(reader->context, json, err) : 0;
+    else if (!store_id(json) || outcome_of(json) == OUTCOME_COUNT)
+        rc = error_add(err, EXIT_INPUT, loc, "this line is no row (an object with 'id' and 'status'); if it is "
+                       "damaged, remove it, and its point runs again");
+    else
+        rc = reader->row(reader->context, json, line, length, err);
+    json_decref(json);
+    return rc;
+}
+
+int store_read(const char *path, const struct store_reader *reader, struct error *err)
+{
+    FILE *file = fopen(path, "rb");
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t length;
+    int rc = 0;
+
+    if (!file)
+        return error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
+    for (int number = 1; (length = getline(&line, &capacity, file)) > 0 && line[length - 1] == '\n'; number++)
+        if (line_read(path, line, (size_t)length - 1, number, reader, err))
+            rc = -1;
+    if (ferror(file))
+        rc = error_add(err, EXIT_UNEXPECTED, (struct loc){.file = path}, "cannot read: %s", strerror(errno));
+    free(line);
+    fclose(file);
+    return rc;
+}
+
+static int is_store(const struct dirent *entry)
+{
+    int shard, shards, end = 0;
+
+    return sscanf(entry->d_name, "shard-%d-of-%d.jsonl%n", &shard, &shards, &end) == 2 && end && !entry->d_name[end];
+}
+
+const char **store_files(struct arena *arena, const char *folder)
+{
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_store, versionsort);
+    const char **files;
+
+    if (count < 0)
+        return NULL;
+    files = ARENA_ARRAY(arena, const char *, count + 1);
+    for (int i = 0; i < count; i++) {
+        files[i] = arena_printf(arena, "%s/%s", folder, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+    return files;
+}
