@@ -166,6 +166,7 @@ static void check_run(const char *name, const char *const *sets, size_t count)
     struct simulated simulated = {0};
     struct simulate_options options;
     struct error err = {0};
+    struct folder folder;
     json_t *result;
 
     assert_non_null(mkdtemp(dir));
@@ -175,8 +176,10 @@ static void check_run(const char *name, const char *const *sets, size_t count)
         fail_at(name, &err);
     options = simulate_options_of(&simulated.scenario);
     options.links = true;
-    if (simulate(&simulated.workload, options, &simulated.run, &err) || result_write(&simulated.run, dir, &err))
+    if (folder_open(&folder, dir, &err) || simulate(&simulated.workload, options, &simulated.run, &err) ||
+        result_write(&simulated.run, &folder, &err))
         fail_at(name, &err);
+    folder_release(&folder);
     snprintf(path, sizeof path, "%s/result.json", dir);
     result = json_load_file(path, 0, NULL);
     assert_non_null(result);
