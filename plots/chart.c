@@ -102,7 +102,7 @@ static int lines_of(const struct layout *layout)
 /* The entries of the legend that stand beside each other; each is as wide as the widest. */
 static int legend_columns(const struct layout *layout)
 {
-    size_t longest = layout->palette ? strlen("mean 100.0 %") : (size_t)layout->longest;
+    size_t longest = (size_t)layout->longest;
     int columns;
 
     for (int i = 0; layout->palette && i < layout->palette->count; i++)

@@ -107,7 +107,8 @@ struct layout {
     const char *lines[3];    /* below the title; NULL where there are fewer */
     const struct palette *palette;   /* NULL: the chart has colours of its own, and `entries` in its legend */
     bool shown[PALETTE_MOST];
-    int entries, longest;    /* without a palette: in the legend, and the letters of the longest */
+    int entries;             /* in the legend, without a palette */
+    int longest;             /* letters of the longest entry that the palette does not have */
 };
 enum { CHART_AXIS_HEIGHT = 46 };
 /* The title lines of a chart of one run: its name, system and main numbers, and a note or NULL. */

@@ -232,7 +232,7 @@ static int lay_out(struct gantt *gantt, const struct chart *chart, struct choice
         gantt_image(gantt);
     place_rows(gantt, choice);
     drop_others(gantt, choice);
-    column = (gantt->to - gantt->from) / GANTT_COLUMNS;
+    column = (gantt->to - gantt->from) / (gantt->nrows > GANTT_RANKS / 2 ? GANTT_COLUMNS / 2 : GANTT_COLUMNS);
     clip(gantt);
     gantt_merge(gantt, column);
     gantt_stack(gantt);

@@ -10,7 +10,8 @@ enum {
     GANTT_PART = 8,          /* rows of each of these three parts */
     GANTT_STRIPS = 4,        /* kinds of communication lanes told apart; further ones share the last strip */
     GANTT_STAGES = 3,        /* of a rank, named in its label */
-    GANTT_COLUMNS = 800,     /* a box narrower than one of so many columns joins its neighbours in a cell */
+    GANTT_COLUMNS = 800,     /* a box narrower than one of so many columns (half as many where rows are low, so that
+                              * pictures stay small) joins its neighbours in a cell */
     GANTT_CELL = 4,          /* columns of a cell */
 };
 

@@ -84,7 +84,7 @@ static double label_size(const struct gantt *gantt, double pixels, double row, b
         longest = length > longest ? length : longest;
     }
     pixels *= quantile(gantt, 0.1) / (gantt->to - gantt->from);
-    return fmin(fmax(fmin(pixels / (0.84 * (double)longest + 0.3), 8), 6), lowest * row * heights_of(gantt).box / 1.4);
+    return fmin(fmax(fmin(pixels / (0.84 * (double)longest + 0.45), 8), 6), lowest * row * heights_of(gantt).box / 1.4);
 }
 
 /* A chart as it is laid out: pixels of a row, and of a second; the size of labels in points, and whether they are the

@@ -253,6 +253,7 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
         .palette = &palette, .width = 840, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .longest = (int)strlen("a GPU's memory"),
     };
     const struct byte_unit *scale;
     FILE *out = chart->script;

@@ -127,13 +127,13 @@ static void write_plot(const struct chart *chart, const struct layout *layout)
         if (layout->shown[k])
             fprintf(out, "    data using (unit*$1):(100*sum [i = 2:%d] column(i)) with filledcurves y1=0 \\\n"
                          "        fillstyle solid 1 noborder fillcolor rgb colour_%d notitle, \\\n", k + 2, k);
-    for (int k = 0; k < SHARE_BUBBLE; k++)
+    for (int k = 0; k < SHARE_COUNT; k++)
         if (layout->shown[k])
-            fprintf(out, "    NaN with boxes fillstyle solid 1 noborder fillcolor rgb colour_%d title \"%s\", \\\n", k,
-                    share_palette.names[k]);
+            fprintf(out, "    NaN with boxes fillstyle solid 1 %s fillcolor rgb colour_%d title \"%s\", \\\n",
+                    k == SHARE_BUBBLE ? "border linecolor rgb line_colour" : "noborder", k, share_palette.names[k]);
     fprintf(out, "    100*mean with lines linewidth 2.5 linecolor rgb \"white\" notitle, \\\n"
                  "    100*mean with lines dashtype (8, 6) linewidth 1.5 linecolor rgb \"black\" "
-                 "title sprintf(\"mean %%.1f %%%%\", 100*mean)\n");
+                 "title sprintf(\"utilization %%.1f %%%%\", 100*mean)\n");
 }
 
 static void write_script(const struct chart *chart, const struct windows *windows)
@@ -142,12 +142,14 @@ static void write_script(const struct chart *chart, const struct windows *window
     const struct time_unit *unit = time_unit_for(end);
     struct layout layout = {
         .palette = &share_palette, .width = 840, .height = 360, .left = 76, .right = 22, .bottom = CHART_AXIS_HEIGHT,
+        .longest = (int)strlen("utilization 100.0 %"),
     };
     FILE *out = chart->script;
 
     for (size_t i = 0; i < windows->count; i++)
         for (int k = 0; k < SHARE_BUBBLE; k++)
             layout.shown[k] |= windows->items[i].share[k] > 0;
+    layout.shown[SHARE_BUBBLE] = chart->runs->bubble > 0;
     layout_title(chart, &layout, NULL);
     layout.top = layout_top(&layout);
     script_begin(chart, &layout);

@@ -13,44 +13,62 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* When rank 0 begins a backward: of a micro-batch, or of the next part of it after something else. */
 struct starts { double *items; size_t count, capacity; };
+struct rhythm { struct starts whole, parts; enum op_what last; };
 
 static void note_backward(void *context, const struct account_step *step)
 {
-    struct starts *starts = context;
+    struct rhythm *rhythm = context;
     const struct op *op = step->op;
 
-    if (step->rank == 0 && op && !op->continues && (op->what == WHAT_BACKWARD || op->what == WHAT_BACKWARD_INPUT))
-        *GROW(starts) = step->start;
+    if (step->rank != 0 || !op)
+        return;
+    if (op->what == WHAT_BACKWARD || op->what == WHAT_BACKWARD_INPUT) {
+        if (!op->continues)
+            *GROW(&rhythm->whole) = step->start;
+        if (!op->continues || rhythm->last != op->what)
+            *GROW(&rhythm->parts) = step->start;
+    }
+    rhythm->last = op->what;
 }
 
-/* Seconds after which a rank does the same again: the median time from the backward of one micro-batch to the next one
- * on rank 0. 0: there are not two of them. */
-static double period_of(const struct run *run)
+/* The median time from one start to the next, in s; 0: there are not two of them. Releases them. */
+static double period_of(struct starts *starts)
 {
-    struct starts starts = {0};
     double period = 0;
 
-    account_walk(&run->timeline, note_backward, &starts);
-    for (size_t i = 0; i + 1 < starts.count; i++)
-        starts.items[i] = starts.items[i + 1] - starts.items[i];
-    if (starts.count > 1) {
-        qsort(starts.items, starts.count - 1, sizeof *starts.items, by_value);
-        period = starts.items[(starts.count - 1) / 2];
+    for (size_t i = 0; i + 1 < starts->count; i++)
+        starts->items[i] = starts->items[i + 1] - starts->items[i];
+    if (starts->count > 1) {
+        qsort(starts->items, starts->count - 1, sizeof *starts->items, by_value);
+        period = starts->items[(starts->count - 1) / 2];
     }
-    free(starts.items);
+    free(starts->items);
     return period;
 }
 
 /* Windows that are neither parts of a period nor whole periods would beat against it: waves would be seen that nobody
- * makes. So a window is an eighth of a period or less, or else whole periods. */
+ * makes. So a window is an eighth of a period or less, or else whole periods: of micro-batches, or, where these are
+ * long, of the layers in them that recompute and then go back. */
 static double window_width(const struct run *run)
 {
-    double wanted = run->timeline.makespan / WINDOWS, period = period_of(run);
+    double wanted = run->timeline.makespan / WINDOWS, periods[2];
+    struct rhythm rhythm = {.last = WHAT_COUNT};
+    double width = wanted;
 
-    if (period <= 0)
-        return wanted;
-    return period >= SAMPLES * wanted ? period / ceil(period / wanted) : period * fmax(1, round(wanted / period));
+    account_walk(&run->timeline, note_backward, &rhythm);
+    periods[0] = period_of(&rhythm.whole);
+    periods[1] = period_of(&rhythm.parts);
+    for (int i = 0; i < 2; i++) {
+        double period = periods[i];
+
+        if (period > 0 && period < SAMPLES * wanted)
+            return period * fmax(1, round(wanted / period));
+        if (period > 0)
+            width = period / ceil(period / wanted);
+    }
+    return width;
 }
 
 struct bins { struct bin { double from, to, seconds[ACCOUNT_KIND_COUNT]; } *items; size_t count, capacity; };

@@ -6,7 +6,8 @@
 static void draw(const char *kind, const char *text, int code, const char *expected)
 {
     const char *path = arena_printf(&arena, "%s/in.json", root), *old = arena_strdup(&arena, getenv("PATH")), *said;
-    struct plot_request request = {.kind = kind, .inputs = &path, .ninputs = 1, .folder = root, .view = {.replica = -1}};
+    struct plot_request request = {.kind = kind, .inputs = &path, .ninputs = 1, .folder = root,
+                                   .view = {.replica = -1}};
     struct error err = {0};
     int found;
 
@@ -21,7 +22,8 @@ static void draw(const char *kind, const char *text, int code, const char *expec
     assert_int_equal(found, code);
 }
 
-#define ONE(op, bytes) "{\"op\": \"" op "\", \"algorithm\": \"ring\", \"ranks\": 4, \"bytes\": " bytes ", \"time_s\": 0.5}"
+#define ONE(op, bytes) "{\"op\": \"" op "\", \"algorithm\": \"ring\", \"ranks\": 4, \"bytes\": " bytes ", " \
+    "\"time_s\": 0.5}"
 
 /* Objects one after another, arrays, and arrays called rows. */
 static void forms_of_files(void **state)
@@ -69,7 +71,8 @@ static void errors_by_size(void **state)
     (void)state;
     draw("fit", KERNEL("matmul", "\"batch\": 2, \"m\": 10, \"n\": 10, \"k\": 10", 1)
          KERNEL("attention-forward", "\"batch\": 1, \"m\": 10, \"n\": 10, \"k\": 10", 1)
-         KERNEL("gelu-forward", "\"bytes\": 64", 1) KERNEL("gelu-forward", "\"bytes\": 128", 0), EXIT_NO_TOOL, "gnuplot");
+         KERNEL("gelu-forward", "\"bytes\": 64", 1) KERNEL("gelu-forward", "\"bytes\": 128", 0),
+         EXIT_NO_TOOL, "gnuplot");
     assert_string_equal(get(arena_printf(&arena, "%s/fit.tsv", root)), "group\tseries\tname\tsize\tratio\n"
                         "0\t0\tmatmul fp16\t4000\t1.2\n1\t0\tattention-forward fp16\t4000\t1.2\n"
                         "2\t0\tgelu-forward fp16\t64\t1.2\n");
