@@ -55,12 +55,41 @@ static void print_breakdown(const struct metrics *m, FILE *out)
         line(out, "of all, jitter adds", UNIT_TIME, m->jitter, "");
 }
 
+/* "; attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
+static double print_bases(int kind, const double *seconds, double compute, FILE *out)
+{
+    static const char *const kinds[] = {
+        [KERNEL_MATMUL] = " products", [KERNEL_ATTENTION] = "; attention", [KERNEL_MEMORY] = "; memory-bound kernels",
+    };
+    static const char *const bases[] = {
+        [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "at other sizes",
+        [BASIS_LAYOUT] = "in another layout or format", [BASIS_KERNELS] = "scaled from other kernels",
+        [BASIS_DATA_SHEET] = "data sheet",
+    };
+    const char *before = " (";
+    double sum = 0;
+
+    for (int basis = 0; basis < BASIS_COUNT; basis++)
+        sum += seconds[basis];
+    if (sum == 0)
+        return 0;
+    fprintf(out, "%s %.0f %%", kinds[kind], 100 * sum / compute);
+    for (int basis = 0; basis < BASIS_COUNT; basis++) {
+        if (seconds[basis] == 0)
+            continue;
+        fprintf(out, "%s%s %.0f %%", before, bases[basis], 100 * seconds[basis] / compute);
+        before = ", ";
+    }
+    fputc(')', out);
+    return sum;
+}
+
 /* What the compute rests on. */
 static void print_costs(const struct run *run, FILE *out)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *m = &run->metrics;
-    double compute = m->utilization * m->iteration_time;
+    double compute = m->utilization * m->iteration_time, launches = compute;
 
     if (model_is_timed(&scenario->model))
         return;
@@ -69,11 +98,12 @@ static void print_costs(const struct run *run, FILE *out)
                 scenario->cluster.gpu.title);
         return;
     }
-    fprintf(out, "compute costs: profile %s, fitted to kernels of %s", scenario->costs.loaded->name,
-            scenario->costs.loaded->gpu);
-    if (m->extrapolated > 0)
-        fprintf(out, "; %.0f %% of the compute time is of kernels unlike these (extrapolated)",
-                fmin(100 * m->extrapolated / compute, 100));
+    fprintf(out, "compute costs: profile %s, fitted to kernels of %s; of the compute time",
+            scenario->costs.loaded->name, scenario->costs.loaded->gpu);
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        launches -= print_bases(kind, m->bases.seconds[kind], compute, out);
+    if (launches > 0.005 * compute)
+        fprintf(out, "; the rest, %.0f %%, waits for the host to launch kernels", 100 * launches / compute);
     fputc('\n', out);
 }
 
@@ -117,6 +147,9 @@ static void print_run(const struct run *run, FILE *out)
     line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
     percent(out, "MFU", m->mfu);
     percent(out, "HFU", m->hfu);
+    if (m->hfu < m->mfu && scenario->model.transformer)
+        fputs("    below MFU: kernels skip the scores that a causal mask hides; MFU counts them, as publications do\n",
+              out);
     percent(out, "bubble", m->bubble_fraction);
     percent(out, "utilization", m->utilization);
     line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");

@@ -61,9 +61,9 @@ struct op_transfer {
 struct op {
     uint8_t kind;            /* enum op_kind: says which of the union holds */
     uint8_t what;            /* enum op_what */
-    bool continues;          /* a further piece of the work of the operation before it in its lane */
-    bool overlapped;         /* COMPUTE: runs together with the next work of its lane, which it is still before */
-    bool advances;           /* a choice of its lane may run it before its turn (then it is a piece by itself) */
+    bool continues : 1;      /* a further piece of the work of the operation before it in its lane */
+    bool overlapped : 1;     /* COMPUTE: runs together with the next work of its lane, which it is still before */
+    bool advances : 1;       /* a choice of its lane may run it before its turn (then it is a piece by itself) */
     uint32_t lane;
     int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
     uint32_t first_dep, ndeps;

@@ -15,9 +15,9 @@ static const char *named_cluster(struct arena *arena, const struct scenario *sce
 {
     const struct node *node = node_get(scenario->node, "cluster");
 
-    if (!node || node->kind != NODE_SCALAR)
+    if (!node || node->kind != NODE_SCALAR || !scenario->cluster.platform)
         return "";
-    return arena_printf(arena, "cluster={platform: %s}\n", node->text);
+    return arena_printf(arena, "cluster={platform: %s}\n", scenario->cluster.platform);
 }
 
 static const char *twice(struct arena *arena, const char *lines, const char *path, double bandwidth)

@@ -221,6 +221,7 @@ void gains_init(struct gains *gains, struct arena *arena, const struct run *run,
 {
     struct asking asking = {arena, run, path, options};
 
+    asking.options.causes = false;
     gains->count = 0;
     for (size_t i = 0; i < COUNT(questions); i++) {
         struct gain gain;

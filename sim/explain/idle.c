@@ -34,8 +34,10 @@ static enum idle_cause cause_of(const struct collector *collector, const struct 
     *on = -1;
     if (!lane)
         return IDLE_END;
+    if (lane->kind == LANE_COLLECTIVE && op->what == WHAT_SYNC)
+        return op->stage < 0 ? IDLE_TIED : IDLE_SUM;
     if (lane->kind == LANE_COLLECTIVE)
-        return op->what != WHAT_SYNC ? IDLE_WEIGHTS : op->stage < 0 ? IDLE_TIED : IDLE_SUM;
+        return op->what == WHAT_WEIGHTS ? IDLE_WEIGHTS : IDLE_REPLICAS;
     if (lane->kind == LANE_COMPUTE && (op->what == WHAT_SYNC || step->op->what == WHAT_UPDATE ||
                                        lane->rank / collector->nranks != step->rank / collector->nranks))
         return IDLE_REPLICAS;

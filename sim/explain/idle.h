@@ -12,7 +12,7 @@ enum idle_cause {
     IDLE_SUM,                /* of gradients over replicas */
     IDLE_TIED,               /* of the gradients of tied embeddings */
     IDLE_WEIGHTS,            /* gathered, or handed out */
-    IDLE_REPLICAS,           /* that have to begin a work together */
+    IDLE_REPLICAS,           /* that have to begin a work together, or whose share of it is handed on */
     IDLE_HOST,               /* a copy to or from host memory, or an update there */
     IDLE_TENSOR, IDLE_CONTEXT, IDLE_EXPERT,      /* exchanges within works */
     IDLE_OVERLAPPED,         /* what kernels lose to collectives beside them */

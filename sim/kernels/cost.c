@@ -34,6 +34,23 @@ const char *const memory_class_names[] = {
 };
 _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
+const char *const kernel_kind_names[] = {
+    [KERNEL_MATMUL] = "products", [KERNEL_ATTENTION] = "attention", [KERNEL_MEMORY] = "memory_bound", NULL,
+};
+_Static_assert(COUNT(kernel_kind_names) == KERNEL_KIND_COUNT + 1, "a name for every kind");
+const char *const cost_basis_names[] = {
+    [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "other_sizes", [BASIS_LAYOUT] = "other_layout",
+    [BASIS_KERNELS] = "other_kernels", [BASIS_DATA_SHEET] = "data_sheet", NULL,
+};
+_Static_assert(COUNT(cost_basis_names) == BASIS_COUNT + 1, "a name for every basis");
+
+void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more)
+{
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            bases->seconds[kind][basis] += more->seconds[kind][basis];
+}
+
 const char *const unaligned_batches_names[] = ENUM_NAMES(UNALIGNED_BATCHES);
 
 static double roofline(const struct gpu *gpu, const struct kernel *kernel)
@@ -56,7 +73,7 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
         large.flop /= kernel->efficiency;
     one = profile_kernel(model->profile, &large, model->attention);
     if (isnan(one.seconds))
-        return (struct kernel_seconds){roofline(model->gpu, kernel), true};
+        return (struct kernel_seconds){roofline(model->gpu, kernel), BASIS_DATA_SHEET};
     one.seconds = fmax(one.seconds, fmin(kernel->flop, large.flop) / gpu_peak(model->gpu, kernel->dtype));
     one.seconds = fmax(one.seconds, kernel->bytes / model->gpu->memory_bandwidth);
     one.seconds = fmax(one.seconds, model->gpu->launch_overhead);
@@ -77,8 +94,8 @@ static double cuda_cores(const struct cost_model *model, const struct kernel *ke
 
 struct cost cost_kernel(const struct cost_model *model, const struct kernel *kernel)
 {
-    struct kernel_seconds one = {0};
-    struct cost cost;
+    struct kernel_seconds one = {.basis = BASIS_DATA_SHEET};
+    struct cost cost = {.kind = kernel->kind};
 
     BUG_IF(model->source == COST_AUTO);
     if (model->source == COST_CALIBRATED)
@@ -87,6 +104,7 @@ struct cost cost_kernel(const struct cost_model *model, const struct kernel *ker
         one.seconds = roofline(model->gpu, kernel);
     one.seconds = fmax(one.seconds, cuda_cores(model, kernel));
     cost.seconds = kernel->launches * one.seconds;
-    cost.extrapolated = one.extrapolated ? cost.seconds : 0;
+    cost.basis = one.basis;
+    cost.extrapolated = model->source == COST_CALIBRATED && one.basis != BASIS_MEASURED ? cost.seconds : 0;
     return cost;
 }

@@ -10,7 +10,9 @@ enum kernel_kind {
                           * says forward or backward; the share of the m x n scores that it computes is `flop` over
                           * 4 batch m n k (backward: 10 batch m n k) */
     KERNEL_MEMORY,       /* bound by memory traffic: element-wise, normalisation, softmax, lookup, optimizer */
+    KERNEL_KIND_COUNT
 };
+extern const char *const kernel_kind_names[];    /* "products", ...; NULL-terminated */
 /* The part of the training step to which a kernel belongs. */
 enum phase { PHASE_FORWARD, PHASE_BACKWARD_INPUT, PHASE_BACKWARD_WEIGHT, PHASE_UPDATE, PHASE_COUNT };
 
@@ -95,10 +97,26 @@ struct cost_model {
     const struct profile *profile;       /* for calibrated */
     enum unaligned_batches unaligned_batches;
 };
+/* What the time of a kernel stands on. */
+enum cost_basis {
+    BASIS_MEASURED,      /* kernels like it, of sizes in the measured range */
+    BASIS_SIZES,         /* kernels like it, of other sizes; or only the FLOPs of the kernel are known */
+    BASIS_LAYOUT,        /* the same kernels in another layout, number format or mask */
+    BASIS_KERNELS,       /* other kernels: of another phase, or all that are bound by memory together */
+    BASIS_DATA_SHEET,    /* the roofline */
+    BASIS_COUNT
+};
+extern const char *const cost_basis_names[];     /* "measured", ...; NULL-terminated */
+
 struct cost {
     double seconds;
     double extrapolated;                 /* s, the part of `seconds` of kernels unlike those the profile is fitted to */
+    enum kernel_kind kind;
+    enum cost_basis basis;
 };
+/* Seconds of many kernels by what they stand on. */
+struct cost_bases { double seconds[KERNEL_KIND_COUNT][BASIS_COUNT]; };
+void cost_bases_add(struct cost_bases *bases, const struct cost_bases *more);
 
 /* The time of one kernel entry, all its launches together.
  * roofline: launches * (max(flop / (efficiency * matmul_efficiency * peak),

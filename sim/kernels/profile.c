@@ -195,7 +195,7 @@ static bool inside(const struct covered_range *range, double value)
     return value >= range->from && value <= range->to;
 }
 
-static const struct kernel_seconds unknown = {NAN, true};
+static const struct kernel_seconds unknown = {NAN, BASIS_DATA_SHEET};
 
 /* How far a batch's number of products is outside the range of a record, as a factor; 1: it is inside. */
 static double batch_distance(const struct matmul_record *record, double batch)
@@ -224,7 +224,7 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
                               dtype_bytes(kernel->dtype)};
     const struct matmul_record *record;
     struct matmul_fit fit;
-    bool shaped = kernel->m > 0, covered;
+    bool shaped = kernel->m > 0, sizes;
     double seconds;
 
     if (!shaped) {
@@ -234,15 +234,16 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
     record = find_matmul(profile, kernel->dtype, product.batch);
     if (!record)
         return unknown;
-    covered = shaped && list_has(&record->layouts, (int)kernel->layout) && inside(&record->batch, product.batch) &&
-              inside(&record->m, product.m) && inside(&record->n, product.n) && inside(&record->k, product.k);
+    sizes = shaped && inside(&record->batch, product.batch) && inside(&record->m, product.m) &&
+            inside(&record->n, product.n) && inside(&record->k, product.k);
     fit = record->fit;
     if (!shaped)
         fit.unaligned = fit.odd = 1;       /* the real rows are not known */
     seconds = matmul_seconds(&fit, profile->sms, &product);
     if (!shaped)
         seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
-    return (struct kernel_seconds){seconds, !covered};
+    return (struct kernel_seconds){seconds, shaped && !list_has(&record->layouts, (int)kernel->layout) ? BASIS_LAYOUT :
+                                   sizes ? BASIS_MEASURED : BASIS_SIZES};
 }
 
 /* Fused attention without a record is timed as its matrix products: forward scores and values, backward the scores and
@@ -258,7 +259,7 @@ static struct kernel_seconds attention_products(const struct profile *profile, c
     product.n = kernel->flop / (2 * kernel->batch * kernel->m * product.k);
     product.m *= kernel->batch;
     product.batch = 1;
-    return (struct kernel_seconds){matmul(profile, &product).seconds, true};
+    return (struct kernel_seconds){matmul(profile, &product).seconds, BASIS_KERNELS};
 }
 
 static bool same_phase(int a, int b)
@@ -297,8 +298,9 @@ static struct kernel_seconds attention(const struct profile *profile, const stru
         return attention_products(profile, kernel);
     return (struct kernel_seconds){
         .seconds = attention_seconds(&record->fit, profile->sms, direction, &heads),
-        .extrapolated = record->direction != (int)direction || !inside(&record->rows, heads.batch * heads.m) ||
-                        !inside(&record->keys, heads.n) || !inside(&record->head, heads.k),
+        .basis = record->direction != (int)direction ? BASIS_LAYOUT :
+                 inside(&record->rows, heads.batch * heads.m) && inside(&record->keys, heads.n) &&
+                 inside(&record->head, heads.k) ? BASIS_MEASURED : BASIS_SIZES,
     };
 }
 
@@ -311,11 +313,11 @@ static struct kernel_seconds memory(const struct profile *profile, const struct 
             continue;
         if (records[i].class == (int)kernel->class)
             return (struct kernel_seconds){memory_seconds(&records[i].fit, kernel->bytes),
-                                           !inside(&records[i].bytes, kernel->bytes)};
+                                           inside(&records[i].bytes, kernel->bytes) ? BASIS_MEASURED : BASIS_SIZES};
         if (records[i].class == CLASS_OTHER)
             other = &records[i];
     }
-    return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), true} : unknown;
+    return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), BASIS_KERNELS} : unknown;
 }
 
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,

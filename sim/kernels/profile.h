@@ -53,12 +53,12 @@ extern const struct table profile_table;
 /* Reads calibration/data/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is the place of the name. */
 int profile_load(struct arena *arena, const char *name, struct loc loc, struct profile *profile, struct error *err);
 
-/* Seconds of one launch, and whether they are extrapolated; NaN if there is no record.
+/* Seconds of one launch, and what they stand on; NaN if there is no record.
  * Fused attention uses a record of the generation asked for, else of the next older one. If need be, causal attention
  * uses a record of attention without a mask, or the reverse: the same kernel visits other blocks. Without any record it
  * takes as long as its matrix products.
  * A memory class without a record uses the record of CLASS_OTHER. */
-struct kernel_seconds { double seconds; bool extrapolated; };
+struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
                                      enum attention_generation generation);
 

@@ -288,7 +288,9 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
 {
     double kernels = 0, dispatches = 0, share = 0;
 
-    for (size_t i = first; i <= last && first < last; i++) {
+    if (lowering->rows[rank].items[first].kind == lowering->rows[rank].items[last].kind)
+        return 0;            /* one work, or a pass of two, which has no other's kernels beside it */
+    for (size_t i = first; i <= last; i++) {
         struct work work = lowering->rows[rank].items[i];
         struct place here = lowering_place(lowering, replica, rank, work);
         const struct stage_work *cost = &lowering->stages[here.stage].work[work.kind];

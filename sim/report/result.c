@@ -72,6 +72,21 @@ int result_weight_versions(const struct workload *workload)
     return most;
 }
 
+/* Of the mean rank's kernels, by class and by what their times stand on. */
+static json_t *bases_json(const struct metrics *metrics)
+{
+    json_t *json = json_object();
+
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++) {
+        json_t *bases = json_object();
+
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            json_object_set_new(bases, cost_basis_names[basis], number(metrics->bases.seconds[kind][basis]));
+        json_object_set_new(json, kernel_kind_names[kind], bases);
+    }
+    return json;
+}
+
 static json_t *sent_json(const struct metrics *metrics)
 {
     json_t *json = json_object();
@@ -157,6 +172,7 @@ json_t *result_json(const struct run *run)
         json_object_set_new(json, metric_at(i)->name, number(metric_value(m, metric_at(i))));
     json_object_set_new(json, "energy_j", json_null());
     json_object_set_new(json, "extrapolated_s", number(calibrated ? m->extrapolated : NAN));
+    json_object_set_new(json, "cost_basis_s", model_is_timed(&scenario->model) ? json_null() : bases_json(m));
     json_object_set_new(json, "communication_breakdown_bytes_per_gpu", sent_json(m));
     json_object_set_new(json, "link_bytes", links_json(run));
     json_object_set_new(json, "memory_breakdown_bytes", memory_json(&m->memory));

@@ -8,6 +8,12 @@
 static const struct result_key keys[] = {
     {"energy_j", "null: not modelled yet"},
     {"extrapolated_s", "compute of the mean rank on kernels unlike those measured; null: no profile"},
+    {"cost_basis_s", "kernels of the mean rank by class (products, attention, memory_bound); null: times are given"},
+    {"cost_basis_s.*.measured", "kernels like these were measured, of sizes in that range"},
+    {"cost_basis_s.*.other_sizes", "the same of sizes outside that range, or only their FLOPs are known"},
+    {"cost_basis_s.*.other_layout", "measured in another layout, number format or mask"},
+    {"cost_basis_s.*.other_kernels", "scaled from other kernels: of another phase, or of all bound by memory"},
+    {"cost_basis_s.*.data_sheet", "the GPU's roofline"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
     {"link_bytes.*.payload_bytes", "over all links of a class (inside, nic, uplink, host), an iteration"},
     {"link_bytes.*.wire_bytes", "the same with what protocols add"},

@@ -156,6 +156,37 @@ static void averages(struct metrics *metrics)
     metrics->bubble_overhead = compute > 0 ? metrics->seconds[ACCOUNT_BUBBLE] / compute : 0;
 }
 
+static void add_bases(struct cost_bases *all, const struct cost_bases *bases, double times)
+{
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_COUNT; basis++)
+            all->seconds[kind][basis] += times * bases->seconds[kind][basis];
+}
+
+/* What the times of kernels stand on: of each work as often as it is in the rows, and of updates. */
+static void read_bases(struct metrics *metrics, const struct workload *workload)
+{
+    const struct plan *plan = &workload->plan;
+    int updates = rows_updates(workload->rows);
+    double each = 1.0 / plan->stages / updates;
+
+    for (int rank = 0; rank < plan->stages; rank++) {
+        const struct row *row = &workload->rows[rank];
+
+        for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++) {
+            const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, chunk)];
+            int works[WORK_KIND_COUNT] = {0};
+
+            for (size_t i = 0; i < row->count; i++)
+                works[row->items[i].kind] += row->items[i].chunk == chunk;
+            for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
+                add_bases(&metrics->bases, &stage->work[kind].bases, works[kind] * each);
+            add_bases(&metrics->bases, &stage->recomputed.bases, works[BACKWARD] * each);
+            add_bases(&metrics->bases, &stage->updating.bases, updates * each);
+        }
+    }
+}
+
 /* Samples, and FLOPs of the whole model, an iteration: what the mathematics needs, and what the GPUs compute.
  * Tensor-parallel GPUs divide the products of a stage, so theirs add up; recomputed work is found in the rows. */
 static void count_flop(struct metrics *metrics, const struct workload *workload)
@@ -172,15 +203,17 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
         for (size_t i = 0; i < rows[rank].count; i++) {
             struct work work = rows[rank].items[i];
             const struct stage *stage = &workload->stages[plan_virtual_stage(plan, rank, work.chunk)];
-            struct stage_work again = work.kind == BACKWARD ? stage->recomputed : (struct stage_work){0};
+            bool recomputes = work.kind == BACKWARD;
 
-            hardware += stage->work[work.kind].flop + again.flop;
-            extrapolated += stage->work[work.kind].extrapolated + again.extrapolated;
+            hardware += stage->work[work.kind].flop + (recomputes ? stage->recomputed.flop : 0);
+            extrapolated += stage->work[work.kind].extrapolated + (recomputes ? stage->recomputed.extrapolated : 0);
         }
         for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
-            extrapolated += updates * workload->stages[plan_virtual_stage(plan, rank, chunk)].update_extrapolated;
+            extrapolated += updates * workload->stages[plan_virtual_stage(plan, rank, chunk)].updating.extrapolated;
     }
     metrics->extrapolated = extrapolated / plan->stages / updates;
+    if (!model_is_timed(&scenario->model))
+        read_bases(metrics, workload);
     if (model_is_timed(&scenario->model))
         return;
     metrics->hardware_flop = hardware * scenario->parallelism.tensor * scenario_replicas(scenario) / updates;

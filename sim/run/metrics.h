@@ -55,6 +55,8 @@ struct metrics {
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */
     double extrapolated;             /* s of compute, mean over ranks, on kernels unlike the samples */
+    struct cost_bases bases;         /* s of kernels, mean over ranks, by what their times stand on; what else compute
+                                      * takes is launches by the host */
     struct rank_metrics *ranks;      /* one a program rank */
     int nranks;
 };

@@ -95,10 +95,10 @@ static int token_read(struct reader *reader)
     return 0;
 }
 
-/* Reads "(1F1;0B0)O": an overlapped forward and backward. */
+/* Reads "(1F1;0B0)O": an overlapped forward and backward; or "(1F0;1F1)O": one pass of two forwards. */
 static int pair_read(struct reader *reader)
 {
-    static const char expected[] = "an overlapped forward and backward such as (1F1;0B0)O";
+    static const char expected[] = "an overlapped forward and backward such as (1F1;0B0)O, or two forwards in one pass";
     struct order_cell *cells;
 
     if (token_read(reader))
@@ -111,11 +111,11 @@ static int pair_read(struct reader *reader)
         return refuse(reader, expected);
     cells = &reader->cells.items[reader->cells.count - 2];
     for (int i = 0; i < 2; i++)
-        if (cells[i].kind == FORWARD && (cells[1 - i].kind == BACKWARD || cells[1 - i].kind == BACKWARD_INPUT)) {
-            cells[0].with_next = true;
-            return 0;
-        }
-    return refuse(reader, expected);
+        cells[0].with_next |= cells[i].kind == FORWARD &&
+                              (cells[1 - i].kind == BACKWARD || cells[1 - i].kind == BACKWARD_INPUT);
+    cells[0].with_next |= cells[0].kind == FORWARD && cells[1].kind == FORWARD && cells[0].stage == cells[1].stage &&
+                          cells[0].direction == cells[1].direction;
+    return cells[0].with_next ? 0 : refuse(reader, expected);
 }
 
 static int cell_read(struct reader *reader)

@@ -45,6 +45,13 @@ void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward
     append(row, BACKWARD, backward_chunk, backward_mb);
 }
 
+void forward_both(struct row *row, int chunk, int mb, int other_mb)
+{
+    append(row, FORWARD, chunk, mb);
+    row->items[row->count - 1].with_next = true;
+    append(row, FORWARD, chunk, other_mb);
+}
+
 struct row *rows_of(const struct schedule *schedule, const struct plan *plan)
 {
     struct row *rows = xcalloc((size_t)plan->stages, sizeof *rows);

@@ -12,7 +12,8 @@ enum work_kind { FORWARD, BACKWARD, BACKWARD_INPUT, BACKWARD_WEIGHT, RECOMPUTE, 
 struct work {
     enum work_kind kind;
     int chunk, mb;
-    bool with_next;          /* this cell and the next one are one overlapped action: they begin and end together */
+    bool with_next;          /* this cell and the next one are one action, overlapped or a pass of both: they begin and
+                              * end together */
 };
 struct row { struct work *items; size_t count, capacity; };      /* zero-initialise; free(items) */
 
@@ -24,6 +25,9 @@ void backward_weight(struct row *row, int chunk, int mb);
 void recompute(struct row *row, int chunk, int mb);
 /* A forward and a backward of different micro-batches as one overlapped action (DualPipe). */
 void overlapped(struct row *row, int forward_chunk, int forward_mb, int backward_chunk, int backward_mb);
+
+/* Forwards of two micro-batches as one pass of both (Chimera's forward doubling). */
+void forward_both(struct row *row, int chunk, int mb, int other_mb);
 
 /* The optimizer's step on all chunks of the rank, with the gradients of the backwards since the last step. Only
  * asynchronous schedules write it; in other schedules it follows the rows, after a flush. */

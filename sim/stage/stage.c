@@ -27,6 +27,12 @@ static struct stage_work layer_phase(const struct scenario *scenario, const stru
     return work;
 }
 
+void stage_work_note(struct stage_work *work, const struct cost *cost)
+{
+    work->extrapolated += cost->extrapolated;
+    work->bases.seconds[cost->kind][cost->basis] += cost->seconds;
+}
+
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
 {
     a.seconds += b.seconds;
@@ -35,6 +41,7 @@ struct stage_work stage_work_sum(struct stage_work a, struct stage_work b)
     a.hidden_gathers += b.hidden_gathers;
     a.flop += b.flop;
     a.extrapolated += b.extrapolated;
+    cost_bases_add(&a.bases, &b.bases);
     return a;
 }
 
@@ -109,6 +116,7 @@ static struct stage_work stopped(const struct parallelism *spec, const struct co
     forward.seconds = needed.seconds - (sums && costs->launch_blocking ? costs->host_launch : 0);
     forward.flop = needed.flop;
     forward.extrapolated = needed.extrapolated;
+    forward.bases = needed.bases;
     forward.exchanges[EXCHANGE_TENSOR] -= sums;
     return forward;
 }
@@ -219,7 +227,8 @@ static void update_seconds(const struct scenario *scenario, struct stage *stage)
     struct cost casts = kept_casts(&scenario->memory.precision, &scenario->costs, stage);
 
     stage->update = update.seconds + casts.seconds;
-    stage->update_extrapolated = update.extrapolated + casts.extrapolated;
+    stage_work_note(&stage->updating, &update);
+    stage_work_note(&stage->updating, &casts);
     stage->averaging =
         costs_traffic(&scenario->costs, "average", CLASS_OTHER, stage->parameters * (each.weights + 4)).seconds;
 }

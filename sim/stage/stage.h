@@ -30,7 +30,10 @@ struct stage_work {
     int hidden_gathers;      /* all-gathers that overlap with kernels: bytes; seconds in EXCHANGE_OVERLAPPED */
     double flop;             /* of matrix products and fused attention */
     double extrapolated;     /* s of kernels unlike those that the costs were fitted to */
+    struct cost_bases bases; /* s of kernels, by what their times stand on */
 };
+/* Notes what a cost stands on; the seconds are added apart. */
+void stage_work_note(struct stage_work *work, const struct cost *cost);
 struct stage_work stage_work_sum(struct stage_work a, struct stage_work b);
 /* One layer: where gradient buckets may become ready within a backward, and what ZeRO 3 gathers before it is computed.
  */
@@ -82,7 +85,7 @@ struct stage {
     double tied;             /* of them, a copy of weights that stand on the first stage, on another rank */
     int versions;            /* of the weights, held at once: more than one under asynchronous schedules */
     double update;           /* s of the optimizer's update */
-    double update_extrapolated;  /* s of it, as in stage_work */
+    struct stage_work updating;  /* what `update` stands on; no seconds */
     double averaging;        /* s to take over averaged weights, with local steps */
     double activation;       /* B kept from a forward to its backward */
     double checkpoint;       /* B kept instead when the backward recomputes */

@@ -100,8 +100,9 @@ void exchanges_overlap(struct stage_work *backward, struct stage *stage, const s
 
 static void add_traffic(struct stage *stage, struct slice *slice, enum work_kind kind, struct cost cost)
 {
-    struct stage_work work = {.seconds = cost.seconds, .extrapolated = cost.extrapolated};
+    struct stage_work work = {.seconds = cost.seconds};
 
+    stage_work_note(&work, &cost);
     slice->work[kind] = stage_work_sum(slice->work[kind], work);
     stage->work[kind] = stage_work_sum(stage->work[kind], work);
 }
@@ -116,7 +117,9 @@ void assembly_add(struct stage *stages, const struct scenario *scenario)
 
         if (plan_rank(&scenario->plan, 0, s, 0, NULL) == plan_rank(&scenario->plan, 0, s + 1, 0, NULL))
             continue;
-        both = (struct cost){2 * once.seconds, 2 * once.extrapolated};
+        both = once;
+        both.seconds *= 2;
+        both.extrapolated *= 2;
         add_traffic(&stages[s + 1], &stages[s + 1].slices[stages[s + 1].nslices - 1], FORWARD, once);
         add_traffic(&stages[s], &stages[s].slices[0], BACKWARD, both);
         add_traffic(&stages[s], &stages[s].slices[0], BACKWARD_INPUT, both);

@@ -28,7 +28,7 @@ static struct launched phase_kernels(struct stage_work *work, const struct costs
         cost = costs_kernel(costs, kernel);
         sum.seconds += cost.seconds;
         sum.launches += kernel->launches;
-        work->extrapolated += cost.extrapolated;
+        stage_work_note(work, &cost);
         work->flop += kernel->flop;
     }
     return sum;
@@ -71,7 +71,7 @@ static void add_accumulation(struct stage_work *work, struct launched *sum, cons
 
     sum->seconds += cost.seconds;
     sum->launches += bytes > 0;
-    work->extrapolated += cost.extrapolated;
+    stage_work_note(work, &cost);
 }
 
 /* Under ZeRO 3 they are made ready to be scattered first. */
@@ -87,7 +87,7 @@ static void add_flattening(struct stage_work *work, struct launched *sum, const 
     cost = costs_traffic(&scenario->costs, "flatten", CLASS_OTHER, parameters * each.flattening);
     sum->seconds += cost.seconds;
     sum->launches += parameters == 0 ? 0 : each.sent > each.weights ? 3 : 2;
-    work->extrapolated += cost.extrapolated;
+    stage_work_note(work, &cost);
 }
 
 void stage_add_phase(struct stage_work *work, const struct scenario *scenario, const struct layer *layer,

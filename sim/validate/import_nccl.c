@@ -12,7 +12,7 @@ static const struct { const char *program, *op; } programs[] = {
 };
 
 /* GPUs, as their driver calls them after "NVIDIA " or "Tesla ", and the platform that has them. `whole`: the name must
- * be equal; else it must begin so. */
+ * be equal, because longer ones ("H200 NVL") are in other machines; else the name need only begin so. */
 static const struct { const char *device, *platform; bool whole; } devices[] = {
     {"V100-SXM2", "dgx-1-v100", false}, {"V100-SXM3", "dgx-2", false}, {"A100-SXM4", "dgx-a100", false},
     {"H100 80GB HBM3", "dgx-h100", false}, {"H200", "hgx-h200", true},
@@ -28,8 +28,8 @@ struct reader {
     char *text, *at;             /* the line; the rest of it, which has not been read */
     const char *op, *platform;
     int ranks, time_column;      /* time_column: words of a row before the time; 0: no header yet */
-    bool measured;               /* there were rows since `op` was set: the next run needs its own */
-    bool refused;                /* the lines before the run's rows were wrong, and this was reported */
+    bool measured;               /* rows were read since `op` was set: the next run must name its program again */
+    bool refused;                /* this run lacks a line before its rows, and that was reported once */
     bool counts_wrong;           /* the header has "#wrong" after the time and its two bandwidths */
     const char *device;          /* of all ranks */
     struct { const char **items; size_t count, capacity; } hosts;
@@ -72,7 +72,8 @@ static void add_host(struct reader *reader, const char *host)
         if (!strcmp(reader->hosts.items[i - 1], host))
             return;
     *GROW(&reader->hosts) = host;
-    reader->most_hosts = (int)fmax(reader->most_hosts, (double)reader->hosts.count);
+    if ((int)reader->hosts.count > reader->most_hosts)
+        reader->most_hosts = (int)reader->hosts.count;
 }
 
 static int read_device(struct reader *reader, const char *device)
@@ -101,7 +102,7 @@ static int read_rank(struct reader *reader, const char *rank)
         reader->ranks = 0;
         reader->hosts.count = 0;
         reader->refused = false;
-        reader->op = reader->measured ? NULL : reader->op;
+        reader->op = reader->measured ? NULL : reader->op;   /* a program's name stands before the ranks of its run */
     }
     if (++reader->ranks > MOST_RANKS)
         return error_add(reader->err, EXIT_INPUT, here(reader, reader->text), "more than %d ranks", (int)MOST_RANKS);
@@ -196,6 +197,7 @@ static int check_bandwidth(struct reader *reader, const char *time, double bytes
                          "(algbw), found the end of the line");
     if (!number(algbw, &printed))
         return refuse(reader, algbw, "the bandwidth behind the time (algbw, GB/s)");
+    /* both are rounded: the bandwidth to two decimals, a short time to few digits */
     if (fabs(printed - expected) > 0.02 * expected + 0.011)
         return error_add(reader->err, EXIT_INPUT, here(reader, time), "%.0f bytes in %s us are %.2f GB/s, but algbw "
                          "is %s; expected both to agree", bytes, time, expected, algbw);
@@ -204,7 +206,7 @@ static int check_bandwidth(struct reader *reader, const char *time, double bytes
 
 static int check_results(struct reader *reader)
 {
-    const char *wrong = word(reader) ? word(reader) : NULL;
+    const char *busbw = word(reader), *wrong = busbw ? word(reader) : NULL;
     double count;
 
     if (reader->counts_wrong && wrong && number(wrong, &count) && count > 0)
@@ -221,6 +223,7 @@ static void add_row(struct reader *reader, const char *size, const char *time)
     put(reader, row, "op", reader->op, "");
     node_put(reader->arena, row, "ranks",
              node_scalar(reader->arena, arena_printf(reader->arena, "%d", reader->ranks), false));
+    /* left out, ranks fill whole nodes */
     if (hosts > 1 && reader->ranks % hosts == 0)
         node_put(reader->arena, row, "per_node",
                  node_scalar(reader->arena, arena_printf(reader->arena, "%d", reader->ranks / hosts), false));

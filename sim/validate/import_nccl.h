@@ -10,7 +10,9 @@ enum { IMPORT_NCCL_MAX_BYTES = 16 << 20 };
  * comment ("# Collective test starting: all_reduce_perf"), ranks and hosts from the lines "#  Rank  0 ..."; a rank 0
  * begins another run in the same file. Lines that are neither a comment nor a row are ignored. Errors: GPUs of several
  * kinds, a time that does not agree with its bandwidth, wrong results.
- * The times are those of the out-of-place run. The cluster is left out if no platform is known to have such GPUs. */
+ * nccl-tests measures each size twice: out of place (results go to another buffer), which is read, and in place. Its
+ * algbw is bytes over time, busbw that times a factor of the operation, #wrong the number of wrong results.
+ * The cluster is left out if no platform is known to have such GPUs. */
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
                               struct error *err);
 struct node *import_nccl_load(struct arena *arena, const char *path, struct error *err);

@@ -264,7 +264,7 @@ static void attention_without_a_record(void **state)
 
     assert_int_equal(profile_load(&arena, "a40", (struct loc){0}, &profile, &err), 0);
     struct kernel_seconds forward = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
-    assert_true(forward.extrapolated && forward.seconds > kernel.flop / 312e12);
+    assert_true(forward.basis != BASIS_MEASURED && forward.seconds > kernel.flop / 312e12);
     kernel.phase = PHASE_BACKWARD_INPUT;
     kernel.flop *= 2.5;
     assert_true(profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds > 1.5 * forward.seconds);
@@ -287,7 +287,7 @@ static void generations(void **state)
         struct kernel_seconds one = profile_kernel(&profile, &kernel, (enum attention_generation)generation);
 
         assert_true(one.seconds < last && one.seconds > kernel.flop / 989e12);
-        assert_true(one.extrapolated == (generation == ATTENTION_FLASH_1));
+        assert_true((one.basis != BASIS_MEASURED) == (generation == ATTENTION_FLASH_1));
         last = one.seconds;
     }
     assert_true(profile_kernel(&profile, &kernel, ATTENTION_NEWEST).seconds == last);
@@ -296,7 +296,7 @@ static void generations(void **state)
     struct kernel_seconds causal = profile_kernel(&profile, &kernel, ATTENTION_FLASH_2);
     kernel.causal = false;
     struct kernel_seconds whole = profile_kernel(&profile, &kernel, ATTENTION_FLASH_2);
-    assert_true(causal.extrapolated && !whole.extrapolated);
+    assert_true(causal.basis == BASIS_LAYOUT && whole.basis == BASIS_MEASURED);
     assert_true(causal.seconds > whole.seconds / 2 && causal.seconds < 0.6 * whole.seconds);
     assert_int_equal(profile_load(&arena, "a100-80gb", (struct loc){0}, &profile, &err), 0);
     assert_true(profile_kernel(&profile, &kernel, ATTENTION_FLASH_3).seconds ==
@@ -325,7 +325,7 @@ static void formats_of_memory(void **state)
         struct kernel_seconds one = profile_kernel(&profile, &kernel, ATTENTION_NEWEST);
 
         assert_true(fabs(one.seconds - (3e-6 + bytes / cases[i].rate)) < 1e-9);
-        assert_true(one.extrapolated == cases[i].extrapolated);
+        assert_true((one.basis != BASIS_MEASURED) == cases[i].extrapolated);
     }
     struct kernel brain = {.kind = KERNEL_MEMORY, .dtype = DTYPE_BF16, .class = CLASS_OTHER, .bytes = bytes};
     assert_true(isnan(profile_kernel(&profile, &brain, ATTENTION_NEWEST).seconds));

@@ -75,14 +75,16 @@ static void expect_alike(struct simulated *named, struct simulated *read, bool t
 
 /* Asynchronous schedules update between their micro-batches; an order from a file ends with one update. And where a
  * schedule recomputes nothing although all is to be, the file cannot say so. */
-static int round_trip(const struct schedule *strategy, struct size size, const char *recompute, const char *engine)
+static int round_trip(const struct schedule *strategy, const char *options, struct size size, const char *recompute,
+                      const char *engine)
 {
     char text[STAGES_TEXT], schedule[128], *orders;
     struct simulated named, read;
     struct error err = {0};
     struct scenario possible;
 
-    print_scenario(text, strategy->name, size.pipeline, size.chunks, size.micro_batches, recompute, engine);
+    snprintf(schedule, sizeof schedule, "%s%s", strategy->name, options);
+    print_scenario(text, schedule, size.pipeline, size.chunks, size.micro_batches, recompute, engine);
     if (load_text(text, &possible, &err)) {      /* not every schedule works with these degrees */
         error_release(&err);
         scenario_release(&possible);
@@ -116,10 +118,20 @@ static void test_round_trip(void **state)
 
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (size_t r = 0; r < COUNT(recomputes); r++)
-                done += round_trip(schedule_at(i), sizes[s], recomputes[r], engines[(s + r) % 2]);
+                done += round_trip(schedule_at(i), "", sizes[s], recomputes[r], engines[(s + r) % 2]);
         if (done < 6)
             fail_msg("%s works with %d cases only", schedule_name(i), done);
     }
+}
+
+/* A pass of two forwards is a pair in a file, and one work in time. */
+static void test_round_trip_of_passes(void **state)
+{
+    (void)state;
+    for (size_t i = 0; schedule_at(i); i++)
+        if (!strcmp(schedule_name(i), "chimera"))
+            assert_int_equal(round_trip(schedule_at(i), ", concatenation: forward-doubling", (struct size){4, 0, 16},
+                                        "none", "simgrid"), 1);
 }
 
 static int parse(struct arena *arena, const char *text, struct order *order, struct error *err)
@@ -262,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_notation), cmocka_unit_test(test_placements), cmocka_unit_test(test_table),
         cmocka_unit_test(test_fill), cmocka_unit_test(test_deadlock), cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_round_trip_of_passes),
     };
 
     snprintf(csv, sizeof csv, "/tmp/dtsim-test-order-%ld.csv", (long)getpid());

@@ -6,8 +6,9 @@
 static const char *const schedules[] = {
     "schedule: varuna", "schedule: dualpipe", "schedule: dualpipe-v", "schedule: chimera", "schedule: zb-v",
     "schedule: zb-v, variant: fixed", "schedule: v-half", "schedule: v-min",
+    "schedule: chimera, concatenation: forward-doubling",
 };
-enum shape { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, SCHEDULE_COUNT };
+enum shape { VARUNA, DUALPIPE, DUALPIPE_V, CHIMERA, ZB_V, ZB_V_FIXED, V_HALF, V_MIN, CHIMERA_DOUBLING, SCHEDULE_COUNT };
 
 /* Whether the schedule's rule covers the plan. */
 static bool possible(enum shape schedule, int p, int m)
@@ -15,7 +16,8 @@ static bool possible(enum shape schedule, int p, int m)
     switch (schedule) {
     case DUALPIPE: return p % 2 == 0 && m % 2 == 0 && m >= 2 * p;
     case DUALPIPE_V: return m >= 2 * p;
-    case CHIMERA: return p % 2 == 0 && m % 2 == 0;
+    case CHIMERA:
+    case CHIMERA_DOUBLING: return p % 2 == 0 && m % 2 == 0;
     default: return true;
     }
 }
@@ -285,6 +287,7 @@ static void test_makespans(void **state)
         {VARUNA, 4, 8, 39}, {VARUNA, 4, 16, 72}, {VARUNA, 8, 8, 51}, {VARUNA, 8, 24, 114},
         {ZB_V, 4, 4, 27}, {ZB_V_FIXED, 4, 4, 30}, {ZB_V, 4, 8, 51}, {ZB_V_FIXED, 4, 8, 51},
         {CHIMERA, 4, 4, 16}, {CHIMERA, 8, 8, 36},
+        {CHIMERA, 4, 16, 58}, {CHIMERA, 8, 32, 126}, {CHIMERA_DOUBLING, 4, 16, 52}, {CHIMERA_DOUBLING, 8, 32, 108},
         {DUALPIPE_V, 4, 10, 60 + 6}, {DUALPIPE, 8, 20, 60 + 6},
     };
 
@@ -297,6 +300,52 @@ static void test_makespans(void **state)
             expect_near("iteration", iteration(ZB_V, p, m, &even), 6 * m + p - 1, "zb-v");
             expect_near("iteration", iteration(ZB_V_FIXED, p, m, &even), 6 * m + p - 1, "zb-v, fixed");
         }
+}
+
+/* Chimera with K units of P micro-batches: directly one after another, each further one adds 2 of the shorter work and
+ * 2P-2 of the longer; with doubled forwards and B = 2F there are no bubbles in between, and the iteration is less than
+ * that of 1F1B, (M+P-1)(F+B), however many there are. */
+static void test_chimera_units(void **state)
+{
+    static const struct times times[] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2.5, 2.5, 1}, {3, 0.5, 0.5, 1}};
+
+    (void)state;
+    for (int p = 2; p <= 10; p += 2)
+        for (int units = 1; units <= 6; units++) {
+            for (size_t t = 0; t < COUNT(times); t++) {
+                double f = times[t].forward, b = 2 * times[t].input;
+
+                expect_near("direct", iteration(CHIMERA, p, units * p, &times[t]),
+                            (p - 2 + 2 * units) * fmin(f, b) + units * (2 * p - 2) * fmax(f, b), "chimera");
+            }
+            if (units % 2 == 1)
+                continue;
+            double doubled = iteration(CHIMERA_DOUBLING, p, units * p, &even);
+            expect_near("doubled", doubled, 3 * units * p + 2 * p - 4, "chimera, forward doubling");
+            assert_true(doubled < 3 * (units * p + p - 1));
+        }
+}
+
+/* Backward halving is the order of forward doubling, for micro-batches that are halves. */
+static void test_chimera_halving(void **state)
+{
+    static const char *const names[] = {"forward-doubling", "backward-halving"};
+    char *orders[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct simulated simulated;
+
+        simulated_load(&simulated, "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: ideal\n"
+                       "batch: {micro_batches: 16}\nstrategy: {schedule: chimera, pipeline: 4, concatenation: %s}\n",
+                       names[i]);
+        orders[i] = orders_text(&simulated);
+        simulated_release(&simulated);
+    }
+    assert_string_equal(orders[0], orders[1]);
+    assert_non_null(strstr(orders[0], "(0F0@0;0F1@0)O"));
+    free(orders[0]);
+    free(orders[1]);
 }
 
 /* DeepSeek: a rank is idle for (PP/2-1)(F&B + B - 3W), PP the stages. */
@@ -357,6 +406,8 @@ int main(void)
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_makespans),
+        cmocka_unit_test(test_chimera_units),
+        cmocka_unit_test(test_chimera_halving),
         cmocka_unit_test(test_dualpipe_idle),
         cmocka_unit_test(test_refusals),
     };

@@ -1,0 +1,92 @@
+/* What kernels' times stand on: every second of kernels is listed once, and what is not measured is extrapolated. */
+#include "simulated.h"
+
+static double sum_of(const struct cost_bases *bases, enum cost_basis first)
+{
+    double sum = 0;
+
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = (int)first; basis < BASIS_COUNT; basis++)
+            sum += bases->seconds[kind][basis];
+    return sum;
+}
+
+/* With launches recorded all compute is kernels. */
+static void test_sums(void **state)
+{
+    static const char *const scenarios[] = {
+        "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: a100-80gb}\nbatch: {global: 8, micro: 1}\n"
+        "strategy: {schedule: 1f1b, pipeline: 4, data: 1}\nmemory: {precision: mixed-bf16}\n",
+        "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8, micro: 2}\n"
+        "strategy: {schedule: 1f1b, tensor: 2, data: 2}\nmemory: {recompute: full, precision: mixed-fp8}\n",
+        "model: {preset: llama3-8b}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8, micro: 1}\n"
+        "strategy: {schedule: 1f1b, tensor: 8, data: 1, zero: 1}\nmemory: {recompute: selective}\n",
+        "model: {preset: mixtral-8x7b}\ncluster: {platform: ideal, gpu: a100-80gb}\nbatch: {global: 16, micro: 1}\n"
+        "strategy: {schedule: 1f1b, pipeline: 8, expert: 2, data: 2}\nmemory: {enforce: false}\n",
+        "model: {preset: vgg16}\ncluster: {platform: ideal, gpu: v100-16gb}\nbatch: {global: 64, micro: 8}\n"
+        "strategy: {schedule: pipedream, pipeline: 2, data: 1}\nmemory: {precision: fp32}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scenarios); i++) {
+        struct simulated calibrated, roofline;
+
+        run_text(&calibrated, "%scosts: {host_launch: 0 s}\n", scenarios[i]);
+        const struct metrics *metrics = &calibrated.run.metrics;
+        double compute = 0;
+
+        for (int kind = 0; kind < ACCOUNT_EXPOSED_TENSOR; kind++)
+            compute += metrics->seconds[kind];
+        if (!scenario_schedule(&calibrated.scenario)->asynchronous)      /* its steady state is not all of its rows */
+            expect_near("kernels", sum_of(&metrics->bases, BASIS_MEASURED), compute, calibrated.text);
+        expect_near("extrapolated", sum_of(&metrics->bases, BASIS_SIZES), metrics->extrapolated, calibrated.text);
+        run_text(&roofline, "%scosts: {host_launch: 0 s, gpu: roofline}\n", scenarios[i]);
+        assert_true(roofline.run.metrics.extrapolated == 0);
+        expect_near("data sheet", sum_of(&roofline.run.metrics.bases, BASIS_DATA_SHEET),
+                    sum_of(&roofline.run.metrics.bases, BASIS_MEASURED), roofline.text);
+        simulated_release(&calibrated);
+        simulated_release(&roofline);
+    }
+}
+
+/* Each basis by a kernel that has it: Vidur's samples of H100 are forwards (layout nt) of 64 to 4096 rows. */
+static void test_each(void **state)
+{
+    static const struct { struct kernel kernel; enum cost_basis basis; } cases[] = {
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
+         BASIS_MEASURED},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_NT, .batch = 1, .m = 8192, .n = 4096, .k = 4096},
+         BASIS_SIZES},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .flop = 1e12}, BASIS_SIZES},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_BF16, .layout = LAYOUT_TN, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
+         BASIS_LAYOUT},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP8, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
+         BASIS_LAYOUT},
+        {{.kind = KERNEL_MEMORY, .dtype = DTYPE_BF16, .class = CLASS_LAYERNORM_BACKWARD, .bytes = 1e8}, BASIS_KERNELS},
+        {{.kind = KERNEL_MATMUL, .dtype = DTYPE_FP32, .layout = LAYOUT_NT, .batch = 1, .m = 4096, .n = 4096, .k = 4096},
+         BASIS_DATA_SHEET},
+    };
+    struct simulated simulated;
+
+    (void)state;
+    simulated_load(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
+                   "batch: {global: 8}\n");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct kernel kernel = cases[i].kernel;
+
+        kernel.launches = 1;
+        kernel.flop = kernel.m > 0 ? 2 * kernel.batch * kernel.m * kernel.n * kernel.k : kernel.flop;
+        struct cost cost = costs_kernel(&simulated.scenario.costs, &kernel);
+        if (cost.basis != cases[i].basis || cost.kind != kernel.kind)
+            fail_msg("case %zu stands on %s", i, cost_basis_names[cost.basis]);
+        assert_true((cost.extrapolated > 0) == (cost.basis != BASIS_MEASURED));
+    }
+    simulated_release(&simulated);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_each)};
+
+    return cmocka_run_group_tests_name("cost_basis", tests, NULL, NULL);
+}
