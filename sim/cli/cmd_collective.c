@@ -1,9 +1,8 @@
-#include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/collective_lists.h"
 #include "cli/collective_table.h"
 #include "collective/measure.h"
 
@@ -17,10 +16,18 @@ static const char *const options[] = {
 
 struct request {
     enum collective_op op;
-    const struct collective *collective;     /* NULL: as the cluster's library would choose */
-    int ranks, channels;             /* channels 0: as many as the cluster calls for */
-    double bytes;
+    const char *algorithms;          /* of the command line; NULL: as the cluster's library would choose */
+    struct int_list ranks_list;
+    struct number_list bytes_list;
+    int channels_given;              /* 0: as many as the cluster calls for */
+    size_t count;                    /* of all combinations */
+    int channels_least, channels_most;       /* of those that are printed */
+    json_t *rows;                    /* for programs, where there are several */
     enum engine engine;
+    /* The combination at hand. */
+    const struct collective *collective;
+    int ranks, channels;
+    double bytes;
     struct arena arena;
     struct cluster cluster;
 };
@@ -38,65 +45,83 @@ static const char *collective_candidate(size_t i, const void *op)
     return collective ? collective->name : NULL;
 }
 
-/* --op and --algorithm. */
-static int parse_collective(const struct command *command, const struct arguments *arguments, struct request *request)
+static int parse_op(const struct command *command, const char *operation, enum collective_op *op)
 {
-    const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce";
-    const char *algorithm = arguments->values[OPT_ALGORITHM], *meant;
-    enum collective_op op = 0;
+    const char *meant;
+
+    for (*op = 0; *op < COLLECTIVE_OP_COUNT; ++*op)
+        if (!strcmp(collective_op_names[*op], operation))
+            return ARGS_DONE;
+    meant = nearest(operation, op_candidate, NULL);
+    return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
+           usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
+                       "broadcast, reduce or all_to_all", operation);
+}
+
+static int parse_algorithm(const struct command *command, const char *algorithm, enum collective_op op)
+{
+    const char *meant;
     char names[200] = "";
 
-    while (op < COLLECTIVE_OP_COUNT && strcmp(collective_op_names[op], operation))
-        op++;
-    if (op == COLLECTIVE_OP_COUNT) {
-        meant = nearest(operation, op_candidate, NULL);
-        return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
-               usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
-                           "broadcast, reduce or all_to_all", operation);
-    }
-    request->op = op;
-    request->collective = algorithm ? collective_find(op, algorithm) : NULL;
-    if (request->collective || !algorithm)
+    if (collective_find(op, algorithm))
         return ARGS_DONE;
     meant = nearest(algorithm, collective_candidate, &op);
     if (meant)
         return usage_error(command, "--algorithm: unknown algorithm '%s'; did you mean '%s'?", algorithm, meant);
     for (size_t i = 0; collective_of(op, i); i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), " %s", collective_of(op, i)->name);
-    return usage_error(command, "--algorithm: unknown algorithm '%s'; %s has:%s", algorithm, operation, names);
+    return usage_error(command, "--algorithm: unknown algorithm '%s'; %s has:%s", algorithm, collective_op_names[op],
+                       names);
 }
 
-static bool parse_count(const char *text, int *value)
+/* The next of the algorithms of a list, which moves on; NULL past the last. */
+static char *next_algorithm(struct arena *arena, const char **list)
 {
-    char *end;
-    long number;
+    size_t length = *list ? strcspn(*list, ",") : 0;
+    char *name = length ? arena_strndup(arena, *list, length) : NULL;
 
-    errno = 0;
-    number = strtol(text, &end, 10);
-    *value = (int)number;
-    return !errno && end != text && !*end && number >= 1 && number <= 65536;
+    if (name)
+        *list += length + ((*list)[length] == ',');
+    return name;
+}
+
+/* --op and --algorithm; how many algorithms there are is multiplied into the combinations. */
+static int parse_collectives(const struct command *command, const struct arguments *arguments, struct request *request)
+{
+    const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce", *name;
+    const char *list = request->algorithms = arguments->values[OPT_ALGORITHM];
+    int code = parse_op(command, operation, &request->op);
+    size_t count = 0;
+
+    for (; code == ARGS_DONE && (name = next_algorithm(&request->arena, &list)); count++)
+        code = parse_algorithm(command, name, request->op);
+    if (code == ARGS_DONE && list && *list)
+        code = usage_error(command, "--algorithm: expected names with commas between them, found '%s'",
+                           arguments->values[OPT_ALGORITHM]);
+    request->count = count ? count : 1;
+    return code;
 }
 
 static int parse_request(const struct command *command, const struct arguments *arguments, struct request *request)
 {
     const char *const *values = arguments->values;
-    char why[256];
-    int code = parse_collective(command, arguments, request);
+    size_t channels = 0;
+    int code = parse_collectives(command, arguments, request);
 
     if (code != ARGS_DONE)
         return code;
     if (!values[OPT_RANKS] || !values[OPT_BYTES])
         return usage_error(command, "expected --ranks N and --bytes SIZE");
-    if (!parse_count(values[OPT_RANKS], &request->ranks))
-        return usage_error(command, "--ranks: expected a number from 1 to 65536, found '%s'", values[OPT_RANKS]);
-    if (values[OPT_CHANNELS] && (!parse_count(values[OPT_CHANNELS], &request->channels) || request->channels > 64))
-        return usage_error(command, "--channels: expected a number from 1 to 64, found '%s'", values[OPT_CHANNELS]);
-    if (unit_parse(UNIT_BYTES, values[OPT_BYTES], &request->bytes, why, sizeof why) ||
-        unit_plausible(UNIT_BYTES, request->bytes, values[OPT_BYTES], why, sizeof why))
-        return usage_error(command, "--bytes: %s", why);
-    if (request->bytes < 0)
-        return usage_error(command, "--bytes: %s is out of range; expected 0 B or more", values[OPT_BYTES]);
-    return values[OPT_ENGINE] ? engine_parse(command, values[OPT_ENGINE], &request->engine) : ARGS_DONE;
+    code = ranks_parse(command, values[OPT_RANKS], &request->ranks_list);
+    if (code == ARGS_DONE && values[OPT_CHANNELS])
+        code = count_parse(command, "--channels", values[OPT_CHANNELS], 64, &channels);
+    if (code == ARGS_DONE)
+        code = bytes_parse(command, values[OPT_BYTES], &request->bytes_list);
+    if (code == ARGS_DONE && values[OPT_ENGINE])
+        code = engine_parse(command, values[OPT_ENGINE], &request->engine);
+    request->channels_given = (int)channels;
+    request->count *= request->ranks_list.count * request->bytes_list.count;
+    return code;
 }
 
 /* A name, a path, or a file that holds just the mapping that stands under `cluster:`. */
@@ -105,43 +130,69 @@ static int load_cluster(const char *text, struct request *request, struct error 
     if (cluster_load(&request->arena, node_scalar(&request->arena, text, false), &request->cluster, err))
         return -1;
     cluster_size(&request->cluster, request->ranks);
-    if (!request->collective)
-        request->collective = collective_usual(request->op, request->cluster.communication);
     if (!request->cluster.ideal && request->ranks > cluster_gpus(&request->cluster))
         return error_infeasible(err, ERROR_GPUS, (struct loc){0}, "--ranks: %d ranks, the cluster has %d GPUs",
                                 request->ranks, cluster_gpus(&request->cluster));
     return 0;
 }
 
-static void print_result(const struct request *request, bool json, const struct measured *measured)
+static json_t *result_row(const struct request *request, const struct measured *measured, double algbw, double busbw)
+{
+    const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
+
+    return json_pack("{s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", collective_op_names[request->op],
+                     "algorithm", measured->used->name, "protocol", protocol, "ranks", request->ranks, "bytes",
+                     request->bytes, "channels", measured->channels, "time_s", measured->seconds, "algbw_bytes_per_s",
+                     algbw, "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages, "engine",
+                     engine_names[request->engine]);
+}
+
+/* One collective alone has units that fit it, and its formula. */
+static void print_one(const struct request *request, const struct measured *measured, double algbw, double busbw)
 {
     const struct collective *used = measured->used;
-    double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
-    double busbw = algbw * collective_bus_factor(request->collective->op, request->ranks);
-    const char *op = collective_op_names[request->collective->op];
-    const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
+    const char *protocol = measured->protocol == PROTOCOL_NONE ? "-" : protocol_names[measured->protocol];
     char text[4][48];
 
-    if (json) {
-        json_t *object = json_pack("{s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", op, "algorithm",
-                                   used->name, "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes,
-                                   "channels",
-                                   measured->channels, "time_s", seconds, "algbw_bytes_per_s", algbw,
-                                   "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages,
-                                   "engine", engine_names[request->engine]);
-        json_print(object, stdout);
-        json_decref(object);
-        return;
-    }
     printf("%-14s %-16s %8s %6s %9s %12s %9s %14s %14s\n", "op", "algorithm", "protocol", "ranks", "channels", "bytes",
-           "messages", "time",
-           "busbw");
-    printf("%-14s %-16s %8s %6d %9d %12s %9.0f %14s %14s\n", op, used->name, protocol ? protocol : "-",
+           "messages", "time", "busbw");
+    printf("%-14s %-16s %8s %6d %9d %12s %9.0f %14s %14s\n", collective_op_names[request->op], used->name, protocol,
            request->ranks, measured->channels, unit_format_short(UNIT_BYTES, request->bytes, text[0], 48),
-           measured->messages,
-           unit_format_short(UNIT_TIME, seconds, text[1], 48), unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
+           measured->messages, unit_format_short(UNIT_TIME, measured->seconds, text[1], 48),
+           unit_format_short(UNIT_BANDWIDTH, busbw, text[2], 48));
     printf("algbw %s; %s%s\n", unit_format_short(UNIT_BANDWIDTH, algbw, text[3], 48),
            used == request->collective ? "" : "chosen by its formula, ", used->formula);
+}
+
+/* A row of several, with the units of nccl-tests. */
+static void print_row(struct request *request, const struct measured *measured, double algbw, double busbw)
+{
+    const char *protocol = measured->protocol == PROTOCOL_NONE ? "-" : protocol_names[measured->protocol];
+    bool first = !request->channels_most;
+
+    if (first)
+        printf("%-14s %-16s %8s %6s %9s %12s %9s %12s %13s %13s\n", "op", "algorithm", "protocol", "ranks", "channels",
+               "bytes", "messages", "time (us)", "algbw (GB/s)", "busbw (GB/s)");
+    printf("%-14s %-16s %8s %6d %9d %12.0f %9.0f %12.5g %13.4g %13.4g\n", collective_op_names[request->op],
+           measured->used->name, protocol, request->ranks, measured->channels, request->bytes, measured->messages,
+           1e6 * measured->seconds, 1e-9 * algbw, 1e-9 * busbw);
+    fflush(stdout);
+    request->channels_least = first || measured->channels < request->channels_least ? measured->channels
+                                                                                    : request->channels_least;
+    request->channels_most = measured->channels > request->channels_most ? measured->channels : request->channels_most;
+}
+
+static void print_result(struct request *request, bool json, const struct measured *measured)
+{
+    double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
+    double busbw = algbw * collective_bus_factor(request->op, request->ranks);
+
+    if (json)
+        json_array_append_new(request->rows, result_row(request, measured, algbw, busbw));
+    else if (request->count > 1)
+        print_row(request, measured, algbw, busbw);
+    else
+        print_one(request, measured, algbw, busbw);
 }
 
 static int replay_collective(struct request *request, bool json, struct error *err)
@@ -157,6 +208,7 @@ static int replay_collective(struct request *request, bool json, struct error *e
     }
     for (int i = 0; i < request->ranks; i++)
         gpus[i] = i;
+    request->channels = request->channels_given;
     if (!request->channels)
         request->channels = collective_channels(&request->cluster, &(struct group){.n = request->ranks, .gpus = gpus});
     measure_init(&measure, request->engine, &request->cluster);
@@ -166,6 +218,52 @@ static int replay_collective(struct request *request, bool json, struct error *e
         print_result(request, json, &measured);
     measure_release(&measure);
     free(gpus);
+    return rc;
+}
+
+/* All sizes of one algorithm. */
+static int replay_sizes(struct request *request, bool json, struct error *err)
+{
+    for (size_t i = 0; i < request->bytes_list.count; i++) {
+        request->bytes = request->bytes_list.items[i];
+        if (replay_collective(request, json, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int replay_algorithms(struct request *request, bool json, struct error *err)
+{
+    const char *list = request->algorithms, *name;
+
+    if (!list) {
+        request->collective = collective_usual(request->op, request->cluster.communication);
+        return replay_sizes(request, json, err);
+    }
+    while ((name = next_algorithm(&request->arena, &list))) {
+        request->collective = collective_find(request->op, name);
+        if (replay_sizes(request, json, err))
+            return -1;
+    }
+    return 0;
+}
+
+/* Every combination: ranks, then algorithms, then sizes. */
+static int replay_all(const char *cluster, struct request *request, bool json, struct error *err)
+{
+    int rc = 0;
+
+    request->rows = json_array();
+    for (size_t i = 0; i < request->ranks_list.count && !rc; i++) {
+        request->ranks = request->ranks_list.items[i];
+        rc = load_cluster(cluster, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
+    }
+    if (!rc && json)
+        json_print(request->count > 1 ? request->rows : json_array_get(request->rows, 0), stdout);
+    else if (!rc && request->channels_least != request->channels_most)
+        printf("channels: %d to %d, as many as a node has NICs where the ranks fill several nodes of several GPUs, "
+               "else 1; --channels\nsets one number for all rows\n", request->channels_least, request->channels_most);
+    json_decref(request->rows);
     return rc;
 }
 
@@ -209,34 +307,34 @@ static int collective_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unexpected argument '%s'", arguments.positional[1]);
     if (code == ARGS_DONE)
         code = parse_request(command, &arguments, &request);
-    if (code != ARGS_DONE)
-        return code;
-    if (!load_cluster(arguments.positional[0], &request, &err))
-        replay_collective(&request, arguments.values[OPT_JSON], &err);
+    if (code == ARGS_DONE)
+        replay_all(arguments.positional[0], &request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
-    return report(&err);
+    return code == ARGS_DONE ? report(&err) : code;
 }
 
 const struct command cmd_collective = {
     .name = "collective",
-    .usage = "CLUSTER --ranks N --bytes SIZE [--op OPERATION] [--algorithm NAME] [--channels C] [--engine ENGINE] "
-             "[--json] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
+    .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C] "
+             "[--engine ENGINE] [--json] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
                 "  dtsim collective dgx-h100 --ranks 64 --bytes '256 MB'\n"
+                "  dtsim collective dgx-a100 --algorithm ring,tree --ranks 8,16:64 --bytes 1K:1G\n"
                 "  dtsim collective scenarios/paper/collectives/a100-8.yaml --table\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options =
         "  CLUSTER             a name (dtsim list platforms), or a file that holds what is under 'cluster:'\n"
-        "  --ranks N           the first N GPUs of the cluster\n"
-        "  --bytes SIZE        as nccl-tests counts them: the vector that each rank holds; reduce_scatter,\n"
+        "  --ranks LIST        the first N GPUs of the cluster; 8,16:64 is 8, 16, 32 and 64\n"
+        "  --bytes LIST        with units, or as nccl-tests has them: 1024, 1K, 1M, 1G (powers of 1024); 1K:1G\n"
+        "                      doubles. What nccl-tests counts: the vector that each rank holds; reduce_scatter,\n"
         "                      all_gather: n times a rank's share; all_to_all: what a rank holds for all in all\n"
         "  --op OPERATION      all_reduce (when left out), reduce_scatter, all_gather, broadcast, reduce,\n"
         "                      all_to_all\n"
-        "  --algorithm NAME    dtsim list collectives; left out: auto for all_reduce where the cluster has a\n"
-        "                      communication profile, else ring, or the operation's first. For auto the algorithm\n"
-        "                      that it chose is shown\n"
+        "  --algorithm LIST    names with commas (dtsim list collectives); left out: auto for all_reduce where the\n"
+        "                      cluster has a communication profile, else ring, or the operation's first. For auto\n"
+        "                      the algorithm that it chose is shown\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"

@@ -214,8 +214,8 @@ const struct command cmd_run = {
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
                 "  dtsim run scenario.yaml --json | jq .bubble_fraction\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
-               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of them or\n"
-               "                      none: a run that ends early leaves no half of a result\n"
+               "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of\n"
+               "                      them or none: a run that ends early leaves no half of a result\n"
                "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario\n",
