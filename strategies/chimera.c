@@ -144,7 +144,7 @@ const struct schedule schedule_chimera = {
     .brief = "micro-batches enter at both ends; two copies of the model; with M = P half to two thirds of 1F1B's "
              "bubble",
     .figure = figure,
-    .formula = "with M = K P: iteration (P-2+2K) F + K (2P-2) B; with M = P about half the bubble of 1F1B where B = F,\n"
+    .formula = "with M = K P: iteration (P-2+2K) F + K (2P-2) B; with M = P about half the bubble of 1F1B if B = F,\n"
                "two thirds where B = 2 F, and shorter than 1F1B's iteration while K < (2P-1)/(P-2);\n"
                "concatenation: forward-doubling with M = K P, K even, and B = 2 F: (3/2 K P + P-2) B;\n"
                "P/2+1 (outer ranks) to P (middle) micro-batches in flight; twice the parameters",

@@ -1,4 +1,4 @@
-/* text: the text of others (names, titles, paths, values of --set), made harmless for the place that it is written to. */
+/* text: the text of others (names, titles, paths, values of --set), made harmless for the place where it is written. */
 #ifndef DTSIM_TEXT_H
 #define DTSIM_TEXT_H
 

@@ -112,7 +112,7 @@ const struct command cmd_plot = {
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 GB' --json >>sizes.json\n"
                 "  dtsim plot collective sizes.json\n",
     .options = "  --format FORMAT     png (when left out), svg or pdf\n"
-               "  -o FOLDER           where picture, script and data go; left out: plots/ in the run's folder, and for\n"
+               "  -o FOLDER           where picture, script and data go; left out: plots/ in the run's folder; for\n"
                "                      charts of several runs plots/ here\n"
                "  --ranks LIST        gantt: these rows (0,4-7); left out: one replica where all do the same, else\n"
                "                      all; of more than 64 the first, middle and last, above an image of all\n"

@@ -42,11 +42,12 @@ static void print_breakdown(const struct metrics *m, FILE *out)
     for (int what = 0; what <= WHAT_UPDATE; what++)
         part(out, op_what_names[what], m->seconds[account_of((enum op_what)what)]);
     line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
-    part(out, "  tensor", m->seconds[ACCOUNT_EXPOSED_TENSOR]);
-    part(out, "  pipeline", m->seconds[ACCOUNT_EXPOSED_PIPELINE]);
-    part(out, "  data", m->seconds[ACCOUNT_EXPOSED_DATA]);
-    part(out, "  context", m->seconds[ACCOUNT_EXPOSED_CONTEXT]);
-    part(out, "  expert", m->seconds[ACCOUNT_EXPOSED_EXPERT]);
+    for (int kind = ACCOUNT_COMMUNICATION_FIRST; kind <= ACCOUNT_COMMUNICATION_LAST; kind++) {
+        char name[32];
+
+        snprintf(name, sizeof name, "  %s", account_names[kind] + strlen("exposed_"));
+        part(out, name, m->seconds[kind]);
+    }
     part(out, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD]);
     line(out, "bubble", UNIT_TIME, m->seconds[ACCOUNT_BUBBLE], "");
     if (m->imbalance != 0)

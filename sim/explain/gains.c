@@ -24,7 +24,7 @@ static double of_path(const struct critical_path *path, enum account_kind first,
 
 static double held_network(const struct asking *asking)
 {
-    return of_path(asking->path, ACCOUNT_EXPOSED_TENSOR, ACCOUNT_EXPOSED_EXPERT);
+    return of_path(asking->path, ACCOUNT_COMMUNICATION_FIRST, ACCOUNT_COMMUNICATION_LAST);
 }
 
 static double held_kernels(const struct asking *asking)

@@ -3,11 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const idle_cause_names[] = {
-    "activation", "gradient", "turn", "sum", "tied", "weights", "replicas", "host", "tensor", "context", "expert",
-    "overlapped", "end", NULL,
-};
-_Static_assert(COUNT(idle_cause_names) == IDLE_CAUSE_COUNT + 1, "a name for every cause");
+#define NAME(value, name, text) [value] = name,
+#define TEXT(value, name, text) [value] = text,
+const char *const idle_cause_names[] = {IDLE_CAUSES(NAME)};
+const char *const idle_cause_texts[] = {IDLE_CAUSES(TEXT)};
+
+/* A work's exchanges: IDLE_TENSOR and the causes after it, in the order of peers. */
+_Static_assert(IDLE_OVERLAPPED - IDLE_TENSOR == (int)PEERS_DATA && IDLE_CONTEXT - IDLE_TENSOR == (int)PEERS_CONTEXT,
+               "causes in the order of peers");
 
 struct collector {
     const struct run *run;
@@ -47,10 +50,6 @@ static enum idle_cause cause_of(const struct collector *collector, const struct 
 
 static void take_step(void *context, const struct account_step *step)
 {
-    static const enum idle_cause within[PEERS_COUNT] = {
-        [PEERS_TENSOR] = IDLE_TENSOR, [PEERS_CONTEXT] = IDLE_CONTEXT, [PEERS_EXPERT] = IDLE_EXPERT,
-        [PEERS_DATA] = IDLE_OVERLAPPED,
-    };
     struct collector *collector = context;
     const struct window *window = &collector->run->metrics.window;
     int rank = step->rank % collector->nranks, on;
@@ -60,7 +59,7 @@ static void take_step(void *context, const struct account_step *step)
         window_part(window, step->since, step->ready));
     add(collector, rank, IDLE_HOST, -1, 0, window_part(window, step->ready, step->start));
     for (int with = 0; step->op && step->op->amount > 0 && with < PEERS_COUNT; with++)
-        add(collector, rank, within[with], -1, 0,
+        add(collector, rank, (enum idle_cause)(IDLE_TENSOR + with), -1, 0,
             window_part(window, step->start, step->end) * step->op->compute.with[with] / step->op->amount);
 }
 

@@ -5,21 +5,24 @@
 
 #include "run/run.h"
 
-enum idle_cause {
-    IDLE_ACTIVATION,         /* of the rank before */
-    IDLE_GRADIENT,           /* of the rank after */
-    IDLE_TURN,               /* to recompute: a neighbour's backward has not come far enough */
-    IDLE_SUM,                /* of gradients over replicas */
-    IDLE_TIED,               /* of the gradients of tied embeddings */
-    IDLE_WEIGHTS,            /* gathered, or handed out */
-    IDLE_REPLICAS,           /* that have to begin a work together, or whose share of it is handed on */
-    IDLE_HOST,               /* a copy to or from host memory, or an update there */
-    IDLE_TENSOR, IDLE_CONTEXT, IDLE_EXPERT,      /* exchanges within works */
-    IDLE_OVERLAPPED,         /* what kernels lose to collectives beside them */
-    IDLE_END,                /* of the iteration: the rank is done before others */
-    IDLE_CAUSE_COUNT
-};
-extern const char *const idle_cause_names[];     /* "activation", ...; NULL-terminated */
+/* Each with its name and a text for people; %d is a rank's number. */
+#define IDLE_CAUSES(X) \
+    X(IDLE_ACTIVATION, "activation", "activations of rank %d") \
+    X(IDLE_GRADIENT, "gradient", "gradients of rank %d") \
+    X(IDLE_TURN, "turn", "the backward of rank %d, to recompute")      /* just in time before its own backward */ \
+    X(IDLE_SUM, "sum", "the sum of gradients over replicas") \
+    X(IDLE_TIED, "tied", "the sum of tied embeddings' gradients") \
+    X(IDLE_WEIGHTS, "weights", "weights to be gathered")               /* or handed out */ \
+    X(IDLE_REPLICAS, "replicas", "other replicas")     /* that begin a work together, or whose share is handed on */ \
+    X(IDLE_HOST, "host", "the host")                   /* a copy to or from host memory, or an update there */ \
+    X(IDLE_TENSOR, "tensor", "exchanges of the tensor group") \
+    X(IDLE_CONTEXT, "context", "exchanges of the context group") \
+    X(IDLE_EXPERT, "expert", "exchanges of the expert group") \
+    X(IDLE_OVERLAPPED, "overlapped", "kernels that overlapped collectives slow down") \
+    X(IDLE_END, "end", "the end of the iteration: it is done before others")
+#define IDLE_VALUE(value, name, text) value,
+enum idle_cause { IDLE_CAUSES(IDLE_VALUE) IDLE_CAUSE_COUNT };
+extern const char *const idle_cause_names[], *const idle_cause_texts[];
 
 /* A reason of a pipeline rank. Means over replicas, within metrics.window, an update. */
 struct idle_wait {

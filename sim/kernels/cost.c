@@ -8,17 +8,7 @@ const char *const cost_source_names[] = ENUM_NAMES(COST_SOURCES);
 const char *const attention_generation_names[] = ENUM_NAMES(ATTENTION_GENERATIONS);
 const char *const layout_names[] = {[LAYOUT_NN] = "nn", [LAYOUT_NT] = "nt", [LAYOUT_TN] = "tn", NULL};
 _Static_assert(COUNT(layout_names) == LAYOUT_COUNT + 1, "a name for every layout");
-const char *const product_names[] = {
-    [PRODUCT_NONE] = "",
-    [PRODUCT_QKV] = "qkv", [PRODUCT_Q] = "q", [PRODUCT_K] = "k", [PRODUCT_V] = "v",
-    [PRODUCT_Q_DOWN] = "q-down", [PRODUCT_Q_UP] = "q-up", [PRODUCT_KV_DOWN] = "kv-down", [PRODUCT_KV_UP] = "kv-up",
-    [PRODUCT_SCORES] = "scores", [PRODUCT_VALUES] = "values",
-    [PRODUCT_PROJECTION] = "projection", [PRODUCT_MLP_UP] = "mlp-up", [PRODUCT_MLP_DOWN] = "mlp-down",
-    [PRODUCT_ROUTER] = "router", [PRODUCT_EXPERT_UP] = "expert-up", [PRODUCT_EXPERT_DOWN] = "expert-down",
-    [PRODUCT_SHARED_UP] = "shared-up", [PRODUCT_SHARED_DOWN] = "shared-down", [PRODUCT_LORA] = "lora",
-    [PRODUCT_TRANSFORM] = "transform", [PRODUCT_LOGITS] = "logits", NULL,
-};
-_Static_assert(COUNT(product_names) == PRODUCT_COUNT + 1, "a name for every product");
+const char *const product_names[] = ENUM_NAMES(PRODUCTS);
 const char *const memory_class_names[] = {
     [CLASS_OTHER] = "other",
     [CLASS_SOFTMAX_FORWARD] = "softmax-forward", [CLASS_SOFTMAX_BACKWARD] = "softmax-backward",

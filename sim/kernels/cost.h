@@ -40,17 +40,18 @@ enum memory_class {
 extern const char *const memory_class_names[];   /* as in files of samples: "layernorm-forward"; NULL-terminated */
 
 /* The products of a transformer. NONE: a product of another model, or no product. */
-enum product_id {
-    PRODUCT_NONE,
-    PRODUCT_QKV, PRODUCT_Q, PRODUCT_K, PRODUCT_V,
-    PRODUCT_Q_DOWN, PRODUCT_Q_UP, PRODUCT_KV_DOWN, PRODUCT_KV_UP,    /* latent attention */
-    PRODUCT_SCORES, PRODUCT_VALUES,                                  /* of two activations, a head each */
-    PRODUCT_PROJECTION, PRODUCT_MLP_UP, PRODUCT_MLP_DOWN,
-    PRODUCT_ROUTER, PRODUCT_EXPERT_UP, PRODUCT_EXPERT_DOWN, PRODUCT_SHARED_UP, PRODUCT_SHARED_DOWN,
-    PRODUCT_LORA,                                                    /* of an adapter */
-    PRODUCT_TRANSFORM, PRODUCT_LOGITS,
-    PRODUCT_COUNT
-};
+#define PRODUCTS(X) \
+    X(PRODUCT_NONE, "") \
+    X(PRODUCT_QKV, "qkv") X(PRODUCT_Q, "q") X(PRODUCT_K, "k") X(PRODUCT_V, "v") \
+    X(PRODUCT_Q_DOWN, "q-down") X(PRODUCT_Q_UP, "q-up")            /* of latent attention */ \
+    X(PRODUCT_KV_DOWN, "kv-down") X(PRODUCT_KV_UP, "kv-up") \
+    X(PRODUCT_SCORES, "scores") X(PRODUCT_VALUES, "values")        /* of two activations, a head each */ \
+    X(PRODUCT_PROJECTION, "projection") X(PRODUCT_MLP_UP, "mlp-up") X(PRODUCT_MLP_DOWN, "mlp-down") \
+    X(PRODUCT_ROUTER, "router") X(PRODUCT_EXPERT_UP, "expert-up") X(PRODUCT_EXPERT_DOWN, "expert-down") \
+    X(PRODUCT_SHARED_UP, "shared-up") X(PRODUCT_SHARED_DOWN, "shared-down") \
+    X(PRODUCT_LORA, "lora")     /* of an adapter */ \
+    X(PRODUCT_TRANSFORM, "transform") X(PRODUCT_LOGITS, "logits")
+enum product_id { PRODUCTS(ENUM_VALUE) PRODUCT_COUNT };
 extern const char *const product_names[];        /* "qkv", "scores", ...; of NONE "" */
 
 struct kernel {

@@ -41,8 +41,8 @@ static void estimate_tensor(const struct scenario *scenario, const struct stage 
     }
 }
 
-/* Exchanges among neighbouring replicas: tokens to other experts, and keys and values, which overlap with the kernels
- * of attention. */
+/* Exchanges among neighbouring replicas: tokens that are dispatched, and keys and values, which overlap with the
+ * kernels of attention. */
 static void estimate_replicas(const struct scenario *scenario, const struct stage *stage, int rank,
                               struct estimates *estimates)
 {

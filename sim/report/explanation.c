@@ -25,16 +25,7 @@ void explanation_release(struct explanation *explanation)
 /* "gradients of rank 3". */
 static const char *wait_text(const struct idle_wait *wait, char *buffer, size_t size)
 {
-    static const char *const texts[IDLE_CAUSE_COUNT] = {
-        [IDLE_ACTIVATION] = "activations of rank %d", [IDLE_GRADIENT] = "gradients of rank %d",
-        [IDLE_TURN] = "the backward of rank %d, to recompute", [IDLE_SUM] = "the sum of gradients over replicas",
-        [IDLE_TIED] = "the sum of tied embeddings' gradients", [IDLE_WEIGHTS] = "weights to be gathered",
-        [IDLE_REPLICAS] = "other replicas", [IDLE_HOST] = "the host", [IDLE_TENSOR] = "exchanges of the tensor group",
-        [IDLE_CONTEXT] = "exchanges of the context group", [IDLE_EXPERT] = "exchanges of the expert group",
-        [IDLE_OVERLAPPED] = "kernels that overlapped collectives slow down",
-        [IDLE_END] = "the end of the iteration: it is done before others",
-    };
-    const char *text = texts[wait->cause], *number = strstr(text, "%d");
+    const char *text = idle_cause_texts[wait->cause], *number = strstr(text, "%d");
 
     if (number)
         snprintf(buffer, size, "%.*s%d%s", (int)(number - text), text, wait->on, number + 2);

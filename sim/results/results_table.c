@@ -148,8 +148,8 @@ static const char *rule_of(const json_t *row)
     return rule ? rule : "other";
 }
 
-/* Of the rows that a rule made infeasible: their number, the least that is missing, and the first reason, or that of the
- * nearest. */
+/* Of the rows that a rule made infeasible: their number, the least that is missing, and the first reason, or that of
+ * the nearest. */
 static void print_rule(const struct results *results, const char *rule, FILE *out)
 {
     const char *reason = NULL;

@@ -2,11 +2,7 @@
 
 #include <stdlib.h>
 
-const char *const account_names[] = {
-    "forward", "backward", "backward_input", "backward_weight", "recompute", "update", "pack", "exposed_tensor",
-    "exposed_pipeline", "exposed_data", "exposed_context", "exposed_expert", "exposed_offload", "bubble", NULL,
-};
-_Static_assert(COUNT(account_names) == ACCOUNT_KIND_COUNT + 1, "a name for every kind");
+const char *const account_names[] = ENUM_NAMES(ACCOUNT_KINDS);
 
 enum account_kind account_of(enum op_what what)
 {
@@ -145,16 +141,6 @@ double window_part(const struct window *window, double from, double to)
     double lo = from > window->from ? from : window->from, hi = to < window->to ? to : window->to;
 
     return hi > lo ? (hi - lo) / window->updates : 0;
-}
-
-enum account_kind account_of_peers(enum peers peers)
-{
-    static const enum account_kind exposed[PEERS_COUNT] = {
-        [PEERS_TENSOR] = ACCOUNT_EXPOSED_TENSOR, [PEERS_CONTEXT] = ACCOUNT_EXPOSED_CONTEXT,
-        [PEERS_EXPERT] = ACCOUNT_EXPOSED_EXPERT, [PEERS_DATA] = ACCOUNT_EXPOSED_DATA,
-    };
-
-    return exposed[peers];
 }
 
 double account_add(const struct account_step *step, const struct window *window, double *seconds)

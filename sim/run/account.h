@@ -6,24 +6,36 @@
 
 #include "engine/program.h"
 
+#define ACCOUNT_KINDS(X) \
+    X(ACCOUNT_FORWARD, "forward") X(ACCOUNT_BACKWARD, "backward") X(ACCOUNT_BACKWARD_INPUT, "backward_input") \
+    X(ACCOUNT_BACKWARD_WEIGHT, "backward_weight") X(ACCOUNT_RECOMPUTE, "recompute") X(ACCOUNT_UPDATE, "update") \
+    X(ACCOUNT_PACK, "pack") \
+    X(ACCOUNT_EXPOSED_TENSOR, "exposed_tensor")     /* exchanges of a work with its tensor group */ \
+    X(ACCOUNT_EXPOSED_PIPELINE, "exposed_pipeline") /* a wait for another stage's boundary that is sent or queues */ \
+    X(ACCOUNT_EXPOSED_DATA, "exposed_data")         /* a wait for a collective over replicas, for tied embeddings or
+                                                     * weights; time that kernels lose to overlapped collectives */ \
+    X(ACCOUNT_EXPOSED_CONTEXT, "exposed_context")   /* exchanges of a work with its context group */ \
+    X(ACCOUNT_EXPOSED_EXPERT, "exposed_expert")     /* exchanges of a work with its expert group */ \
+    X(ACCOUNT_EXPOSED_OFFLOAD, "exposed_offload")   /* a wait for a copy to or from the host, or for its update */ \
+    X(ACCOUNT_BUBBLE, "bubble")     /* a wait for kernels of other ranks, or the rank has ended before the others */
 enum account_kind {
-    ACCOUNT_FORWARD, ACCOUNT_BACKWARD, ACCOUNT_BACKWARD_INPUT, ACCOUNT_BACKWARD_WEIGHT, ACCOUNT_RECOMPUTE,
-    ACCOUNT_UPDATE, ACCOUNT_PACK,
-    ACCOUNT_EXPOSED_TENSOR,      /* the first kind that is communication: exchanges of a work with its tensor group, */
-    ACCOUNT_EXPOSED_PIPELINE,    /* a wait for a boundary of another stage that is on its way, or queues, */
-    ACCOUNT_EXPOSED_DATA,        /* a wait for a collective over replicas or tied embeddings, or for weights; and what
-                                  * kernels lose to collectives that run beside them, */
-    ACCOUNT_EXPOSED_CONTEXT,     /* exchanges of a work with its context group, */
-    ACCOUNT_EXPOSED_EXPERT,      /* and with its expert group: the last kind that is communication */
-    ACCOUNT_EXPOSED_OFFLOAD,     /* a wait for the host (a copy or an update there): all else is there */
-    ACCOUNT_BUBBLE,              /* a wait for the kernels of other ranks; or the rank has ended before the others */
-    ACCOUNT_KIND_COUNT
+    ACCOUNT_KINDS(ENUM_VALUE)
+    ACCOUNT_KIND_COUNT,
+    ACCOUNT_COMMUNICATION_FIRST = ACCOUNT_EXPOSED_TENSOR, ACCOUNT_COMMUNICATION_LAST = ACCOUNT_EXPOSED_EXPERT
 };
 extern const char *const account_names[];        /* "forward", ..., as in result.json; NULL-terminated */
-/* The kind of what an operation of a compute lane computes. */
+/* The kind of the operation of a compute lane. */
 enum account_kind account_of(enum op_what what);
-/* The kind of what a work exchanges with them. */
-enum account_kind account_of_peers(enum peers peers);
+/* The kind of a work's exchanges with these peers. */
+static inline enum account_kind account_of_peers(enum peers peers)
+{
+    static const enum account_kind exposed[PEERS_COUNT] = {
+        [PEERS_TENSOR] = ACCOUNT_EXPOSED_TENSOR, [PEERS_CONTEXT] = ACCOUNT_EXPOSED_CONTEXT,
+        [PEERS_EXPERT] = ACCOUNT_EXPOSED_EXPERT, [PEERS_DATA] = ACCOUNT_EXPOSED_DATA,
+    };
+
+    return exposed[peers];
+}
 
 /* One operation of a compute lane and the wait before it. The lane was free at `from` and waited for the kernels of
  * others until `since`, for communication (`awaited`) until `ready`, for the host alone until `start`. */

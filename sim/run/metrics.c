@@ -304,7 +304,7 @@ static const struct metric named[] = {
     METRIC("span_utilization", span_utilization, 1, METRIC_SHARE,
            "compute over rank_span_s"),
     METRIC("exposed_communication_s", exposed_communication, 1, METRIC_TIME,
-           "the sum of breakdown_s.exposed_tensor to exposed_expert"),
+           "the exposed kinds of breakdown_s but exposed_offload"),
     METRIC("exposed_offload_s", seconds[ACCOUNT_EXPOSED_OFFLOAD], 1, METRIC_TIME,
            "breakdown_s.exposed_offload"),
     METRIC("offload_bytes_per_gpu", offload_bytes_per_gpu, 1, METRIC_BYTES,

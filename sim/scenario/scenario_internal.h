@@ -16,9 +16,8 @@ int scenario_check(const struct scenario *scenario, scenario_rule *const *rules,
 /* parallelism.c */
 /* Checks strategy.placement, and puts context into it where it is left out. */
 int placement_resolve(struct scenario *scenario, struct error *err);
-/* A context degree divides the tokens of a sample (into two pieces a GPU where the attention is causal: each GPU gets
- * an early and a late one, which balances the work); an expert degree divides the experts, and the replicas. Else
- * EXIT_INFEASIBLE at the degree. */
+/* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where
+ * the attention is causal: an early and a late one, which balances the work). Else EXIT_INFEASIBLE at the degree. */
 int degrees_check(const struct scenario *scenario, struct error *err);
 
 /* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's

@@ -14,7 +14,7 @@ enum exchange {
     EXCHANGE_PIECES = EXCHANGE_OVERLAPPED + COLUMN_COUNT, /* in a forward, one for each column-parallel product: its
                                     input is gathered during its pieces; the results of the row-parallel product
                                     after it are scattered during that product's pieces */
-    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR for tokens that were sent to experts */
+    EXCHANGE_ROWS = EXCHANGE_PIECES + COLUMN_COUNT,      /* EXCHANGE_TENSOR for rows that EXCHANGE_DISPATCH sent */
     EXCHANGE_DISPATCH,           /* all-to-alls of tokens */
     EXCHANGE_ATTENTION,          /* keys and values of the context group, for the forward of one layer's attention */
     EXCHANGE_ATTENTION_BACKWARD, /* keys, values and their gradients, for its backward */
