@@ -120,8 +120,8 @@ static bool sums_alike(const struct scenario *scenario)
     return scenario->parallelism.pipeline == 1;
 }
 
-/* Whether a collective begins on all ranks at once, after the one before it. Gradients of experts are summed in groups
- * of their own, after all others': a group that is done early begins early. Hybrid sharding has two streams: a bucket's
+/* Whether a collective begins on all ranks at once, after the one before it. PARAMETERS_APART are summed in groups of
+ * their own, after all others: a group that is done early begins early. Hybrid sharding has two streams: a bucket's
  * shares are summed across the copies of the states while the next bucket is scattered within each copy. These never
  * meet if a node has one copy, because the former then uses NICs only and the latter ports only; nor if there is no
  * next bucket. */

@@ -53,6 +53,8 @@ double transformer_vocabulary(const struct transformer *shape, int tensor);
 /* The vocabulary rounded up to a multiple of 128 x tensor, as Megatron-LM pads any vocabulary
  * (--make-vocab-size-divisible-by). */
 double transformer_padded_vocabulary(const struct transformer *shape, int tensor);
+/* A sentence on why runs of such a model are predicted less well than others, in the arena; NULL: they are not. */
+const char *transformer_caveat(struct arena *arena, const struct transformer *shape);
 /* Columns of the output layer's product: the padded vocabulary with Megatron-LM's kernels (megatron/training/tokenizer,
  * vocab_size_with_padding), the rows of the embedding with plain PyTorch. */
 double transformer_output_columns(const struct transformer *shape, int tensor);
@@ -154,7 +156,7 @@ struct shard {
     enum recompute recompute;
     int context;                 /* GPUs that divide each sample's tokens; 0 means 1 */
     bool ring;                   /* these GPUs pass keys and values around a ring, instead of gathering them */
-    int expert;                  /* GPUs that divide the experts; 0 means 1 */
+    int dispatch_group;          /* GPUs that divide the experts; 0 means 1 */
     double capacity;             /* rows of an expert, padding included / rows under balanced routing; 0: no padding */
     const struct lora *lora;     /* NULL: every weight is trained */
     enum activation_formula formula;
@@ -177,14 +179,14 @@ struct layer {
     const char *name;
     enum layer_role role;
     double parameters;           /* trained elements on this GPU; tied ones are not counted again */
-    double expert_parameters;    /* the part of `parameters` that belongs to experts: each GPU of the expert group holds
+    double divided_parameters;    /* the part of `parameters` that belongs to experts: each GPU of the expert group holds
                                   * other experts */
     double frozen;               /* elements on this GPU that are not trained (LoRA) */
     double tied;                 /* elements shared with LAYER_FIRST (in LAYER_LAST of a tied model): if the two are on
                                   * different pipeline stages, each has a copy, and their gradients are all-reduced */
     const double *tensors;       /* elements on this GPU of each trained tensor, in model order (sum: parameters) */
     const double *rows;          /* rows of each tensor that is a matrix, 0 for others; NULL: nothing is known */
-    size_t ntensors, nexperts;   /* the last nexperts of the tensors belong to experts */
+    size_t ntensors, ndivided;   /* the last ndivided of the tensors belong to experts */
     const struct kernel *kernels;    /* of every phase but UPDATE; none if times are given */
     size_t nkernels;
     double given[PHASE_COUNT];   /* s per phase, if times are given (backward as input and weight) */
@@ -216,8 +218,8 @@ struct layer {
     double all_reduce_bytes;     /* B of each all-reduce */
     /* All-to-alls of the expert group, which send tokens to their experts and back. Under sequence parallelism the
      * tensor group gathers and scatters the experts' rows. */
-    int dispatches[PHASE_COUNT], expert_all_reduces[PHASE_COUNT];
-    double dispatch_bytes, expert_all_reduce_bytes;
+    int dispatches[PHASE_COUNT], row_all_reduces[PHASE_COUNT];
+    double dispatch_bytes, row_all_reduce_bytes;
     double key_value_bytes;      /* B of this GPU's own keys and values, which the context group exchanges; 0: none */
 };
 

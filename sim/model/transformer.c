@@ -31,7 +31,7 @@ static void cut_experts(struct cut *cut, const struct shard *shard, double tenso
 
     if (shard->capacity > 0)
         rows = ceil(rows * shard->capacity);
-    cut->experts = shape->experts / fmax(1, shard->expert);
+    cut->experts = shape->experts / fmax(1, shard->dispatch_group);
     cut->expert_ffn = shape->expert_ffn / tensor;
     cut->shared_ffn = (double)shape->shared_experts * shape->expert_ffn / tensor;
     cut->sent = rows * shape->experts;
@@ -78,6 +78,17 @@ double transformer_padded_vocabulary(const struct transformer *shape, int tensor
     double multiple = 128.0 * tensor;
 
     return ceil(shape->vocabulary / multiple) * multiple;
+}
+
+/* Measured: scenarios/paper/megatron-bridge-qwen3-h100.yaml. Wide experts (grok1-h100.yaml) are as good as other
+ * layers. */
+const char *transformer_caveat(struct arena *arena, const struct transformer *shape)
+{
+    if (!shape->experts || shape->expert_ffn >= shape->hidden)
+        return NULL;
+    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); "
+                        "published runs of such a model (Qwen3 30B-A3B) took one and a half to three times as long as "
+                        "predicted", shape->expert_ffn, shape->hidden);
 }
 
 double transformer_vocabulary(const struct transformer *shape, int tensor)
@@ -166,7 +177,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
         if (tensors->items[i].frozen)
             continue;
         if (i + tensors->nexperts >= tensors->count)
-            layer->expert_parameters += tensors->items[i].elements;
+            layer->divided_parameters += tensors->items[i].elements;
         sizes[layer->ntensors] = tensors->items[i].elements;
         rows[layer->ntensors++] = tensors->items[i].rows;
     }
@@ -176,7 +187,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
     layer->frozen = tensors_sum(tensors, true);
     layer->tensors = sizes;
     layer->rows = rows;
-    layer->nexperts = tensors->nexperts;
+    layer->ndivided = tensors->nexperts;
     layer->kernels = copy;
     layer->nkernels = kernels->count;
     free(kernels->items);
@@ -192,7 +203,7 @@ static void fill(struct arena *arena, struct layer *layer, const struct tensors 
  * the sums (Megatron-LM's all-to-all dispatcher); the shared experts then have an all-reduce of their own. */
 static struct layer block_layer(struct arena *arena, const struct cut *cut, const struct shard *shard)
 {
-    int split = shard->tensor > 1, dispatches = cut->has_experts && shard->expert > 1 ? 2 : 0;
+    int split = shard->tensor > 1, dispatches = cut->has_experts && shard->dispatch_group > 1 ? 2 : 0;
     int rows = cut->has_experts && cut->gathers_rows, all_reduces = 2 * split;
     struct tensors tensors = block_tensors(cut);
     struct kernels kernels = {0};
@@ -224,10 +235,10 @@ static struct layer block_layer(struct arena *arena, const struct cut *cut, cons
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD_INPUT; phase++) {
         layer.all_reduces[phase] = all_reduces;
         layer.dispatches[phase] = dispatches;
-        layer.expert_all_reduces[phase] = rows;
+        layer.row_all_reduces[phase] = rows;
     }
     layer.dispatch_bytes = dispatches ? cut->sent * cut->hidden * cut->value : 0;
-    layer.expert_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
+    layer.row_all_reduce_bytes = rows ? cut->received * cut->hidden * cut->value : 0;
     layer.key_value_bytes = cut->tokens * (cut->key + cut->values) * cut->value;
     block_kernels(&kernels, cut);
     fill(arena, &layer, &tensors, &kernels);

@@ -19,16 +19,9 @@ static const char *vocabulary_note(struct arena *arena, const struct scenario *s
                         transformer_padded_vocabulary(shape, tensor));
 }
 
-/* scenarios/paper/megatron-bridge-qwen3-h100.yaml; wide ones (grok1-h100.yaml) are as good as other layers. */
-static const char *experts_note(struct arena *arena, const struct scenario *scenario)
+static const char *model_note(struct arena *arena, const struct scenario *scenario)
 {
-    const struct transformer *shape = scenario->model.transformer;
-
-    if (!shape || !shape->experts || shape->expert_ffn >= shape->hidden)
-        return NULL;
-    return arena_printf(arena, "experts of %d columns are narrower than what they compute on (%d); "
-                        "published runs of such a model (Qwen3 30B-A3B) took one and a half to three times as long as "
-                        "predicted", shape->expert_ffn, shape->hidden);
+    return scenario->model.transformer ? transformer_caveat(arena, scenario->model.transformer) : NULL;
 }
 
 /* The all-reduce that was asked for is not what ZeRO runs where it has no halves (collective_half). */
@@ -48,7 +41,7 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, experts_note, halves_note,
+        vocabulary_note, model_note, halves_note,
     };
     struct caveats caveats = {0};
 

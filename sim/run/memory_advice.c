@@ -98,17 +98,20 @@ static void more_context(const struct scenario *scenario, int step, FILE *out)
         multiply_degree(scenario, "context", scenario->parallelism.context, step, out);
 }
 
-static void more_expert(const struct scenario *scenario, int step, FILE *out)
+/* More GPUs divide the parameters that not all tokens meet; they are replicas all the same. */
+static void more_divided(const struct scenario *scenario, int step, FILE *out)
 {
-    if (scenario->model.transformer && scenario->model.transformer->experts)
-        fprintf(out, "strategy.expert=%d\n", (2 << step) * scenario->parallelism.expert);
+    const struct process_group *group = &scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]];
+
+    if (model_active_parameters(&scenario->model) < model_parameters(&scenario->model))
+        fprintf(out, "strategy.%s=%d\n", group->name, (2 << step) * group->size);
 }
 
 /* Alone all steps are tried, with others the first so many. */
 enum { TOGETHER = 3 };
 static const struct change { change_write *write; int steps, paired; } changes[] = {
     {shard_states, 3, 3}, {shard_sequence, 1, 1}, {compute_again, 4, 3}, {more_tensor, 3, 2}, {more_pipeline, 3, 2},
-    {more_expert, 3, 2},  {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
+    {more_divided, 3, 2}, {more_context, 3, 2},   {move_to_host, 3, 1},  {smaller_micro_batch, 5, 5},
 };
 
 /* Up to three changes: a candidate. */
@@ -267,8 +270,8 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
     const char *text = "";
 
     if (!best.sets)
-        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher tensor, pipeline, context "
-               "or expert degrees, offloading, smaller micro-batches would make it fit";
+        return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher degrees of parallelism, "
+               "offloading, smaller micro-batches would make it fit";
     for (char *line = best.sets, *end; *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         const char *quote = memchr(line, '{', (size_t)(end - line)) ? "'" : "";

@@ -88,7 +88,7 @@ static bool boundary_divided(const struct parallelism *spec)
 static void add_exchange_sizes(struct stage *stage, const struct costs_spec *costs, const struct layer *layer)
 {
     const double bytes[EXCHANGE_COUNT] = {
-        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->expert_all_reduce_bytes,
+        [EXCHANGE_TENSOR] = layer->all_reduce_bytes, [EXCHANGE_ROWS] = layer->row_all_reduce_bytes,
         [EXCHANGE_DISPATCH] = layer->dispatch_bytes, [EXCHANGE_ATTENTION] = layer->key_value_bytes,
         [EXCHANGE_ATTENTION_BACKWARD] = layer->key_value_bytes,
     };
@@ -121,11 +121,17 @@ static struct stage_work stopped(const struct parallelism *spec, const struct co
     return forward;
 }
 
+/* Whether replicas divide some parameters of layers, which are PARAMETERS_APART then. */
+static bool divides_parameters(const struct scenario *scenario)
+{
+    return scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size > 1;
+}
+
 struct by_class layer_trained(const struct scenario *scenario, const struct layer *layer)
 {
-    double experts = scenario->parallelism.expert > 1 ? layer->expert_parameters : 0;
+    double apart = divides_parameters(scenario) ? layer->divided_parameters : 0;
 
-    return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - experts, [PARAMETERS_APART] = experts}};
+    return (struct by_class){{[PARAMETERS_COMMON] = layer->parameters - apart, [PARAMETERS_APART] = apart}};
 }
 
 static void add_layer(struct stage *stage, const struct scenario *scenario, const struct layer *layer,
@@ -149,7 +155,7 @@ static void add_layer(struct stage *stage, const struct scenario *scenario, cons
     *slice = (struct slice){
         .work = {[FORWARD] = forward, [BACKWARD_INPUT] = input, [BACKWARD_WEIGHT] = weight, [BACKWARD] = both},
         .tensors = layer->tensors, .rows = layer->rows, .ntensors = layer->ntensors,
-        .ncommon = layer->ntensors - (scenario->parallelism.expert > 1 ? layer->nexperts : 0),
+        .ncommon = layer->ntensors - (divides_parameters(scenario) ? layer->ndivided : 0),
         .parameters = layer->parameters, .trained = layer_trained(scenario, layer), .frozen = layer->frozen,
         .activation = layer->activation, .input = layer->role == LAYER_BLOCK ? layer->checkpoint : 0,
         .workspace = layer->workspace, .block = layer->role == LAYER_BLOCK,
@@ -284,7 +290,7 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
         .dtype = precision_dtype(precision), .fp8 = precision->format == PRECISION_MIXED_FP8,
         .fp8_kept = precision->fp8_weights != FP8_WEIGHTS_CAST,
         .recompute = (enum recompute)scenario->memory.recompute.mode,
-        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .expert = spec->expert,
+        .context = spec->context, .ring = spec->context_attention == CONTEXT_RING, .dispatch_group = scenario->groups.of[exchange_groups[EXCHANGE_DISPATCH]].size,
         .capacity = spec->capacity_factor,
         .lora = scenario->memory.lora, .formula = (enum activation_formula)scenario->memory.activations,
         .cross_entropy = (enum cross_entropy)scenario->memory.cross_entropy,

@@ -21,7 +21,7 @@ void exchanges_add(struct stage_work *work, const struct parallelism *spec, cons
                    const struct layer *layer, enum phase phase)
 {
     work->exchanges[EXCHANGE_TENSOR] = layer->all_reduces[phase];
-    work->exchanges[EXCHANGE_ROWS] = layer->expert_all_reduces[phase];
+    work->exchanges[EXCHANGE_ROWS] = layer->row_all_reduces[phase];
     work->exchanges[EXCHANGE_DISPATCH] = layer->dispatches[phase];
     if (divides_attention(spec, layer)) {
         work->exchanges[EXCHANGE_ATTENTION] = phase == PHASE_FORWARD;
