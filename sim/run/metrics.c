@@ -237,26 +237,39 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     metrics->hfu = metrics->hardware_flops_per_gpu / peak;
 }
 
+/* The window and the account of its seconds, by rank. */
+static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
+{
+    *metrics = (struct metrics){
+        .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
+        .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
+        .jitter = NAN,
+    };
+    metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
+    metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
+    account_walk(timeline, take_step, metrics);
+}
+
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
                   const struct timeline *timeline)
 {
     const struct scenario *scenario = workload->scenario;
-    bool asynchronous = scenario_schedule(scenario)->asynchronous;
 
-    *metrics = (struct metrics){
-        .window = find_window(timeline, asynchronous, scenario->parallelism.local_steps),
-        .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
-    };
-    metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
-    metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
+    read_seconds(metrics, scenario, timeline);
     read_bytes(metrics, &lowered->program);
-    account_walk(timeline, take_step, metrics);
-    metrics->rank_span = asynchronous ? NAN : longest_span(timeline);
+    if (!scenario_schedule(scenario)->asynchronous)
+        metrics->rank_span = longest_span(timeline);
     mean_works(metrics, timeline);
     read_memory(metrics, workload, timeline);
     averages(metrics);
     count_flop(metrics, workload);
     rates(metrics, scenario);
+}
+
+void metrics_init_seconds(struct metrics *metrics, const struct workload *workload, const struct timeline *timeline)
+{
+    read_seconds(metrics, workload->scenario, timeline);
+    averages(metrics);
 }
 
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,

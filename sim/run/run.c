@@ -36,23 +36,23 @@ static int play(const struct scenario *scenario, struct program *program, struct
     return replay(options.engine, program, &scenario->cluster, timeline, err);
 }
 
-/* The metrics of a replay of the same program with other what-ifs and jitter. `plain`: its operations as they were
- * lowered. */
+/* Where the time goes in a replay of the same program with other what-ifs and jitter. `plain`: its operations as they
+ * were lowered. */
 static int replay_again(const struct workload *workload, const struct run *run, const struct op *plain,
                         struct simulate_options options, double jitter, struct metrics *metrics, struct error *err)
 {
-    struct lowered again = run->lowered;
+    struct program program = run->lowered.program;
     struct timeline timeline = {0};
-    size_t bytes = again.program.ops.count * sizeof *plain;
+    size_t bytes = program.ops.count * sizeof *plain;
     int rc;
 
-    again.program.ops.items = xcalloc(1, bytes + 1);
-    memcpy(again.program.ops.items, plain, bytes);
-    rc = play(workload->scenario, &again.program, options, jitter, &timeline, err);
+    program.ops.items = xcalloc(1, bytes + 1);
+    memcpy(program.ops.items, plain, bytes);
+    rc = play(workload->scenario, &program, options, jitter, &timeline, err);
     if (!rc)
-        metrics_init(metrics, run->workload, &again, &timeline);
+        metrics_init_seconds(metrics, run->workload, &timeline);
     timeline_release(&timeline);
-    free(again.program.ops.items);
+    free(program.ops.items);
     return rc;
 }
 
