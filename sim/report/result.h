@@ -26,7 +26,8 @@ int result_write(const struct run *run, struct folder *folder, struct error *err
  * is not checked further. */
 int result_check(const char *dir, struct error *err);
 /* Its tables, each with a header line: spans (what ran when on which lane), memory (bytes held by each rank, a line a
- * change), utilization (200 windows of time), links (bytes over each link; measured collectives cross none). */
+ * change), utilization (shares of all ranks' time by kind, over whole periods where there are any), links (all bytes
+ * over each link, those of measured collectives and folded replicas included). */
 void spans_write(const struct run *run, FILE *out);
 void memory_write(const struct run *run, FILE *out);
 void utilization_write(const struct run *run, FILE *out);
