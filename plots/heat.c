@@ -189,11 +189,11 @@ static const char *detail_of(struct arena *arena, const struct heat *heat, const
     return text;
 }
 
-static const char *reason_of(const struct cell *cell)
+static const char *reason_of(struct arena *arena, const struct cell *cell)
 {
     const char *rule = json_string_value(json_object_get(cell->row, "rule")), *status = row_status(cell->row);
 
-    return rule ? rule : strcmp(status, "ok") ? status : "no number";
+    return text_clean(arena, rule ? rule : strcmp(status, "ok") ? status : "no number", 24);
 }
 
 /* The largest number has so many digits, and all cells as many decimals; on a logarithmic scale each has its own. */
@@ -238,7 +238,7 @@ static void write_cell(const struct chart *chart, const struct heat *heat, int p
     const struct cell *cell = &heat->cells[place];
     int x = place % heat->x.count, y = place / heat->x.count;
     bool value = cell->state == CELL_VALUE;
-    const char *text = !value ? reason_of(cell) : !heat->style ? "" :
+    const char *text = !value ? reason_of(chart->arena, cell) : !heat->style ? "" :
                        number_of(chart->arena, heat, cell->value, heat->style->digits);
     const char *detail = detail_of(chart->arena, heat, cell), *shown = "";
 
@@ -248,8 +248,8 @@ static void write_cell(const struct chart *chart, const struct heat *heat, int p
         shown = detail;
     fprintf(chart->data, "%d\t%d\t%s\t%s\t%s\t", x, y, states[cell->state],
             text_escape(chart->arena, heat->x.texts[x]), text_escape(chart->arena, heat->y.texts[y]));
-    fprintf(chart->data, value ? "%.17g" : "NaN", cell->value * heat->quantity.scale);
-    fprintf(chart->data, "\t%s\t%s\t%s\t%g\t%s\n", text, text_escape(chart->arena, shown),
+    fprintf(chart->data, value ? "%.10g" : "NaN", cell->value * heat->quantity.scale);
+    fprintf(chart->data, "\t%s\t%s\t%s\t%g\t%s\n", text_escape(chart->arena, text), text_escape(chart->arena, shown),
             value && place_of(heat, cell->value) < 0.43 ? "0xffffff" : "0x000000", *shown ? 0.17 : 0,
             text_escape(chart->arena, detail));
 }

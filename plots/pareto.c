@@ -281,7 +281,7 @@ static void write_points(const struct chart *chart, const struct pareto *pareto,
 
         if (point->front != front)
             continue;
-        fprintf(chart->data, "%d\t%.17g\t%.17g\t%s\t", point->front, point->x * pareto->x_quantity.scale,
+        fprintf(chart->data, "%d\t%.10g\t%.10g\t%s\t", point->front, point->x * pareto->x_quantity.scale,
                 point->y * pareto->y_quantity.scale, text_escape(chart->arena, point->label ? point->label : ""));
         if (point->box.right <= 0) {
             fputs("NaN\tNaN\tNaN\tNaN\tNaN\n", chart->data);

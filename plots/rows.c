@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "files/json.h"
 
 enum { LONGEST_VALUE = 32 };
 
@@ -38,8 +39,8 @@ const char *json_label(struct arena *arena, const json_t *value)
         return text_clean(arena, json_string_value(value), LONGEST_VALUE);
     if (json_is_number(value))
         return arena_printf(arena, "%.6g", json_number_value(value));
-    whole = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    text = text_clean(arena, whole ? whole : "", LONGEST_VALUE);
+    whole = json_text(value);
+    text = text_clean(arena, whole, LONGEST_VALUE);
     free(whole);
     return text;
 }

@@ -177,7 +177,8 @@ static void fronts_and_labels(void **state)
     assert_int_equal(front, expected);
     assert_true(count > 10);
     if (count < front)                       /* they crowd in a corner */
-        assert_non_null(strstr(script_of("pareto"), arena_printf(&arena, "%zu of the front\\047s %zu points", count, front)));
+        assert_non_null(strstr(script_of("pareto"),
+                               arena_printf(&arena, "%zu of the front\\047s %zu points", count, front)));
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
             assert_false(labels[i].left < labels[k].right && labels[k].left < labels[i].right &&
@@ -208,6 +209,25 @@ static void crowded_fronts(void **state)
     json_decref(rows);
 }
 
+/* What others wrote stands in the charts' files as text that gnuplot takes for nothing else. */
+static void text_of_others(void **state)
+{
+    json_t *rows = json_array();
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        json_array_append_new(rows, row_of(
+            arena_printf(&arena, "{\"a`b\": \"\\\"%d`touch x`\\n\", \"c\": {\"d\": [%d]}}", i / 2, i % 2),
+            i ? "ok" : "infeasible", "\"rule\": \"`'\\t\", \"metrics\": {\"iteration_time_s\": 1}"));
+    draw("heat", rows, none, none, fastest, EXIT_NO_TOOL, "gnuplot");
+    assert_null(strpbrk(data_of("heat"), "`'\"@"));
+    assert_null(strchr(script_of("heat"), '`'));
+    assert_non_null(strstr(data_of("heat"), "0\\140touch x\\140 \t"));
+    draw("pareto", rows, fastest, fastest, none, EXIT_NO_TOOL, "gnuplot");
+    assert_null(strpbrk(data_of("pareto"), "`'\"@"));
+    json_decref(rows);
+}
+
 static void quantities_have_units(void **state)
 {
     static const struct { const char *key; double most; const char *label, *text; } cases[] = {
@@ -234,7 +254,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cells_have_the_best), cmocka_unit_test(axes_are_in_order), cmocka_unit_test(fronts_and_labels),
-        cmocka_unit_test(crowded_fronts), cmocka_unit_test(quantities_have_units),
+        cmocka_unit_test(crowded_fronts), cmocka_unit_test(text_of_others),
+        cmocka_unit_test(quantities_have_units),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
