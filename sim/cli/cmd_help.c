@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "base/text.h"
 #include "cli/help.h"
 #include "report/result_keys.h"

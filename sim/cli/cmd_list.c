@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "base/data.h"
 #include "cli/help.h"
+#include "files/data.h"
 
 static void list_strategies(FILE *out)
 {
