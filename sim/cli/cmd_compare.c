@@ -44,7 +44,7 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
         print(&compared, format);
         code = report(&err) ? EXIT_SOME_FAILED : EXIT_OK;
     } else {
-        code = report(&err);
+        code = report_as(&err, format == COMPARE_JSON);
     }
     compared_release(&compared);
     arena_release(&arena);
@@ -75,7 +75,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_ENGINE])
         return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
     methods_print(&arguments, format, &err);
-    return report(&err);
+    return report_as(&err, format == COMPARE_JSON);
 }
 
 const struct command cmd_compare = {

@@ -77,7 +77,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
         print(&run, how, &arguments);
     run_release(&run);
     workload_release(&workload);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     scenario_release(&scenario);
     return code;
 }

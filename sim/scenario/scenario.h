@@ -47,7 +47,7 @@ struct scenario {
 };
 extern const struct table scenario_table;
 
-/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages
+/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then says. Degrees that do not divide, more stages
  * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
                   struct error *err);
