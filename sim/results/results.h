@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "expression/expression.h"
-#include "sweep/store.h"
+#include "store/store.h"
 
 /* What a row may be asked for by name. */
 struct row_key {

@@ -90,16 +90,16 @@ static void digest_tree(struct digest *digest, const struct node *root)
     free(text);
 }
 
-static void id_end(struct digest *digest, char id[STORE_ID + 1])
+static void id_end(struct digest *digest, char id[ID_DIGITS + 1])
 {
     char hex[DIGEST_HEX];
 
     digest_end(digest, hex);
-    memcpy(id, hex, STORE_ID);
-    id[STORE_ID] = '\0';
+    memcpy(id, hex, ID_DIGITS);
+    id[ID_DIGITS] = '\0';
 }
 
-static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[STORE_ID + 1])
+static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[ID_DIGITS + 1])
 {
     const struct order *order = scenario->parallelism.schedule.order;
     struct error ignored = {0};
@@ -119,7 +119,7 @@ static void resolved_id(const struct row_maker *maker, const struct scenario *sc
     arena_release(&arena);
 }
 
-static void written_id(const struct row_maker *maker, const struct node *root, char id[STORE_ID + 1])
+static void written_id(const struct row_maker *maker, const struct node *root, char id[ID_DIGITS + 1])
 {
     struct digest digest;
 
@@ -208,12 +208,12 @@ json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id,
     struct arena arena = {0};
     struct error err = {0};
     struct point point;
-    char written[STORE_ID + 1];
+    char written[ID_DIGITS + 1];
     json_t *row;
 
     point_make(maker->points, number, &arena, &point, &err);
     written_id(maker, point.root, written);
-    row = row_begin(strlen(id) == STORE_ID ? id : written, &point);
+    row = row_begin(strlen(id) == ID_DIGITS ? id : written, &point);
     outcome_lost(row, status, reason);
     error_release(&err);
     arena_release(&arena);

@@ -12,7 +12,7 @@
 
 #include "base/digest.h"
 #include "sweep/points.h"
-#include "sweep/store.h"
+#include "store/store.h"
 
 /* What all points have in common. */
 struct row_maker {
@@ -28,7 +28,7 @@ json_t *row_version(void);
 int row_maker_init(struct row_maker *maker, struct error *err);
 
 /* Simulates the point and writes its row as JSON, or, where the store has its row, '=' and the id. `note` gets the id
- * as soon as it is known (STORE_ID bytes and a zero byte). */
+ * as soon as it is known (ID_DIGITS bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
 /* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note. */
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,

@@ -4,7 +4,7 @@
 #define DTSIM_SWEEP_H
 
 #include "sweep/points.h"
-#include "sweep/store.h"
+#include "store/store.h"
 
 struct sweep {
     const struct node *node;

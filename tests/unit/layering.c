@@ -6,8 +6,8 @@
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
     "base", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
-    "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
-    "cli",
+    "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "store", "sweep",
+    "results", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */

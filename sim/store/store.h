@@ -10,9 +10,7 @@
 #ifndef DTSIM_STORE_H
 #define DTSIM_STORE_H
 
-#include "report/outcome.h"
-
-enum { STORE_ID = 32 };          /* hexadecimal digits of an id */
+#include "store/ids.h"
 
 /* The id of a row, or NULL: it has none. */
 const char *store_id(const json_t *row);
@@ -24,10 +22,7 @@ struct store {
     size_t unsynced;             /* rows since the last sync */
     double synced;               /* s: when that was */
     size_t replaced;             /* rows that a later one of their id replaced */
-    struct ids {                 /* of all rows in the folder, whichever shard wrote them: an open hash table */
-        struct id_entry { char id[STORE_ID + 1]; enum outcome status; size_t rows; } *items;  /* rows: added now */
-        size_t count, capacity;
-    } ids;
+    struct ids ids;              /* of all rows in the folder, whichever shard wrote them; numbers: rows added now */
 };
 
 /* Opens the shard (from 1 to `shards`) of a folder, which is made where there is none, to write rows; mends what an
