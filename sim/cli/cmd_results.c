@@ -49,65 +49,91 @@ static int read_keys(const struct results *results, const char *text, const char
 /* The keys that the sweep's own file names under report: objectives. */
 static void objective_keys(const struct results *results, struct key_list *list)
 {
-    struct error ignored = {0};
     const char *name;
     json_t *value;
 
     list->count = 0;
     json_object_foreach(results->objectives, name, value) {
-        int key = results_key(results, name, "", &ignored);
-
-        if (key < 0 || list->count == KEYS_MOST)
+        if (results_find(results, name) < 0 || list->count == KEYS_MOST)
             continue;
-        list->keys[list->count] = key;
+        list->keys[list->count] = results_find(results, name);
         list->largest[list->count++] = json_string_value(value) && !strcmp(json_string_value(value), "max");
     }
-    error_release(&ignored);
 }
 
-static int front(struct results *results, const struct key_list *list)
+/* What orders rows if nobody says by which key: throughput, of tokens where there are any. */
+static void throughput_keys(const struct results *results, struct key_list *list)
 {
-    results_keep_numbers(results, list->keys, list->count);
-    results_front(results, list->keys, list->largest, list->count);
-    return 0;
+    static const char *const rates[] = {"tokens_per_s", "samples_per_s"};
+
+    list->count = 0;
+    for (size_t i = 0; i < COUNT(rates); i++) {
+        list->keys[list->count] = results_find(results, rates[i]);
+        list->largest[list->count] = true;
+        list->count += list->keys[list->count] >= 0;
+    }
 }
 
-/* Chooses and orders rows as the options say; else as the sweep's file does, else by throughput. Programs get all rows:
- * those without the numbers that order them come last. */
-static int choose(struct results *results, const char *const *values, bool people, struct error *err)
-{
-    struct key_list by, per = {.count = 0}, pareto;
-    int order = results_default_order(results);
+/* Which rows are asked for, and in which order. */
+struct wanted {
+    struct key_list by, per;
+    bool front;                  /* the rows that no other one betters in what `by` names */
+    bool numbers;                /* they must have the numbers that order them, else they come last */
+    bool well;                   /* they must have ended well */
+    size_t most;
+};
 
-    objective_keys(results, &by);
-    if (values[OPT_PARETO])
-        return read_keys(results, values[OPT_PARETO], "--pareto", &pareto, err) ? -1 : front(results, &pareto);
-    if ((values[OPT_BY] && read_keys(results, values[OPT_BY], "--by", &by, err)) ||
-        (values[OPT_PER] && read_keys(results, values[OPT_PER], "--per", &per, err)))
+static void choose(struct results *results, const void *context)
+{
+    const struct wanted *wanted = context;
+    const struct key_list *by = &wanted->by;
+
+    if (wanted->well)
+        results_keep_numbers(results, by->keys, wanted->numbers ? by->count : 0);
+    if (wanted->front) {
+        results_front(results, by->keys, by->largest, by->count);
+        return;
+    }
+    for (size_t i = by->count; i-- > 0;)         /* the first one decides, as the order is stable */
+        results_sort(results, by->keys[i], by->largest[i]);
+    if (wanted->per.count)
+        results_per(results, wanted->per.keys[0], 1);
+    results_keep_first(results, wanted->most);
+}
+
+/* Programs get all rows; people those alone that have what orders them. */
+static int read_wanted(const struct results *results, const char *const *values, bool people, size_t most,
+                       struct wanted *wanted, struct error *err)
+{
+    bool objectives;
+
+    *wanted = (struct wanted){.most = most};
+    objective_keys(results, &wanted->by);
+    objectives = wanted->by.count > 0;
+    wanted->numbers = values[OPT_BY] || objectives;
+    if (!objectives)
+        throughput_keys(results, &wanted->by);
+    if (values[OPT_PARETO]) {
+        wanted->front = wanted->numbers = wanted->well = true;
+        return read_keys(results, values[OPT_PARETO], "--pareto", &wanted->by, err);
+    }
+    if ((values[OPT_BY] && read_keys(results, values[OPT_BY], "--by", &wanted->by, err)) ||
+        (values[OPT_PER] && read_keys(results, values[OPT_PER], "--per", &wanted->per, err)))
         return -1;
-    if (by.count > 1 && people && !values[OPT_BY] && !per.count)
-        return front(results, &by);
-    if (people || per.count)
-        results_keep_numbers(results, by.keys, by.count);
-    if (!by.count && order >= 0)
-        results_sort(results, order, true);
-    for (size_t i = by.count; i-- > 0;)          /* the first one decides, as the order is stable */
-        results_sort(results, by.keys[i], by.largest[i]);
-    if (per.count)
-        results_per(results, per.keys[0], 1);
+    wanted->well = people || wanted->per.count;
+    wanted->front = people && objectives && wanted->by.count > 1 && !values[OPT_BY] && !wanted->per.count;
     return 0;
 }
 
-static int print_chosen(struct results *results, const char *const *values, enum results_format format, size_t most,
-                        struct error *err)
+static int print_rows(const struct results *results, const char *const *values, enum results_format format,
+                      size_t most, struct error *err)
 {
     int *columns = xcalloc(results->keys.count + KEYS_MOST, sizeof *columns);
     struct key_list shown;
-    size_t count;
-    int rc = choose(results, values, format == FORMAT_TEXT || format == FORMAT_MARKDOWN, err);
+    size_t count = results_columns(results, format, columns);
+    int rc = 0;
 
-    count = results_columns(results, format, columns);
-    if (!rc && values[OPT_SHOW]) {
+    if (values[OPT_SHOW]) {
         rc = read_keys(results, values[OPT_SHOW], "--show", &shown, err);
         memcpy(columns, shown.keys, sizeof shown.keys);
         count = shown.count;
@@ -122,23 +148,21 @@ static int print_chosen(struct results *results, const char *const *values, enum
 static int print_folders(const char *const *folders, size_t nfolders, const char *const *values,
                          enum results_format format, size_t most, struct error *err)
 {
+    bool people = format == FORMAT_TEXT || format == FORMAT_MARKDOWN;
+    struct wanted wanted;
+    const struct results_question question = {values[OPT_WHERE], choose, &wanted};
     struct results results;
-    char *outcome = NULL;
-    size_t size;
-    FILE *out = open_memstream(&outcome, &size);
-    int rc = results_load(folders, nfolders, &results, err) ||
-             (values[OPT_WHERE] && results_where(&results, values[OPT_WHERE], err)) ? -1 : 0;
+    int rc = results_open(folders, nfolders, &results, err) ||
+             read_wanted(&results, values, people, most, &wanted, err) ||
+             results_read(&results, &question, err) || print_rows(&results, values, format, most, err) ? -1 : 0;
 
-    BUG_IF(!out);
-    if (!rc)
-        results_print_outcome(&results, out);
-    fclose(out);
-    if (!rc && !(rc = print_chosen(&results, values, format, most, err)) && format == FORMAT_TEXT)
-        printf("%s%s", results.rows.count ? "\n" : "", outcome);
+    if (!rc && format == FORMAT_TEXT) {
+        fputs(results.rows.count ? "\n" : "", stdout);
+        tally_print(&results.tally, stdout);
+    }
     if (!rc && results.other_builds)
         fprintf(stderr, "%zu rows that another build wrote are left out\n", results.other_builds);
     results_release(&results);
-    free(outcome);
     return rc;
 }
 

@@ -18,10 +18,12 @@ static struct id_entry entry_of(const char *id)
     return entry;
 }
 
-/* The place of the entry, or where it belongs; the table is never full. Digits of a digest are a hash by themselves. */
+/* The place of the entry, or where it belongs; the table is never full. The hash is Knuth's, multiplicative, so that ids
+ * whose first digits are alike do not stand together. */
 static struct id_entry *slot(const struct ids *ids, const struct id_entry *entry)
 {
-    size_t i = (size_t)(((uint64_t)entry->digits[0] * ids->capacity) >> 32);
+    uint32_t hash = (entry->digits[0] + entry->digits[1]) * 2654435769u;
+    size_t i = (size_t)(((uint64_t)hash * ids->capacity) >> 32);
 
     while (ids->items[i].there && memcmp(ids->items[i].digits, entry->digits, sizeof entry->digits))
         i = i + 1 < ids->capacity ? i + 1 : 0;

@@ -1,0 +1,11 @@
+/* Conditions over the keys of a row, for the files of this folder. */
+#ifndef DTSIM_RESULTS_INTERNAL_H
+#define DTSIM_RESULTS_INTERNAL_H
+
+#include "results/results.h"
+
+int results_condition(struct results *results, const char *expression, struct expression **parsed, struct error *err);
+/* Whether it is true for the row. */
+int results_holds(struct results *results, struct expression *condition, size_t row, bool *holds, struct error *err);
+
+#endif
