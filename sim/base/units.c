@@ -226,11 +226,15 @@ int unit_plausible(enum unit unit, double value, const char *text, char *why, si
 }
 
 /* The fewest decimal digits that read back as this positive double: the value is 0.digits * 10^point. */
-static void shortest(double value, char digits[20], int *point)
+struct decimal { double value; char digits[20]; int count, point; };
+
+static void shortest(double value, struct decimal *decimal)
 {
     char text[40];
-    size_t count = 0;
+    int count = 0;
 
+    if (value == decimal->value)
+        return;                  /* the same number with another prefix */
     for (int precision = 15; precision <= 17; precision++) {
         snprintf(text, sizeof text, "%.*e", precision - 1, value);
         if (strtod(text, NULL) == value)
@@ -238,39 +242,50 @@ static void shortest(double value, char digits[20], int *point)
     }
     for (const char *at = text; *at != 'e'; at++)
         if (*at != '.')
-            digits[count++] = *at;
-    while (count > 1 && digits[count - 1] == '0')
+            decimal->digits[count++] = *at;
+    while (count > 1 && decimal->digits[count - 1] == '0')
         count--;
-    digits[count] = '\0';
-    *point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
+    decimal->digits[count] = '\0';
+    decimal->value = value;
+    decimal->count = count;
+    decimal->point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
 }
 
-/* Writes 0.digits * 10^point. Returns whether it needed an exponent. */
-static bool digits_place(const char *digits, int point, char *out)
+static bool needs_exponent(int point)
 {
-    int count = (int)strlen(digits);
+    return point > 15 || point < -3;
+}
 
-    if (point > 15 || point < -3) {
-        sprintf(out, "%.1s%s%se%d", digits, count > 1 ? "." : "", digits + 1, point - 1);
-        return true;
-    }
-    if (point <= 0)
+/* Writes 0.digits * 10^point. */
+static void digits_write(const struct decimal *decimal, int point, char *out)
+{
+    const char *digits = decimal->digits;
+
+    if (needs_exponent(point))
+        sprintf(out, "%.1s%s%se%d", digits, decimal->count > 1 ? "." : "", digits + 1, point - 1);
+    else if (point <= 0)
         sprintf(out, "0.%.*s%s", -point, "000", digits);
-    else if (count <= point)
-        sprintf(out, "%s%.*s", digits, point - count, "00000000000000");
+    else if (decimal->count <= point)
+        sprintf(out, "%s%.*s", digits, point - decimal->count, "00000000000000");
     else
         sprintf(out, "%.*s.%s", point, digits, digits + point);
-    return false;
 }
 
-/* Writes value with that name and prefix into out. Returns a score: the lower, the easier to read; negative: the value
- * cannot be written exactly with that name and prefix. */
-static int candidate(double value, const struct name *name, const struct prefix *prefix, char out[48])
+/* How many characters that writes. */
+static int digits_width(const struct decimal *decimal, int point)
+{
+    char exponent[16];
+
+    if (needs_exponent(point))
+        return decimal->count + (decimal->count > 1) + 1 + sprintf(exponent, "%d", point - 1);
+    return point <= 0 ? 2 - point + decimal->count : decimal->count <= point ? point : decimal->count + 1;
+}
+
+/* The lower, the easier to read is the value with that name and prefix; negative: it cannot be written exactly so. */
+static int score_of(double value, const struct name *name, const struct prefix *prefix, struct decimal *decimal)
 {
     double quotient = ldexp(value / name->scale, -prefix->exp2);
-    char digits[20];
-    const char *gap = *name->text || *prefix->text ? " " : "";
-    int point, score = 0;
+    int point;
 
     if (name->alias || prefix->alias)
         return -1;
@@ -279,18 +294,28 @@ static int candidate(double value, const struct name *name, const struct prefix 
         return -1;
     if (prefix->exp2 != 0 && ldexp(quotient, prefix->exp2) != value)
         return -1;
-    shortest(quotient, digits, &point);
-    point -= prefix->exp10;
-    score += digits_place(digits, point, out) ? 1000 : 0;
-    score += point <= 0 ? 100 : 0;
-    strcat(strcat(strcat(out, gap), prefix->text), name->text);
-    return score + (int)strlen(out);
+    shortest(quotient, decimal);
+    point = decimal->point - prefix->exp10;
+    return (needs_exponent(point) ? 1000 : 0) + (point <= 0 ? 100 : 0) + digits_width(decimal, point) +
+           (*name->text || *prefix->text) + (int)strlen(prefix->text) + (int)strlen(name->text);
+}
+
+static void exact_write(double value, const struct name *name, const struct prefix *prefix, char out[48])
+{
+    struct decimal decimal = {.value = NAN};
+
+    shortest(ldexp(value / name->scale, -prefix->exp2), &decimal);
+    digits_write(&decimal, decimal.point - prefix->exp10, out);
+    strcat(strcat(strcat(out, *name->text || *prefix->text ? " " : ""), prefix->text), name->text);
 }
 
 char *unit_format(enum unit unit, double value, char *buffer, size_t size)
 {
-    char best[48], text[48];
+    struct decimal decimal = {.value = NAN};
+    const struct name *best_name = NULL;
+    const struct prefix *best_prefix = NULL;
     int best_score = -1;
+    char text[48];
 
     if (!isfinite(value)) {
         snprintf(buffer, size, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
@@ -302,14 +327,16 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size)
     }
     for (const struct name *name = rules[unit].names; name->text; name++)
         for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++) {
-            int score = candidate(fabs(value), name, prefix, text);
+            int score = score_of(fabs(value), name, prefix, &decimal);
 
             if (score >= 0 && (best_score < 0 || score <= best_score)) {
                 best_score = score;
-                strcpy(best, text);
+                best_name = name;
+                best_prefix = prefix;
             }
         }
-    snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", best);
+    exact_write(fabs(value), best_name, best_prefix, text);
+    snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", text);
     return buffer;
 }
 

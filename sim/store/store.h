@@ -29,8 +29,9 @@ struct store {
  * earlier writer left. The header becomes that of the file. -1: another writer has it, it holds something else, or the
  * disk refuses. Release in either case. */
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err);
-/* Appends a row, which is one object with an id and a status. -1: the disk refuses; what was there before is whole. */
-int store_add(struct store *store, const json_t *row, struct error *err);
+/* Appends a row with that id and status, which is one object as JSON without newlines. -1: the disk refuses; what was
+ * there before is whole. */
+int store_add(struct store *store, const char *id, enum outcome status, const char *row, struct error *err);
 /* Whether the folder has a row of that id, and its status. */
 bool store_find(const struct store *store, const char *id, enum outcome *status);
 /* Whether a row of that id was added since the store was opened. */

@@ -1,5 +1,6 @@
 #include "sweep/row.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,17 +78,21 @@ static void digest_named(struct digest *digest, const struct node *node)
     error_release(&ignored);
 }
 
-static void digest_tree(struct digest *digest, const struct node *root)
+/* What tells one tree from another: kinds, keys and texts, but not their places in files. */
+static void digest_tree(struct digest *digest, const struct node *node)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
+    const unsigned char head[] = {(unsigned char)node->kind, node->kind == NODE_SCALAR && node->quoted};
 
-    BUG_IF(!out);
-    node_print(root, out);
-    fclose(out);
-    digest_text(digest, text);
-    free(text);
+    digest_add(digest, head, sizeof head);
+    if (node->kind == NODE_SCALAR)
+        digest_text(digest, node->text);
+    else
+        digest_add(digest, &node->count, sizeof node->count);
+    for (size_t i = 0; i < node->count; i++) {
+        if (node->kind == NODE_MAPPING)
+            digest_text(digest, node->keys[i]);
+        digest_tree(digest, node->items[i]);
+    }
 }
 
 static void id_end(struct digest *digest, char id[ID_DIGITS + 1])
@@ -157,9 +162,9 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
     struct error err = {0};
     json_t *row = NULL;
 
-    written_id(maker, point->root, note);
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &err)) {
+        written_id(maker, point->root, note);
         if (!is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_refused(row, &err);
@@ -176,9 +181,41 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
     return row;
 }
 
+static double metric_of(const json_t *row, const char *name)
+{
+    const json_t *value = json_object_get(json_object_get(row, "metrics"), name);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+struct row_head row_head_of(const json_t *row)
+{
+    struct row_head head = {.status = outcome_of(row), .tokens = metric_of(row, "tokens_per_s"),
+                            .samples = metric_of(row, "samples_per_s")};
+
+    memcpy(head.id, store_id(row), ID_DIGITS);
+    return head;
+}
+
+/* The head as it is: reader and writer are one program. */
+static void reply(const struct row_head *head, const json_t *row, FILE *out)
+{
+    fwrite(head, sizeof *head, 1, out);
+    if (row)
+        json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+}
+
+const char *row_split(const char *text, size_t length, struct row_head *head)
+{
+    BUG_IF(length < sizeof *head);
+    memcpy(head, text, sizeof *head);
+    return text + sizeof *head;
+}
+
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out)
 {
     struct arena arena = {0}, own = {0};
+    struct row_head head = {.stored = true};
     struct error err = {0};
     struct point point;
     json_t *row = NULL;
@@ -193,9 +230,10 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
         row = row_of(maker, &point, &own, note);
     }
     if (row)
-        json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        head = row_head_of(row);
     else
-        fprintf(out, "=%s", note);
+        memcpy(head.id, note, ID_DIGITS);
+    reply(&head, row, out);
     json_decref(row);
     error_release(&err);
     arena_release(&own);

@@ -56,11 +56,10 @@ static double cpu(void)
     return sum;
 }
 
-static void no_progress(void *context, const struct sweep_state *state, const json_t *row)
+static void no_progress(void *context, const struct sweep_state *state)
 {
     (void)context;
     (void)state;
-    (void)row;
 }
 
 static int failed(struct error *err)

@@ -63,8 +63,10 @@ static int add(struct store *store, int i, const char *status)
 {
     struct error err = {0};
     json_t *row = row_of(i, status);
-    int rc = store_add(store, row, &err);
+    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    int rc = store_add(store, store_id(row), outcome_of(row), text, &err);
 
+    free(text);
     json_decref(row);
     error_release(&err);
     return rc;
