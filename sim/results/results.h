@@ -1,7 +1,7 @@
 /* results: the rows of sweeps read back, chosen, ordered and grouped.
  *
- * The files are read twice: first for what there is (which rows count, and their keys), then for the rows that are asked
- * for. Of these no more are held than the question needs, so that the best ten of 10^7 rows fit in memory. */
+ * The files are read twice: first for what there is (which rows count, and their keys), then for the rows that are
+ * asked for. Of these no more are held than the question needs, so that the best ten of 10^7 rows fit in memory. */
 #ifndef DTSIM_RESULTS_H
 #define DTSIM_RESULTS_H
 
@@ -41,8 +41,8 @@ int results_open(const char *const *folders, size_t count, struct results *resul
 /* Which rows are asked for. */
 struct results_question {
     const char *where;           /* an expression over keys that must be true; NULL: none */
-    /* Drops rows that are not asked for whatever other rows there are, and orders the rest. It is called for some of the
-     * rows, in the order of their points, and again for those that it left and others. */
+    /* Drops rows that are not asked for whatever other rows there are, and orders the rest. It is called for some of
+     * the rows, in the order of their points, and again for those that it left and others. */
     void (*choose)(struct results *results, const void *context);
     const void *context;
 };

@@ -18,8 +18,8 @@ static struct id_entry entry_of(const char *id)
     return entry;
 }
 
-/* The place of the entry, or where it belongs; the table is never full. The hash is Knuth's, multiplicative, so that ids
- * whose first digits are alike do not stand together. */
+/* The place of the entry, or where it belongs; the table is never full. The hash is Knuth's, multiplicative, so that
+ * ids whose first digits are alike do not stand together. */
 static struct id_entry *slot(const struct ids *ids, const struct id_entry *entry)
 {
     uint32_t hash = (entry->digits[0] + entry->digits[1]) * 2654435769u;

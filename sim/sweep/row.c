@@ -214,7 +214,7 @@ const char *row_split(const char *text, size_t length, struct row_head *head)
 
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out)
 {
-    struct arena arena = {0}, own = {0};
+    struct arena arena = {.cache = maker->cache}, own = arena;
     struct row_head head = {.stored = true};
     struct error err = {0};
     struct point point;

@@ -21,6 +21,7 @@ struct row_maker {
     const char *engine;          /* "simulation.engine=NAME", or NULL: the scenario's */
     bool retry_failed, force;    /* make again those that failed; all */
     char common[DIGEST_HEX];     /* of sources and data files */
+    struct cache *cache;         /* what points read is remembered here; or NULL */
 };
 
 /* What rows of this program say under "version". */
@@ -35,7 +36,8 @@ struct row_head {
     double tokens, samples;      /* per second; NaN: it has none */
 };
 
-/* Simulates the point and writes the head of its row and, unless the store has the row already, the row as JSON. `note` gets the id as soon as it is known (ID_DIGITS bytes and a zero byte). */
+/* Simulates the point and writes the head of its row and, unless the store has the row already, the row as JSON.
+ * `note` gets the id as soon as it is known (ID_DIGITS bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
 /* Takes apart what row_make wrote, `length` bytes and a zero byte: the row, and in `head` what precedes it. */
 const char *row_split(const char *text, size_t length, struct row_head *head);

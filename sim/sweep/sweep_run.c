@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "cache/cache.h"
 #include "process/pool.h"
 #include "sweep/row.h"
 
@@ -12,6 +13,7 @@ struct running {
     const struct sweep_options *options;
     struct store store;
     struct row_maker maker;
+    struct cache cache;          /* each worker fills its own copy */
     size_t next;                 /* index into the selection */
     struct sweep_state *state;
     void (*progress)(void *context, const struct sweep_state *state);
@@ -165,7 +167,9 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
     snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
     running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
                                        .engine = options->engine ? engine : NULL,
-                                       .retry_failed = options->retry_failed, .force = options->force};
+                                       .retry_failed = options->retry_failed, .force = options->force,
+                                       .cache = &running.cache};
+    cache_init(&running.cache, CACHE_BYTES);
     rc = row_maker_init(&running.maker, err) || open_store(&running, sweep, err) ? -1 : 0;
     if (!rc) {
         enum pool_end end;
@@ -176,5 +180,6 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
         rc = store_close(&running.store, err) || end == POOL_FAILED ? -1 : 0;
     }
     store_release(&running.store);
+    cache_release(&running.cache);
     return rc;
 }

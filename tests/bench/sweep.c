@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
 #include "run/run.h"
 #include "sweep/sweep.h"
 
@@ -86,10 +87,13 @@ static double looped(const struct sweep *sweep, const struct selection *selectio
                      struct error *err)
 {
     const char *set = engine;
+    struct cache cache;
     double begun = cpu();
 
+    cache_init(&cache, CACHE_BYTES);
+
     for (size_t i = 0; i < selection->count; i++) {
-        struct arena arena = {0}, own = {0};
+        struct arena arena = {0}, own = {.cache = &cache};
         struct scenario scenario = {0};
         struct workload workload = {0};
         struct error refused = {0};
@@ -107,6 +111,7 @@ static double looped(const struct sweep *sweep, const struct selection *selectio
         error_release(&refused);
         arena_release(&arena);
     }
+    cache_release(&cache);
     return (cpu() - begun) / (double)selection->count;
 }
 

@@ -5,9 +5,9 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
-    "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "store", "sweep",
-    "results", "cli",
+    "base", "cache", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective",
+    "schedule", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "store",
+    "sweep", "results", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
