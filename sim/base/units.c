@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/decimal.h"
 
 /* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Tables are in ascending order. */
 struct prefix {
@@ -225,30 +226,16 @@ int unit_plausible(enum unit unit, double value, const char *text, char *why, si
     return -1;
 }
 
-/* The fewest decimal digits that read back as this positive double: the value is 0.digits * 10^point. */
-struct decimal { double value; char digits[20]; int count, point; };
+/* The digits of a positive number: it is 0.digits * 10^point. */
+struct decimal { double value; char digits[DECIMAL_SIZE]; int count, point; };
 
-static void shortest(double value, struct decimal *decimal)
+static void decimal_of(double value, struct decimal *decimal)
 {
-    char text[40];
-    int count = 0;
-
     if (value == decimal->value)
         return;                  /* the same number with another prefix */
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision - 1, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    for (const char *at = text; *at != 'e'; at++)
-        if (*at != '.')
-            decimal->digits[count++] = *at;
-    while (count > 1 && decimal->digits[count - 1] == '0')
-        count--;
-    decimal->digits[count] = '\0';
     decimal->value = value;
-    decimal->count = count;
-    decimal->point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
+    decimal_digits(value, decimal->digits, &decimal->point);
+    decimal->count = (int)strlen(decimal->digits);
 }
 
 static bool needs_exponent(int point)
@@ -294,7 +281,7 @@ static int score_of(double value, const struct name *name, const struct prefix *
         return -1;
     if (prefix->exp2 != 0 && ldexp(quotient, prefix->exp2) != value)
         return -1;
-    shortest(quotient, decimal);
+    decimal_of(quotient, decimal);
     point = decimal->point - prefix->exp10;
     return (needs_exponent(point) ? 1000 : 0) + (point <= 0 ? 100 : 0) + digits_width(decimal, point) +
            (*name->text || *prefix->text) + (int)strlen(prefix->text) + (int)strlen(name->text);
@@ -304,7 +291,7 @@ static void exact_write(double value, const struct name *name, const struct pref
 {
     struct decimal decimal = {.value = NAN};
 
-    shortest(ldexp(value / name->scale, -prefix->exp2), &decimal);
+    decimal_of(ldexp(value / name->scale, -prefix->exp2), &decimal);
     digits_write(&decimal, decimal.point - prefix->exp10, out);
     strcat(strcat(strcat(out, *name->text || *prefix->text ? " " : ""), prefix->text), name->text);
 }

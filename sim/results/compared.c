@@ -79,7 +79,7 @@ static const char *point_name(struct compared *compared, const struct points *po
 
     for (size_t i = 0; i < point->count; i++) {
         json_t *json = varies(points, point->items[i].name) ? node_json(point->items[i].node) : NULL;
-        char *text = json ? json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        char *text = json ? json_text(json) : NULL;
 
         if (text)
             name = arena_printf(arena, "%s%s%s=%s", name, *name ? ", " : "", short_name(point, i),
@@ -105,7 +105,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
 {
     const struct points *points = &sweep->points;
     struct scenario scenario = {0};
-    struct arena arena = {0};
+    struct arena arena = {.cache = &compared->cache};
     struct error found = {0};
     struct point point = {0};
     const char *settings = "", *own = sweep->name;
@@ -151,6 +151,8 @@ int compared_add(struct compared *compared, const char *path, const char *const 
     struct stat status;
     int rc;
 
+    if (!compared->cache.limit)
+        cache_init(&compared->cache, CACHE_BYTES);
     if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
         rc = add_run(compared, path, err);
         tell_apart(compared);
@@ -174,5 +176,6 @@ void compared_release(struct compared *compared)
         json_decref(compared->rows.items[i].row);
     free(compared->rows.items);
     arena_release(&compared->arena);
+    cache_release(&compared->cache);
     *compared = (struct compared){0};
 }

@@ -1,4 +1,4 @@
-#include "results/results.h"
+#include "results/results_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,8 +51,7 @@ void results_sort_points(struct results *results)
     struct placed *placed = xcalloc(results->rows.count, sizeof *placed);
 
     for (size_t i = 0; i < results->rows.count; i++)
-        placed[i] = (struct placed){json_dumps(json_object_get(results->rows.items[i], "point"), JSON_COMPACT),
-                                    results->rows.items[i]};
+        placed[i] = (struct placed){results_point(results->rows.items[i]), results->rows.items[i]};
     if (results->rows.count)
         qsort(placed, results->rows.count, sizeof *placed, compare_points);
     for (size_t i = 0; i < results->rows.count; i++) {

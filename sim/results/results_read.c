@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "files/json.h"
 #include "results/results_internal.h"
 
 enum { HELD = 1024 };            /* rows beyond those that are asked for */
@@ -40,11 +41,11 @@ static bool other_build(const struct reading *reading, const json_t *row)
     return reading->version && !json_equal(json_object_get(row, "version"), reading->version);
 }
 
-static char *point_text(const json_t *row)
+char *results_point(const json_t *row)
 {
-    char *text = json_dumps(json_object_get(row, "point"), JSON_COMPACT);
+    const json_t *point = json_object_get(row, "point");
 
-    return text ? text : strdup("");
+    return point ? json_text(point) : strdup("");
 }
 
 /* Of one id the last row that did not fail counts, else the last. */
@@ -136,7 +137,7 @@ static int index_row(void *context, const json_t *row, const char *line, size_t 
         return error_add(err, EXIT_INPUT, (struct loc){0}, "more than %d rows; expected fewer files at once",
                          ID_NUMBER_MOST - 1);
     count_row(reading, row);
-    keyed.point = point = point_text(row);
+    keyed.point = point = results_point(row);
     add_keys(&keyed, json_object_get(row, "point"), "", KEY_POINT);
     keyed.well = outcome_of(row) == OUTCOME_OK;
     add_keys(&keyed, json_object_get(row, "metrics"), "", KEY_METRIC);
@@ -238,7 +239,7 @@ static int read_row(void *context, const json_t *row, const char *line, size_t l
         results_keep_first(results, results->rows.count - 1);
         return 0;
     }
-    point = point_text(row);
+    point = results_point(row);
     tally_add(&results->tally, row, point);
     free(point);
     if (results->rows.count >= reading->until)

@@ -113,7 +113,7 @@ static int count_header(void *context, const json_t *header, struct error *err)
     struct copy *copy = context;
 
     (void)err;
-    copy->header = json_dumps(header, JSON_COMPACT);
+    copy->header = json_text(header);
     return 0;
 }
 
@@ -218,7 +218,7 @@ static int index_folder(struct store *store, const char *folder, struct error *e
 
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err)
 {
-    char *text = json_dumps(header, JSON_COMPACT);
+    char *text = json_text(header);
     int rc;
 
     *store = (struct store){.fd = -1};

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
+#include "files/json.h"
 #include "report/result.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
@@ -202,7 +203,7 @@ static void reply(const struct row_head *head, const json_t *row, FILE *out)
 {
     fwrite(head, sizeof *head, 1, out);
     if (row)
-        json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        json_line(row, out);
 }
 
 const char *row_split(const char *text, size_t length, struct row_head *head)

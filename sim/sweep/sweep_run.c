@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cache/cache.h"
+#include "files/json.h"
 #include "process/pool.h"
 #include "sweep/row.h"
 
@@ -112,7 +113,7 @@ static int keep_lost(struct running *running, uint64_t piece, const char *note, 
 {
     json_t *row = row_lost(&running->maker, piece, note, status, reason);
     struct row_head head = row_head_of(row);
-    char *text = json_dumps(row, JSON_COMPACT);
+    char *text = json_text(row);
     int rc = keep(running, &head, text, err);
 
     free(text);
