@@ -2,12 +2,14 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "results/database.h"
 #include "results/results_table.h"
 
-enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON };
+enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE };
 static const char *const options[] = {
     [OPT_TOP] = "--top=", [OPT_BY] = "--by=", [OPT_PER] = "--per=", [OPT_PARETO] = "--pareto=", [OPT_SHOW] = "--show=",
     [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
+    [OPT_SQLITE] = "--sqlite=",
 };
 enum { KEYS_MOST = 64, TOP = 10 };
 
@@ -138,7 +140,9 @@ static int print_rows(const struct results *results, const char *const *values, 
         memcpy(columns, shown.keys, sizeof shown.keys);
         count = shown.count;
     }
-    if (!rc && (results->rows.count || format == FORMAT_CSV))
+    if (!rc && values[OPT_SQLITE])
+        rc = database_write(results, columns, count, most, values[OPT_SQLITE], err);
+    else if (!rc && (results->rows.count || format == FORMAT_CSV))
         results_print(results, format, columns, count, most, stdout);
     free(columns);
     return rc;
@@ -183,13 +187,13 @@ static int results_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
-    for (int i = OPT_CSV; i <= OPT_JSON; i++)
+    for (int i = OPT_CSV; i <= OPT_SQLITE; i++)
         if (arguments.values[i]) {
-            format = i == OPT_CSV ? FORMAT_CSV : i == OPT_MARKDOWN ? FORMAT_MARKDOWN : FORMAT_JSON;
+            format = i == OPT_MARKDOWN ? FORMAT_MARKDOWN : i == OPT_JSON ? FORMAT_JSON : FORMAT_CSV;
             formats++;
         }
     if (formats > 1)
-        return usage_error(command, "expected one of --csv, --markdown, --json");
+        return usage_error(command, "expected one of --csv, --markdown, --json, --sqlite");
     if (arguments.nsets)
         return usage_error(command, "--set changes no rows; --where chooses among them");
     if (arguments.values[OPT_TOP])
@@ -205,7 +209,7 @@ static int results_main(const struct command *command, int argc, char **argv)
 const struct command cmd_results = {
     .name = "results",
     .usage = "DIR... [--top K] [--by KEY] [--per KEY] [--pareto KEYS] [--where EXPRESSION] [--show KEYS]\n"
-             "       [--csv | --markdown | --json]",
+             "       [--csv | --markdown | --json | --sqlite FILE]",
     .brief = "Prints the rows of sweeps: the best, the best of each group, those that none betters, why others failed.",
     .examples = "  dtsim results llama.sweep\n"
                 "  dtsim results llama.sweep --by iteration_time_s --top 5 --where 'strategy.tensor <= 8'\n"
@@ -222,6 +226,7 @@ const struct command cmd_results = {
                "  --csv               all columns, SI units\n"
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
+               "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
                "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"
