@@ -157,6 +157,6 @@ void links_write(const struct run *run, FILE *out)
             carrier_name(c, i, name, sizeof name);
             fprintf(out, "%s\t%s\t%.17g\t%.17g\t%.17g\t1\n", name, link_class_names[carrier_class(c)],
                     load->payload / all, load->wire / all,
-                    load->wire / all / carrier_bandwidth(cluster, c) / run->metrics.iteration_time);
+                    load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time);
         }
 }
