@@ -75,10 +75,19 @@ static const char *slow_links_note(struct arena *arena, const struct scenario *s
                         "link is simulated; the communication library chooses as if it did not know");
 }
 
+static const char *repeat_note(struct arena *arena, const struct scenario *scenario)
+{
+    if (scenario->simulation.repeat == 1 || scenario->simulation.jitter > 0)
+        return NULL;
+    return arena_printf(arena, "repeat: %d, but nothing is random without jitter: one run stands for all",
+                        scenario->simulation.repeat);
+}
+
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
         vocabulary_note, model_note, halves_note, stragglers_note, slow_links_note,
+        repeat_note,
     };
     struct caveats caveats = {0};
 

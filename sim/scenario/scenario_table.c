@@ -331,6 +331,9 @@ static const struct field simulation_spec_fields[] = {
      .brief = "NICs with less bandwidth, in both directions; turns folding off"},
     {KEY(simulation_spec, seed), .kind = FIELD_INT, .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "seed of all random numbers"},
+    {KEY(simulation_spec, repeat), .kind = FIELD_INT, .min = 1, .max = 10000, .fallback = "1",
+     .brief = "with jitter: replays with so many seeds, from 'seed' on; the result is the run of the median time, with "
+              "quantiles of all"},
 };
 static const struct table simulation_table = {
     TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),
