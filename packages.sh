@@ -12,6 +12,6 @@ packages() {
     # shellcheck disable=SC2086
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
-build_packages="cmake ninja-build gcc libc6-dev pkg-config libsimgrid-dev libyaml-dev libjansson-dev libgsl-dev \
-                libcmocka-dev"
+build_packages="cmake ninja-build gcc g++ libc6-dev pkg-config libsimgrid-dev libyaml-dev libjansson-dev libgsl-dev \
+                libxxhash-dev libcmocka-dev"
 plot_packages="gnuplot-nox fonts-dejavu-core"

@@ -1,7 +1,6 @@
 /* The memory chart: what a few ranks hold, kind by kind, stacked, over time. */
 #include "chart.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +8,11 @@
 #include "tsv.h"
 
 enum { COLUMNS = 700 };              /* what changes within one of so many columns is gathered: its most is drawn */
+enum { MOST_RANKS = 1 << 22 };
 enum { PANELS = 3, PANEL = 190, BETWEEN = 26 };      /* ranks drawn; pixels */
 
 /* The kinds as they are stacked: what stays from the beginning to the end below what comes and goes. All but OTHER are
- * columns of the file; OTHER is the rest of the sum, kinds that have no colour here. */
+ * kinds of the file; OTHER is all kinds that have no colour here. */
 enum { KINDS = 10, OTHER = KINDS - 1 };
 static const char *const kind_names[] = {
     "context", "parameters", "gathered", "gradients", "optimizer", "buffers", "fragmentation", "activations",
@@ -27,8 +27,6 @@ static const struct colour kind_colours[] = {
 _Static_assert(COUNT(kind_names) == KINDS + 1 && COUNT(kind_colours) == KINDS, "a name and a colour for every kind");
 static const struct palette palette = {kind_names, kind_colours, KINDS};
 
-/* rank, t, bytes, a column a kind. */
-enum { RANK, TIME, BYTES, FIRST, WANTED = FIRST + OTHER };
 struct level { double at, total, bytes[KINDS]; };
 struct levels { struct level *items; size_t count, capacity; };
 struct panel {
@@ -36,88 +34,108 @@ struct panel {
     struct levels levels;
     struct level peak;
 };
+/* What a rank holds at the row at hand. `others`: of kinds that have no colour, by the order in which they appear. */
+enum { OTHERS = 8 };
+struct held { double at, bytes[KINDS], others[OTHERS], peak; bool seen; };
 struct memory_chart {
     struct panel panels[PANELS];
-    int npanels, ranks;
+    int npanels;
+    struct { struct held *items; size_t count, capacity; } ranks;
+    const char *others[OTHERS];
     double end, most;
 };
 
-/* Sums of many numbers that are printed rounded. */
-static double slack(double total)
+/* Where the row's kind is counted. */
+static double *place_of(struct memory_chart *memory, struct held *held, const struct chart *chart, const char *kind)
 {
-    return 1 + 1e-6 * fabs(total);
+    for (int k = 0; k < OTHER; k++)
+        if (!strcmp(kind, kind_names[k]))
+            return &held->bytes[k];
+    for (int i = 0; i < OTHERS; i++) {
+        if (!memory->others[i])
+            memory->others[i] = arena_printf(chart->arena, "%s", kind);
+        if (!strcmp(kind, memory->others[i]))
+            return &held->others[i];
+    }
+    return NULL;
 }
 
-static int read_level(const struct tsv *tsv, int *rank, struct level *level, struct error *err)
+/* Reads a row: the rank, and what it holds from then on. */
+static int read_level(struct memory_chart *memory, const struct chart *chart, const struct tsv *tsv, int *rank,
+                      struct level *level)
 {
-    double sum = 0;
+    enum { RANK, TIME, KIND, BYTES };
+    double bytes, *place;
+    struct held *held;
 
-    if (tsv_integer(tsv, RANK, 0, INT_MAX - 1, rank, err) || tsv_number(tsv, TIME, &level->at, err) ||
-        tsv_number(tsv, BYTES, &level->total, err))
+    if (tsv_integer(tsv, RANK, 0, MOST_RANKS - 1, rank, chart->err) ||
+        tsv_number(tsv, TIME, &level->at, chart->err) || tsv_number(tsv, BYTES, &bytes, chart->err))
         return -1;
-    if (level->at < 0)
-        return error_add(err, EXIT_INPUT, tsv_loc(tsv, TIME), "a time before 0");
-    for (int k = 0; k < OTHER; k++) {
-        if (tsv_number(tsv, FIRST + k, &level->bytes[k], err))
-            return -1;
-        if (level->bytes[k] < -slack(level->total))
-            return error_add(err, EXIT_INPUT, tsv_loc(tsv, FIRST + k), "%.40s bytes: less than none",
-                             tsv_text(tsv, FIRST + k));
-        level->bytes[k] = fmax(level->bytes[k], 0);
-        sum += level->bytes[k];
-    }
-    if (sum > level->total + KINDS * slack(level->total))
-        return error_add(err, EXIT_INPUT, tsv->loc, "the kinds add up to %.12g bytes, more than %.40s", sum,
+    while (memory->ranks.count <= (size_t)*rank)
+        *GROW(&memory->ranks) = (struct held){0};
+    held = &memory->ranks.items[*rank];
+    if (level->at < held->at)
+        return error_add(chart->err, EXIT_INPUT, tsv_loc(tsv, TIME), level->at < 0 ? "a time before 0" :
+                         "a time before that of the rank's row above");
+    if (bytes < -1)              /* a sum of numbers that were rounded is seldom 0 */
+        return error_add(chart->err, EXIT_INPUT, tsv_loc(tsv, BYTES), "%.40s bytes: less than none",
                          tsv_text(tsv, BYTES));
-    level->bytes[OTHER] = sum + KINDS * slack(level->total) < level->total ? level->total - sum : 0;
+    place = place_of(memory, held, chart, tsv_text(tsv, KIND));
+    if (!place)
+        return error_add(chart->err, EXIT_INPUT, tsv_loc(tsv, KIND), "too many kinds of memory");
+    *place = fmax(bytes, 0);
+    held->at = level->at;
+    held->seen = true;
+    held->bytes[OTHER] = 0;
+    for (int i = 0; i < OTHERS; i++)
+        held->bytes[OTHER] += held->others[i];
+    memcpy(level->bytes, held->bytes, sizeof level->bytes);
+    level->total = 0;
+    for (int k = 0; k < KINDS; k++)
+        level->total += held->bytes[k];
     return 0;
 }
 
-/* Reads all rows: finds out which ranks to draw (collect: false), or what they hold. */
+/* Reads all rows: what each rank holds at most, and, with `collect`, all that the ranks that are drawn hold. */
 static int read_levels(struct memory_chart *memory, const struct chart *chart, bool collect)
 {
-    const char *columns[WANTED + 1] = {"rank", "t", "bytes"};
-    int before = chart->err->count + chart->err->dropped, peak_rank = 0, failed;
-    double peak = -1;
+    static const char *const columns[] = {"rank", "t", "kind", "bytes", NULL};
+    int before = chart->err->count + chart->err->dropped, failed;
     struct tsv tsv = {0};
 
-    for (int k = 0; k < OTHER; k++)
-        columns[FIRST + k] = kind_names[k];
+    memory->ranks.count = 0;
     failed = tsv_open(&tsv, arena_printf(chart->arena, "%s/memory.tsv", chart->dir), columns, chart->err);
     while (!failed && tsv_next(&tsv, chart->err)) {
         struct level level;
         int rank;
 
-        if (read_level(&tsv, &rank, &level, chart->err))
+        if (read_level(memory, chart, &tsv, &rank, &level))
             continue;
-        memory->ranks = rank >= memory->ranks ? rank + 1 : memory->ranks;
         memory->end = fmax(memory->end, level.at);
-        if (level.total > peak * (1 + 1e-12)) {
-            peak = level.total;
-            peak_rank = rank;
-        }
+        memory->ranks.items[rank].peak = fmax(memory->ranks.items[rank].peak, level.total);
         for (int p = 0; collect && p < memory->npanels; p++)
             if (memory->panels[p].rank == rank)
                 *GROW(&memory->panels[p].levels) = level;
     }
     failed |= chart->err->count + chart->err->dropped > before;
-    if (!failed && peak < 0)
+    if (!failed && !memory->ranks.count)
         failed = error_add(chart->err, EXIT_INPUT, tsv.loc, "no rows: nothing to draw");
     tsv_release(&tsv);
-    if (failed || collect)
-        return failed ? -1 : 0;
-    const int ranks[PANELS] = {0, peak_rank, memory->ranks - 1};
+    return failed ? -1 : 0;
+}
+
+/* The ranks that are drawn: the first, the one that holds most, and the last. */
+static void choose_panels(struct memory_chart *memory)
+{
+    int fullest = 0, last = (int)memory->ranks.count - 1;
+
+    for (int r = 1; r <= last; r++)
+        if (memory->ranks.items[r].peak > memory->ranks.items[fullest].peak * (1 + 1e-12))
+            fullest = r;
+    const int ranks[PANELS] = {0, fullest, last};
     for (int i = 0; i < PANELS; i++)
         if (!memory->npanels || ranks[i] > memory->panels[memory->npanels - 1].rank)
             memory->panels[memory->npanels++].rank = ranks[i];
-    return 0;
-}
-
-static int by_time(const void *left, const void *right)
-{
-    const struct level *a = left, *b = right;
-
-    return (a->at > b->at) - (a->at < b->at);
 }
 
 /* Levels that begin within one column become the highest of them, for that column, and the last of them after it. */
@@ -193,9 +211,9 @@ static const char *note_of(const struct chart *chart, const struct memory_chart 
 
     if (!isnan(chart->runs->memory))
         text = arena_printf(chart->arena, "a GPU has %s", bytes_text(chart->arena, chart->runs->memory));
-    if (memory->npanels < memory->ranks)
-        text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %d ranks", text,
-                            *text ? "; " : "", memory->ranks);
+    if (memory->npanels < (int)memory->ranks.count)
+        text = arena_printf(chart->arena, "%s%sthe first, the last and the fullest of %zu ranks", text,
+                            *text ? "; " : "", memory->ranks.count);
     return *text ? text : NULL;
 }
 
@@ -292,12 +310,14 @@ static void write_script(const struct chart *chart, const struct memory_chart *m
 int memory_draw(struct chart *chart)
 {
     struct memory_chart memory = {.end = chart->runs->iteration};
-    int failed = read_levels(&memory, chart, false) || read_levels(&memory, chart, true) || chart_open(chart);
+    int failed = read_levels(&memory, chart, false);
 
+    if (!failed)
+        choose_panels(&memory);
+    failed = failed || read_levels(&memory, chart, true) || chart_open(chart);
     for (int p = 0; !failed && p < memory.npanels; p++) {
         struct panel *panel = &memory.panels[p];
 
-        qsort(panel->levels.items, panel->levels.count, sizeof *panel->levels.items, by_time);
         gather(panel, memory.end / COLUMNS);
         memory.most = fmax(memory.most, panel->peak.total);
     }
@@ -307,5 +327,6 @@ int memory_draw(struct chart *chart)
     }
     for (int p = 0; p < PANELS; p++)
         free(memory.panels[p].levels.items);
+    free(memory.ranks.items);
     return failed ? -1 : 0;
 }

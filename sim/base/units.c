@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "base/decimal.h"
 
 /* A prefix multiplies by 10^exp10 * 2^exp2. An alias is read but never written. Tables are in ascending order. */
 struct prefix {
@@ -225,26 +226,6 @@ int unit_plausible(enum unit unit, double value, const char *text, char *why, si
     return -1;
 }
 
-/* The fewest decimal digits that read back as this positive double: the value is 0.digits * 10^point. */
-static void shortest(double value, char digits[20], int *point)
-{
-    char text[40];
-    size_t count = 0;
-
-    for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof text, "%.*e", precision - 1, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    for (const char *at = text; *at != 'e'; at++)
-        if (*at != '.')
-            digits[count++] = *at;
-    while (count > 1 && digits[count - 1] == '0')
-        count--;
-    digits[count] = '\0';
-    *point = (int)strtol(strchr(text, 'e') + 1, NULL, 10) + 1;
-}
-
 /* Writes 0.digits * 10^point. Returns whether it needed an exponent. */
 static bool digits_place(const char *digits, int point, char *out)
 {
@@ -268,7 +249,7 @@ static bool digits_place(const char *digits, int point, char *out)
 static int candidate(double value, const struct name *name, const struct prefix *prefix, char out[48])
 {
     double quotient = ldexp(value / name->scale, -prefix->exp2);
-    char digits[20];
+    char digits[DECIMAL_SIZE];
     const char *gap = *name->text || *prefix->text ? " " : "";
     int point, score = 0;
 
@@ -279,7 +260,7 @@ static int candidate(double value, const struct name *name, const struct prefix 
         return -1;
     if (prefix->exp2 != 0 && ldexp(quotient, prefix->exp2) != value)
         return -1;
-    shortest(quotient, digits, &point);
+    decimal_digits(quotient, digits, &point);
     point -= prefix->exp10;
     score += digits_place(digits, point, out) ? 1000 : 0;
     score += point <= 0 ? 100 : 0;

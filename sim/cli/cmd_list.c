@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "base/data.h"
+#include "files/data.h"
 #include "report/result_keys.h"
 #include "validate/paper.h"
 #include "sweep/sweep.h"

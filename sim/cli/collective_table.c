@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "validate/published.h"
 
 /* Latency rules below LARGE, bandwidth above. `bar` is the error that the project asks of a row. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/text.h"
 #include "results/comparison.h"
 #include "report/result.h"
@@ -112,7 +113,9 @@ static void print_csv(const struct rows *rows, FILE *out)
         for (size_t c = 0; c < COUNT(columns); c++) {
             double value = columns[c].value(&rows->items[i]);
 
-            fprintf(out, isfinite(value) ? ",%.17g" : ",", value);
+            putc(',', out);
+            if (isfinite(value))
+                decimal_write(value, out);
         }
     }
     fputc('\n', out);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "files/json.h"
 #include "process/pool.h"
 #include "report/result.h"
 #include "sweep/row.h"
@@ -28,7 +29,7 @@ static void print_point(const struct points *points, uint64_t number)
     if (!point_make(points, number, &arena, &point, &err))
         for (size_t i = 0; i < point.count; i++) {
             json_t *json = node_json(point.items[i].node);
-            char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT);
+            char *text = json_text(json);
 
             printf("%s%s %s", i ? ", " : "  ", point.items[i].name,
                    point.items[i].node->kind == NODE_SCALAR ? point.items[i].node->text : text);

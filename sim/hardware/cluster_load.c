@@ -1,7 +1,7 @@
 /* cluster_load: parses and checks the value of `cluster:`. */
 #include "hardware/cluster_platform.h"
 
-#include "base/data.h"
+#include "files/data.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 
 enum { CHAIN_MAX = 8 };
 

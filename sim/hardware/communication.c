@@ -1,6 +1,6 @@
 #include "hardware/communication.h"
 
-#include "base/data.h"
+#include "files/data.h"
 
 #include <string.h>
 

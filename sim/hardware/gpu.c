@@ -1,6 +1,6 @@
 #include "hardware/gpu.h"
 
-#include "base/data.h"
+#include "files/data.h"
 
 const char *const dtype_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_TF32] = "tf32", [DTYPE_FP16] = "fp16", [DTYPE_BF16] = "bf16", [DTYPE_FP8] = "fp8",

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 
 #define RANGE(record, member, help) \
     {KEY(record, member), .kind = FIELD_RECORD, .table = &range_table, .required = true, .brief = help}

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "model/given_layers.h"
 #include "model/transformer.h"
 

@@ -1,6 +1,7 @@
 #include "report/result.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,12 +208,6 @@ json_t *result_json(const struct run *run)
     return json;
 }
 
-void json_print(const json_t *json, FILE *out)
-{
-    json_dumpf(json, out, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-    fputc('\n', out);
-}
-
 /* A file while it is written. */
 struct writing {
     const struct run *run;
@@ -235,8 +230,8 @@ static void write_result(const void *context, FILE *out)
     char *text, hex[DIGEST_HEX];
     struct digest digest;
 
-    json_object_set(json, "tables_sha256", (json_t *)(uintptr_t)writing->tables);
-    text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_object_set(json, "tables_xxh128", (json_t *)(uintptr_t)writing->tables);
+    text = json_text(json);
     digest_init(&digest);
     digest_add(&digest, text, strlen(text));
     digest_end(&digest, hex);
@@ -272,21 +267,20 @@ int result_write(const struct run *run, struct folder *folder, struct error *err
 /* Refuses a table that has another digest. */
 static int check_table(const char *dir, const char *name, const char *digest, struct error *err)
 {
-    char path[4400], hex[DIGEST_HEX], bytes[1 << 16];
+    char path[4400], hex[DIGEST_HEX];
     struct loc loc = {.file = path};
     struct digest sum;
-    size_t count;
-    FILE *file;
+    int fd, rc;
 
     snprintf(path, sizeof path, "%s/%s.tsv", dir, name);
-    file = fopen(path, "rb");
-    if (!file)
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
         return error_add(err, EXIT_INPUT, loc, "cannot open: %s", strerror(errno));
     digest_init(&sum);
-    while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
-        digest_add(&sum, bytes, count);
-    fclose(file);
-    if (!strcmp(digest_end(&sum, hex), digest))
+    rc = digest_add_file(&sum, fd);
+    digest_end(&sum, hex);
+    close(fd);
+    if (!rc && !strcmp(hex, digest))
         return 0;
     return error_add(err, EXIT_INPUT, loc, "the file is not of the run that result.json is of: its digest differs; "
                      "repeat 'dtsim run -o'");
@@ -309,7 +303,7 @@ int result_check(const char *dir, struct error *err)
     result = json_load_file(path, 0, &why);
     if (!json_is_object(result))
         rc = error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot read the result of a run: %s", why.text);
-    json_object_foreach(json_object_get(result, "tables_sha256"), name, digest)
+    json_object_foreach(json_object_get(result, "tables_xxh128"), name, digest)
         if (json_is_string(digest) && check_table(dir, name, json_string_value(digest), err))
             rc = -1;
     json_decref(result);

@@ -2,9 +2,8 @@
 #ifndef DTSIM_RESULT_H
 #define DTSIM_RESULT_H
 
-#include <jansson.h>
-
-#include "base/folder.h"
+#include "files/folder.h"
+#include "files/json.h"
 #include "run/run.h"
 
 /* The metrics and the resolved scenario as the contract names them; numbers that are not defined are null. The caller
@@ -32,8 +31,5 @@ void spans_write(const struct run *run, FILE *out);
 void memory_write(const struct run *run, FILE *out);
 void utilization_write(const struct run *run, FILE *out);
 void links_write(const struct run *run, FILE *out);
-
-/* Prints JSON with a final newline, indented, 17 significant digits. */
-void json_print(const json_t *json, FILE *out);
 
 #endif

@@ -4,6 +4,15 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/decimal.h"
+
+/* A cell with a number, and the tabulator before it. */
+static void number_cell(double value, FILE *out)
+{
+    putc('\t', out);
+    decimal_write(value, out);
+}
+
 static void span_name(const struct op *op, char *buffer, size_t size)
 {
     static const char letters[WHAT_COUNT] = {'F', 'B', 'I', 'W', 'R', 'K', 'U', 'A', 'G', 'S', 'P', 'O', 'L', 'H'};
@@ -93,24 +102,28 @@ void spans_write(const struct run *run, FILE *out)
         span_name(op, name, sizeof name);
         if (lane->kind != LANE_COMPUTE)
             snprintf(index, sizeof index, ".%d", lane->index);
-        fprintf(out, "%d\t%d\t%s\t%s\t%d\t%.17g\t%.17g\t%s%s\t%.17g\t%d\t%d\n", lane->rank, op->stage,
-                op_what_names[op->what], name, op->mb, run->timeline.start[span->id], span->end,
-                lane_kind_names[lane->kind], index, span->communication, span->overlapped,
-                stood_for(run));
+        fprintf(out, "%d\t%d\t%s\t%s\t%d", lane->rank, op->stage, op_what_names[op->what], name, op->mb);
+        number_cell(run->timeline.start[span->id], out);
+        number_cell(span->end, out);
+        fprintf(out, "\t%s%s", lane_kind_names[lane->kind], index);
+        number_cell(span->communication, out);
+        fprintf(out, "\t%d\t%d\n", span->overlapped, stood_for(run));
     }
     free(spans.items);
 }
 
-static void memory_line(int rank, double at, const struct memory *held, int replicas, FILE *out)
+/* From then on the rank holds so many bytes of the kind. */
+static void memory_line(const struct run *run, int rank, double at, enum memory_kind kind, double bytes, FILE *out)
 {
-    fprintf(out, "%d\t%.17g\t%.17g", rank, at, memory_total(held));
-    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        fprintf(out, "\t%.17g", held->bytes[kind]);
-    fprintf(out, "\t%d\n", replicas);
+    fprintf(out, "%d", rank);
+    number_cell(at, out);
+    fprintf(out, "\t%s", memory_kind_names[kind]);
+    number_cell(bytes, out);
+    fprintf(out, "\t%d\n", stood_for(run));
 }
 
-/* What each rank holds, a line whenever it changes: activations and workspace come and go with operations, all else is
- * there all the time, with the fragmentation of the peak. */
+/* What each rank holds: all kinds at the beginning, then a line whenever one changes. Activations and workspace come and
+ * go with operations, all else is there all the time, with the fragmentation of the peak. */
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;
@@ -118,22 +131,25 @@ void memory_write(const struct run *run, FILE *out)
     size_t count;
     struct memory_event *events = memory_events(&run->timeline, &count);
 
-    fputs("rank\tt\tbytes", out);
-    for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
-        fprintf(out, "\t%s", memory_kind_names[kind]);
-    fputs("\treplicas\n", out);
+    fputs("rank\tt\tkind\tbytes\treplicas\n", out);
     for (int r = 0; r < program->ranks; r++) {
         held[r] = run->metrics.ranks[r].memory;
         held[r].bytes[MEMORY_ACTIVATIONS] = held[r].bytes[MEMORY_WORKSPACE] = 0;
-        memory_line(r, 0, &held[r], stood_for(run), out);
+        for (int kind = 0; kind < MEMORY_KIND_COUNT; kind++)
+            memory_line(run, r, 0, (enum memory_kind)kind, held[r].bytes[kind], out);
     }
     for (size_t i = 0; i < count; i++) {
+        static const enum memory_kind kinds[] = {MEMORY_ACTIVATIONS, MEMORY_WORKSPACE};
         const struct op *op = &program->ops.items[events[i].op];
         int rank = program->lanes.items[op->lane].rank;
+        const double changes[] = {events[i].ends ? -op->frees : op->takes,
+                                  events[i].ends ? -op->workspace : op->workspace};
 
-        held[rank].bytes[MEMORY_ACTIVATIONS] += events[i].ends ? -op->frees : op->takes;
-        held[rank].bytes[MEMORY_WORKSPACE] += events[i].ends ? -op->workspace : op->workspace;
-        memory_line(rank, events[i].at, &held[rank], stood_for(run), out);
+        for (size_t k = 0; k < COUNT(kinds); k++)
+            if (changes[k] != 0) {
+                held[rank].bytes[kinds[k]] += changes[k];
+                memory_line(run, rank, events[i].at, kinds[k], held[rank].bytes[kinds[k]], out);
+            }
     }
     free(events);
     free(held);
@@ -155,8 +171,10 @@ void links_write(const struct run *run, FILE *out)
             if (load->payload == 0)
                 continue;
             carrier_name(c, i, name, sizeof name);
-            fprintf(out, "%s\t%s\t%.17g\t%.17g\t%.17g\t1\n", name, link_class_names[carrier_class(c)],
-                    load->payload / all, load->wire / all,
-                    load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time);
+            fprintf(out, "%s\t%s", name, link_class_names[carrier_class(c)]);
+            number_cell(load->payload / all, out);
+            number_cell(load->wire / all, out);
+            number_cell(load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time, out);
+            fputs("\t1\n", out);
         }
 }

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/decimal.h"
+
 enum { WINDOWS = 200, SAMPLES = 8 };
 
 static int by_value(const void *a, const void *b)
@@ -129,9 +131,13 @@ void utilization_write(const struct run *run, FILE *out)
     for (size_t i = 0; i < bins.count; i++) {
         const struct bin *bin = &bins.items[i];
 
-        fprintf(out, "%.17g\t%.17g", bin->from, bin->to);
-        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
-            fprintf(out, "\t%.17g", bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks);
+        decimal_write(bin->from, out);
+        putc('\t', out);
+        decimal_write(bin->to, out);
+        for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++) {
+            putc('\t', out);
+            decimal_write(bin->seconds[kind] / (bin->to - bin->from) / run->lowered.program.ranks, out);
+        }
         putc('\n', out);
     }
     free(bins.items);

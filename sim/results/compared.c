@@ -79,7 +79,7 @@ static const char *point_name(struct compared *compared, const struct points *po
 
     for (size_t i = 0; i < point->count; i++) {
         json_t *json = varies(points, point->items[i].name) ? node_json(point->items[i].node) : NULL;
-        char *text = json ? json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+        char *text = json ? json_text(json) : NULL;
 
         if (text)
             name = arena_printf(arena, "%s%s%s=%s", name, *name ? ", " : "", short_name(point, i),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/text.h"
 #include "results/sheet.h"
 
@@ -162,7 +163,9 @@ void compared_print_csv(const struct compared *compared, FILE *out)
         for (size_t c = 0; c < COUNT(columns); c++) {
             double value = value_of(compared, i, &columns[c]);
 
-            fprintf(out, isfinite(value) ? ",%.17g" : ",", value);
+            putc(',', out);
+            if (isfinite(value))
+                decimal_write(value, out);
         }
         for (size_t k = 0; k < COUNT(texts); k++) {
             const char *text = json_string_value(json_object_get(compared->rows.items[i].row, texts[k]));

@@ -120,7 +120,7 @@ static void order_points(struct results *results)
     struct placed *placed = xcalloc(results->rows.count, sizeof *placed);
 
     for (size_t i = 0; i < results->rows.count; i++)
-        placed[i] = (struct placed){json_dumps(json_object_get(results->rows.items[i], "point"), JSON_COMPACT),
+        placed[i] = (struct placed){json_text(json_object_get(results->rows.items[i], "point")),
                                     results->rows.items[i]};
     if (results->rows.count)
         qsort(placed, results->rows.count, sizeof *placed, compare_points);

@@ -2,7 +2,7 @@
 #ifndef DTSIM_RESULTS_H
 #define DTSIM_RESULTS_H
 
-#include <jansson.h>
+#include "files/json.h"
 
 #include "expression/expression.h"
 #include "sweep/store.h"

@@ -52,8 +52,7 @@ static char *cell_text(const json_t *json)
 {
     if (!json || json_is_null(json))
         return NULL;
-    return json_is_string(json) ? strdup(json_string_value(json)) :
-           json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    return json_is_string(json) ? strdup(json_string_value(json)) : json_text(json);
 }
 
 /* The style of a column, from all of its numbers that are printed. */
@@ -132,7 +131,7 @@ void results_print(const struct results *results, enum results_format format, co
     size_t rows = most < results->rows.count ? most : results->rows.count;
 
     for (size_t r = 0; r < rows && format == FORMAT_JSON; r++) {
-        json_dumpf(results->rows.items[r], out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        json_line(results->rows.items[r], out);
         fputc('\n', out);
     }
     if (format == FORMAT_CSV)

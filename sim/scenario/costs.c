@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "scenario/scenario_internal.h"
 
 static const struct field costs_spec_fields[] = {

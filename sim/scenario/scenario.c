@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "hardware/slow_parts.h"
 
 const struct schedule *scenario_schedule(const struct scenario *scenario)

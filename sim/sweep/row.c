@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "report/result.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
@@ -193,7 +193,7 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
         row = row_of(maker, &point, &own, note);
     }
     if (row)
-        json_dumpf(row, out, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        json_line(row, out);
     else
         fprintf(out, "=%s", note);
     json_decref(row);

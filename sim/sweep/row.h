@@ -10,7 +10,7 @@
 #ifndef DTSIM_ROW_H
 #define DTSIM_ROW_H
 
-#include "base/digest.h"
+#include "files/digest.h"
 #include "sweep/points.h"
 #include "sweep/store.h"
 

@@ -138,7 +138,7 @@ static int count_header(void *context, const json_t *header, struct error *err)
     struct copy *copy = context;
 
     (void)err;
-    copy->header = json_dumps(header, JSON_COMPACT);
+    copy->header = json_text(header);
     return 0;
 }
 
@@ -243,7 +243,7 @@ static int index_folder(struct store *store, const char *folder, struct error *e
 
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err)
 {
-    char *text = json_dumps(header, JSON_COMPACT);
+    char *text = json_text(header);
     int rc;
 
     *store = (struct store){.fd = -1};
@@ -272,7 +272,7 @@ static int sync_rows(struct store *store, struct error *err)
 
 int store_add(struct store *store, const json_t *row, struct error *err)
 {
-    char *line = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    char *line = json_text(row);
     size_t length = strlen(line);
     enum outcome before;
     int rc;

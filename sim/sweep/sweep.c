@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/data.h"
+#include "files/data.h"
 #include "run/metrics.h"
 
 enum { TOP = 10 };               /* rows of the table at the end, unless the file says otherwise */

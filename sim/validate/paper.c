@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/data.h"
+#include "files/data.h"
 
 static int keep_node(const struct node *value, enum node_kind kind, const char *key, const char *expected, void *object,
                      struct error *err)

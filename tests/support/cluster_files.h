@@ -3,7 +3,7 @@
 #define DTSIM_TEST_CLUSTER_FILES_H
 
 #include "hardware/cluster.h"
-#include "base/data.h"
+#include "files/data.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -25,18 +25,13 @@
     "exposed_tensor\texposed_pipeline\texposed_data\texposed_context\texposed_expert\texposed_offload\tbubble\n" \
     "0\t2\t0.5\t0\t0\t0\t0\t0\t0\t0.25\t0\t0\t0\t0\t0\t0.25\n" \
     "2\t6.5\t0\t0.75\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0.25\n"
-#define MEMORY_HEADER "rank\tt\tbytes\tparameters\tgathered\tgradients\toptimizer\tactivations\tworkspace\t" \
-    "buffers\tcontext\tfragmentation\n"
+#define MEMORY_HEADER "rank\tt\tkind\tbytes\treplicas\n"
 #define MEMORY MEMORY_HEADER \
-    "0\t0\t30\t1\t2\t3\t4\t0\t0\t5\t6\t9\n" \
-    "1\t0\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n" \
-    "2\t0\t8\t8\t0\t0\t0\t0\t0\t0\t0\t0\n" \
-    "3\t0\t7\t7\t0\t0\t0\t0\t0\t0\t0\t0\n" \
-    "1\t1\t50\t10\t0\t0\t0\t30\t10\t0\t0\t0\n" \
-    "0\t2\t32\t1\t2\t3\t4\t2\t0\t5\t6\t9\n" \
-    "1\t3.5\t40\t10\t0\t0\t0\t30\t0\t0\t0\t0\n" \
-    "1\t3.5001\t45\t10\t0\t0\t0\t30\t5\t0\t0\t0\n" \
-    "1\t3.5002\t10\t10\t0\t0\t0\t0\t0\t0\t0\t0\n"
+    "0\t0\tparameters\t1\t1\n0\t0\tgathered\t2\t1\n0\t0\tgradients\t3\t1\n0\t0\toptimizer\t4\t1\n" \
+    "0\t0\tbuffers\t5\t1\n0\t0\tcontext\t6\t1\n0\t0\tfragmentation\t9\t1\n" \
+    "1\t0\tparameters\t10\t1\n2\t0\tparameters\t8\t1\n3\t0\tparameters\t7\t1\n" \
+    "1\t1\tactivations\t30\t1\n1\t1\tworkspace\t10\t1\n0\t2\tactivations\t2\t1\n" \
+    "1\t3.5\tworkspace\t0\t1\n1\t3.5001\tworkspace\t5\t1\n1\t3.5002\tactivations\t0\t1\n1\t3.5002\tworkspace\t0\t1\n"
 #define LINKS "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n" \
     "gpu0.up\tinside\t3\t4\t0.25\t1\ngpu0.down\tinside\t2\t3\t0.125\t1\nnic0.up\tnic\t7\t7\t0.5\t1\n"
 #define RESULT(name) "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5," \

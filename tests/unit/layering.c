@@ -5,7 +5,7 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
+    "base", "files", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
     "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
     "cli",
 };
@@ -28,7 +28,7 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ chart.h curves.h gantt.h list.h plot.h records.h tsv.h ", NULL},
+    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h tsv.h ", NULL},
     {"sim/engine/", NULL, " base/ process/child.h hardware/cluster.h engine/ ", NULL},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
@@ -151,16 +151,17 @@ static void each_source(void (*check)(const char *path, const char *text))
         assert_true(each_of(others[f], check) > 0);
 }
 
-/* Whether the folder has a module that the test's name begins with: chain.c, or chain_table.c, of chain. */
+/* Whether the folder has a module that the test's name begins with: chain.c, or chain_table.c, of chain; decimal.h. */
 static bool tests_a_module(const char *folder, const char *test)
 {
     char path[1100];
 
-    for (const char *end = test + 1; *end; end++) {
-        snprintf(path, sizeof path, "%s/%s/%.*s.c", DTSIM_SOURCE_DIR, folder, (int)(end - test), test);
-        if ((*end == '_' || *end == '.') && access(path, F_OK) == 0)
-            return true;
-    }
+    for (const char *end = test + 1; *end; end++)
+        for (const char *type = "ch"; *type; type++) {
+            snprintf(path, sizeof path, "%s/%s/%.*s.%c", DTSIM_SOURCE_DIR, folder, (int)(end - test), test, *type);
+            if ((*end == '_' || *end == '.') && access(path, F_OK) == 0)
+                return true;
+        }
     return false;
 }
 

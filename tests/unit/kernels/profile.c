@@ -1,7 +1,7 @@
 /* profile: what the profiles that come with dtsim say, which costs a scenario gets, and what counts as extrapolated. */
 #include "simulated.h"
 
-#include "base/data.h"
+#include "files/data.h"
 
 static const char block[] =
     "model: {transformer: {layers: 4, hidden: 4096, heads: 32, sequence: 2048, vocabulary: 32000}}\n"

@@ -98,15 +98,16 @@ static void memory_to_the_byte(void **state)
     assert_null(strstr(script, "limit ="));
     dir = make_run("limited", "{\"iteration_time_s\": 6.5, \"bubble_fraction\": 0.25, \"utilization\": 0.5, "
                    "\"memory_limit_bytes\": 2048, \"scenario\": {\"name\": \"x\"}}", NULL, NULL);
-    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\t1024\t1024\t0\t0\t0\t0\t0\t0\t0\t0\n");
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\tparameters\t1024\t1\n");
     assert_plots("memory", dir, "svg");
     script = get(file_of("memory", dir, "svg", 1));
     assert_non_null(strstr(script, "limit = 2048\n"));
     assert_non_null(strstr(script, "line_1 = \"a GPU has 2 KiB\""));
     assert_non_null(strstr(script, "headings = \"'rank 0: at most 1 KiB'\""));
     assert_null(strstr(script, "\"other\""));
-    /* kinds that the chart does not know are the rest of the sum */
-    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\t1024\t24\t0\t0\t0\t0\t0\t0\t0\t0\n");
+    /* kinds that the chart does not know are one area */
+    put(arena_printf(&arena, "%s/memory.tsv", dir), MEMORY_HEADER "0\t0\tnew\t900\t1\n0\t0\tparameters\t24\t1\n"
+        "0\t0\tnewer\t100\t1\n");
     assert_plots("memory", dir, "svg");
     assert_non_null(strstr(get(file_of("memory", dir, "svg", 2)), "\t0\t24\t0\t0\t0\t0\t0\t0\t0\t1000\n"));
     assert_non_null(strstr(get(file_of("memory", dir, "svg", 1)), "\"other\""));

@@ -54,16 +54,17 @@ static const struct { const char *kind, *result, *spans, *windows, *expected; } 
      "utilization.tsv:4:1: error: the window starts"},
 };
 
-#define ROW "0\t0\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n"
+#define ROW "0\t0\tparameters\t9\t1\n"
 static const struct { const char *text, *expected; } bad_memory[] = {
     {"", "memory.tsv: error: the file is empty"},
     {MEMORY_HEADER, "memory.tsv: error: no rows"},
-    {"rank\tt\tbytes\n", "memory.tsv:1:1: error: no column 'context' in the header"},
-    {MEMORY_HEADER ROW "0\t-1\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:3:3: error: a time before 0"},
-    {MEMORY_HEADER "0\t0\t9\t12\t-3\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:10: error: -3 bytes: less than none"},
-    {MEMORY_HEADER "0\t0\t9\t99\t0\t0\t0\t0\t0\t0\t0\t0\n",
-     "memory.tsv:2:1: error: the kinds add up to 99 bytes, more than 9"},
-    {MEMORY_HEADER "x\t0\t9\t9\t0\t0\t0\t0\t0\t0\t0\t0\n", "memory.tsv:2:1: error: 'x' is not a whole number"},
+    {"rank\tt\tbytes\n", "memory.tsv:1:1: error: no column 'kind' in the header"},
+    {MEMORY_HEADER ROW "0\t-1\tparameters\t9\t1\n", "memory.tsv:3:3: error: a time before 0"},
+    {MEMORY_HEADER "0\t2\tworkspace\t9\t1\n" ROW, "memory.tsv:3:3: error: a time before that of the rank's row above"},
+    {MEMORY_HEADER "0\t0\tactivations\t-3\t1\n", "memory.tsv:2:17: error: -3 bytes: less than none"},
+    {MEMORY_HEADER "x\t0\tactivations\t9\t1\n", "memory.tsv:2:1: error: 'x' is not a whole number"},
+    {MEMORY_HEADER "0\t0\ta\t1\t1\n0\t0\tb\t1\t1\n0\t0\tc\t1\t1\n0\t0\td\t1\t1\n0\t0\te\t1\t1\n0\t0\tf\t1\t1\n"
+     "0\t0\tg\t1\t1\n0\t0\th\t1\t1\n0\t0\ti\t1\t1\n", "memory.tsv:10:5: error: too many kinds of memory"},
 };
 
 static void bad_files_are_named(void **state)

@@ -1,4 +1,4 @@
-#include "base/folder.h"
+#include "files/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -71,17 +71,13 @@ static void other_name(const char *name, char *other, size_t size)
 
 static int digest_file(int fd, char digest[DIGEST_HEX])
 {
-    static const size_t step = 1 << 16;
-    char *bytes = xrealloc(NULL, step, 1);
     struct digest sum;
-    ssize_t count;
+    int rc;
 
     digest_init(&sum);
-    for (off_t at = 0; (count = pread(fd, bytes, step, at)) > 0; at += count)
-        digest_add(&sum, bytes, (size_t)count);
+    rc = digest_add_file(&sum, fd);
     digest_end(&sum, digest);
-    free(bytes);
-    return count < 0 ? -1 : 0;
+    return rc;
 }
 
 /* Writes a new file, whole and on the disk. `name` is for messages. */

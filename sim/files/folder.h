@@ -7,7 +7,7 @@
 #define DTSIM_FOLDER_H
 
 #include "base/base.h"
-#include "base/digest.h"
+#include "files/digest.h"
 
 enum { FOLDER_FILES = 8 };
 

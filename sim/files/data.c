@@ -1,4 +1,4 @@
-#include "base/data.h"
+#include "files/data.h"
 
 #include <dirent.h>
 #include <errno.h>

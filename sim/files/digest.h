@@ -1,0 +1,21 @@
+/* digest: names things by their content: XXH3 with 128 bits (xxHash), which finds what was changed by accident. It does not
+ * protect against somebody who looks for two contents with one name. `xxh128sum FILE` prints the digest of a file. */
+#ifndef DTSIM_DIGEST_H
+#define DTSIM_DIGEST_H
+
+#include <stddef.h>
+
+struct digest { void *state; };  /* of the library; digest_end() releases it */
+enum { DIGEST_HEX = 33 };        /* hexadecimal digits and the zero byte behind them */
+
+void digest_init(struct digest *digest);
+void digest_add(struct digest *digest, const void *data, size_t size);
+/* All bytes of an open file. -1: it cannot be read (errno). */
+int digest_add_file(struct digest *digest, int fd);
+/* Ends the digest: nothing may be added afterwards. Returns hex. */
+char *digest_end(struct digest *digest, char hex[DIGEST_HEX]);
+
+/* The digest of the sources that this program was built from, taken when it was built: hexadecimal digits. */
+extern const char sources_digest[];
+
+#endif

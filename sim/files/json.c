@@ -1,0 +1,126 @@
+#include "files/json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/decimal.h"
+
+enum { ONE_LINE = -1 };          /* a level: nothing is indented */
+
+/* Whole numbers that are real keep a point, so that they are read back as real. */
+static void print_real(double value, FILE *out)
+{
+    char text[DECIMAL_SIZE];
+
+    BUG_IF(!isfinite(value));
+    fputs(decimal_text(value, text), out);
+    if (!strpbrk(text, ".e"))
+        fputs(".0", out);
+}
+
+static bool is_plain(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (text[i] < ' ' || text[i] > '~' || text[i] == '"' || text[i] == '\\')
+            return false;
+    return true;
+}
+
+static void print_string(const char *text, size_t length, FILE *out)
+{
+    if (is_plain(text, length)) {
+        putc('"', out);
+        fwrite(text, 1, length, out);
+        putc('"', out);
+        return;
+    }
+    json_t *string = json_stringn(text, length);
+    BUG_IF(json_dumpf(string, out, JSON_ENCODE_ANY));
+    json_decref(string);
+}
+
+/* Before an item, and, with `last`, before the bracket that closes. */
+static void print_break(int level, bool first, bool last, FILE *out)
+{
+    if (!first && !last)
+        putc(',', out);
+    if (level == ONE_LINE || (first && last))
+        return;
+    fprintf(out, "\n%*s", 2 * (last ? level : level + 1), "");
+}
+
+static void print(const json_t *json, int level, FILE *out)
+{
+    int inner = level == ONE_LINE ? ONE_LINE : level + 1;
+    bool first = true;
+    const char *key;
+    size_t i;
+    json_t *item;
+
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        putc('{', out);
+        json_object_foreach((json_t *)(uintptr_t)json, key, item) {
+            print_break(level, first, false, out);
+            print_string(key, strlen(key), out);
+            fputs(level == ONE_LINE ? ":" : ": ", out);
+            print(item, inner, out);
+            first = false;
+        }
+        print_break(level, first, true, out);
+        putc('}', out);
+        return;
+    case JSON_ARRAY:
+        putc('[', out);
+        json_array_foreach(json, i, item) {
+            print_break(level, first, false, out);
+            print(item, inner, out);
+            first = false;
+        }
+        print_break(level, first, true, out);
+        putc(']', out);
+        return;
+    case JSON_STRING:
+        print_string(json_string_value(json), json_string_length(json), out);
+        return;
+    case JSON_INTEGER:
+        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(json));
+        return;
+    case JSON_REAL:
+        print_real(json_real_value(json), out);
+        return;
+    case JSON_TRUE:
+        fputs("true", out);
+        return;
+    case JSON_FALSE:
+        fputs("false", out);
+        return;
+    case JSON_NULL:
+        fputs("null", out);
+    }
+}
+
+void json_print(const json_t *json, FILE *out)
+{
+    print(json, 0, out);
+    putc('\n', out);
+}
+
+void json_line(const json_t *json, FILE *out)
+{
+    print(json, ONE_LINE, out);
+}
+
+char *json_text(const json_t *json)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    BUG_IF(!out);
+    json_line(json, out);
+    fclose(out);
+    return text;
+}
