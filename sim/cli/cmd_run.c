@@ -167,9 +167,14 @@ static void print_run(const struct run *run, FILE *out)
     print_model(&scenario->model, out);
     print_cluster(&scenario->cluster, out);
     if (scenario->simulation.jitter > 0)
-        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
-                scenario->simulation.seed);
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
+                100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
+    if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
+                unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->iteration_time_p90, text[1], sizeof text[1]),
+                scenario->simulation.repeat);
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
