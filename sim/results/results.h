@@ -8,7 +8,7 @@
 #include "files/json.h"
 
 #include "expression/expression.h"
-#include "results/tally.h"
+#include "store/tally.h"
 #include "store/store.h"
 
 /* What a row may be asked for by name. */
