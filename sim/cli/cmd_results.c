@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "cli/cmd.h"
+#include "cli/key_list.h"
 #include "results/database.h"
-#include "results/results_table.h"
 
 enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE };
 static const char *const options[] = {
@@ -11,70 +11,7 @@ static const char *const options[] = {
     [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
     [OPT_SQLITE] = "--sqlite=",
 };
-enum { KEYS_MOST = 64, TOP = 10 };
-
-/* A list of keys, each with whether more of it is better: "mfu,peak_memory_bytes:max". */
-struct key_list { int keys[KEYS_MOST]; bool largest[KEYS_MOST]; size_t count; };
-
-static int read_keys(const struct results *results, const char *text, const char *option, struct key_list *list,
-                     struct error *err)
-{
-    struct arena arena = {0};
-    char *names = arena_strdup(&arena, text), *next = NULL;
-    int rc = 0;
-
-    list->count = 0;
-    for (char *name = strtok_r(names, ",", &next); name && !rc; name = strtok_r(NULL, ",", &next)) {
-        char *colon = strchr(name, ':');
-        bool largest = false;
-
-        if (colon) {
-            *colon++ = '\0';
-            largest = !strcmp(colon, "max");
-        }
-        if (colon && !largest && strcmp(colon, "min"))
-            rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected min or max behind '%s:', found '%s'", option,
-                           name, colon);
-        else if (list->count == KEYS_MOST)
-            rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: more than %d keys", option, KEYS_MOST);
-        else if ((list->keys[list->count] = results_key(results, name, option, err)) < 0)
-            rc = -1;
-        else
-            list->largest[list->count++] = colon ? largest : results_wants_most(name);
-    }
-    if (!rc && !list->count)
-        rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected a key such as iteration_time_s", option);
-    arena_release(&arena);
-    return rc;
-}
-
-/* The keys that the sweep's own file names under report: objectives. */
-static void objective_keys(const struct results *results, struct key_list *list)
-{
-    const char *name;
-    json_t *value;
-
-    list->count = 0;
-    json_object_foreach(results->objectives, name, value) {
-        if (results_find(results, name) < 0 || list->count == KEYS_MOST)
-            continue;
-        list->keys[list->count] = results_find(results, name);
-        list->largest[list->count++] = json_string_value(value) && !strcmp(json_string_value(value), "max");
-    }
-}
-
-/* What orders rows if nobody says by which key: throughput, of tokens where there are any. */
-static void throughput_keys(const struct results *results, struct key_list *list)
-{
-    static const char *const rates[] = {"tokens_per_s", "samples_per_s"};
-
-    list->count = 0;
-    for (size_t i = 0; i < COUNT(rates); i++) {
-        list->keys[list->count] = results_find(results, rates[i]);
-        list->largest[list->count] = true;
-        list->count += list->keys[list->count] >= 0;
-    }
-}
+enum { TOP = 10 };
 
 /* Which rows are asked for, and in which order. */
 struct wanted {
@@ -110,17 +47,17 @@ static int read_wanted(const struct results *results, const char *const *values,
     bool objectives;
 
     *wanted = (struct wanted){.most = most};
-    objective_keys(results, &wanted->by);
+    key_list_objectives(results, &wanted->by);
     objectives = wanted->by.count > 0;
     wanted->numbers = values[OPT_BY] || objectives;
     if (!objectives)
-        throughput_keys(results, &wanted->by);
+        key_list_throughput(results, &wanted->by);
     if (values[OPT_PARETO]) {
         wanted->front = wanted->numbers = wanted->well = true;
-        return read_keys(results, values[OPT_PARETO], "--pareto", &wanted->by, err);
+        return key_list_read(results, values[OPT_PARETO], "--pareto", &wanted->by, err);
     }
-    if ((values[OPT_BY] && read_keys(results, values[OPT_BY], "--by", &wanted->by, err)) ||
-        (values[OPT_PER] && read_keys(results, values[OPT_PER], "--per", &wanted->per, err)))
+    if ((values[OPT_BY] && key_list_read(results, values[OPT_BY], "--by", &wanted->by, err)) ||
+        (values[OPT_PER] && key_list_read(results, values[OPT_PER], "--per", &wanted->per, err)))
         return -1;
     wanted->well = people || wanted->per.count;
     wanted->front = people && objectives && wanted->by.count > 1 && !values[OPT_BY] && !wanted->per.count;
@@ -136,7 +73,7 @@ static int print_rows(const struct results *results, const char *const *values, 
     int rc = 0;
 
     if (values[OPT_SHOW]) {
-        rc = read_keys(results, values[OPT_SHOW], "--show", &shown, err);
+        rc = key_list_read(results, values[OPT_SHOW], "--show", &shown, err);
         memcpy(columns, shown.keys, sizeof shown.keys);
         count = shown.count;
     }
