@@ -76,7 +76,11 @@ fi
 for reader in pandas duckdb; do
     snippet python "import $reader" >read.py
     [ -s read.py ] || fail "the page shows no way for $reader"
-    python3 -c "import $reader" 2>/dev/null || { echo "$reader is not installed"; continue; }
-    python3 read.py >read.out || fail "$reader cannot read it as the page says"
+    python=
+    for one in python3 /usr/bin/python3; do
+        $one -c "import $reader" 2>/dev/null && python=$one
+    done
+    [ $python ] || { echo "$reader is not installed"; continue; }
+    PATH=$(dirname "$dtsim"):$PATH $python read.py >read.out || fail "$reader cannot read it as the page says"
     grep -q 'mfu' read.out || fail "found $(cat read.out)"
 done

@@ -108,14 +108,6 @@ static int read_key(const struct results *results, const char *text, const char 
     return 0;
 }
 
-static bool has_numbers(const struct results *results, int key)
-{
-    for (size_t i = 0; i < results->rows.count; i++)
-        if (results_value(results, i, key).kind == VALUE_NUMBER)
-            return true;
-    return false;
-}
-
 /* The metrics to draw if nobody says which: of heat the sweep's first objective, else throughput; of pareto the first
  * two, else throughput against memory. */
 static void choose_metrics(const struct results *results, struct plot_request *request)
@@ -125,9 +117,8 @@ static void choose_metrics(const struct results *results, struct plot_request *r
     struct key_list objectives, throughput;
 
     key_list_throughput(results, &throughput);
-    for (size_t i = throughput.count; i-- > 0;)
-        if (has_numbers(results, throughput.keys[i]))
-            keys[1] = (struct plot_key){results->keys.items[throughput.keys[i]].name, true};
+    if (throughput.count)
+        keys[1] = (struct plot_key){results->keys.items[throughput.keys[0]].name, true};
     key_list_objectives(results, &objectives);
     for (size_t i = 0; i < objectives.count && i < 2; i++) {
         const struct plot_key key = {results->keys.items[objectives.keys[i]].name, objectives.largest[i]};
@@ -140,15 +131,10 @@ static void choose_metrics(const struct results *results, struct plot_request *r
         request->rows.x = keys[0], request->rows.y = keys[1];
 }
 
-static void all_rows(struct results *results, const void *context)
-{
-    (void)results, (void)context;
-}
-
 /* Draws from the rows of sweeps, which results/ reads for it. */
 static int draw_rows(const char *const *values, struct plot_request *request, struct error *err)
 {
-    const struct results_question question = {.where = values[OPT_WHERE], .choose = all_rows};
+    const struct results_question question = {.where = values[OPT_WHERE]};
     struct results results;
     json_t *rows = json_array();
     int rc = results_open(request->inputs, (size_t)request->ninputs, &results, err) ||

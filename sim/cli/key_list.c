@@ -41,11 +41,9 @@ void key_list_objectives(const struct results *results, struct key_list *list)
 
     list->count = 0;
     json_object_foreach(results->objectives, name, value) {
-        int key = results_find(results, name);
-
-        if (key < 0 || list->count == KEYS_MOST)
+        if (results_find(results, name) < 0 || list->count == KEYS_MOST)
             continue;
-        list->keys[list->count] = key;
+        list->keys[list->count] = results_find(results, name);
         list->largest[list->count++] = json_string_value(value) && !strcmp(json_string_value(value), "max");
     }
 }
@@ -56,8 +54,11 @@ void key_list_throughput(const struct results *results, struct key_list *list)
 
     list->count = 0;
     for (size_t i = 0; i < COUNT(rates); i++) {
-        list->keys[list->count] = results_find(results, rates[i]);
-        list->largest[list->count] = true;
-        list->count += list->keys[list->count] >= 0;
+        int key = results_find(results, rates[i]);
+
+        if (key < 0 || !results->keys.items[key].number)
+            continue;
+        list->keys[list->count] = key;
+        list->largest[list->count++] = true;
     }
 }

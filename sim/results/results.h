@@ -8,7 +8,7 @@
 #include "files/json.h"
 
 #include "expression/expression.h"
-#include "results/tally.h"
+#include "store/tally.h"
 #include "store/store.h"
 
 /* What a row may be asked for by name. */
@@ -19,6 +19,7 @@ struct row_key {
     const char *first;           /* the first point, in their order, whose row has it; those that ended well go first */
     bool well;                   /* that one ended well */
     size_t place;                /* in that row */
+    bool number;                 /* some row has a number under it */
 };
 
 struct results {
@@ -42,7 +43,7 @@ int results_open(const char *const *folders, size_t count, struct results *resul
 struct results_question {
     const char *where;           /* an expression over keys that must be true; NULL: none */
     /* Drops rows that are not asked for whatever other rows there are, and orders the rest. It is called for some of
-     * the rows, in the order of their points, and again for those that it left and others. */
+     * the rows, in the order of their points, and again for those that it left and others. NULL: all are asked for. */
     void (*choose)(struct results *results, const void *context);
     const void *context;
 };

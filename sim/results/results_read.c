@@ -89,11 +89,12 @@ static struct row_key *key_find(struct keyed *keyed, const char *name, int from)
     return key;
 }
 
-static void add_key(struct keyed *keyed, const char *name, int from)
+static void add_key(struct keyed *keyed, const char *name, int from, const json_t *value)
 {
     struct row_key *key = key_find(keyed, name, from);
     size_t place = keyed->place++;
 
+    key->number |= json_is_number(value);
     if (key->first && (keyed->well != key->well ? key->well : strverscmp(keyed->point, key->first) >= 0))
         return;
     if (!keyed->kept)
@@ -116,7 +117,7 @@ static void add_keys(struct keyed *keyed, json_t *object, const char *before, in
             strncat(whole, ".", sizeof whole - strlen(whole) - 1);
             add_keys(keyed, value, whole, from);
         } else {
-            add_key(keyed, whole, from);
+            add_key(keyed, whole, from, value);
         }
     }
 }
@@ -164,7 +165,7 @@ static void add_own_keys(struct results *results)
     struct keyed keyed = {.results = results, .point = "", .well = true};
 
     for (size_t i = 0; i < COUNT(own); i++)
-        add_key(&keyed, own[i], KEY_ROW);
+        add_key(&keyed, own[i], KEY_ROW, NULL);
     qsort(results->keys.items, results->keys.count, sizeof *results->keys.items, compare_keys);
 }
 
@@ -216,7 +217,8 @@ static void choose(struct reading *reading)
     struct results *results = reading->results;
 
     results_sort_points(results);
-    reading->question->choose(results, reading->question->context);
+    if (reading->question->choose)
+        reading->question->choose(results, reading->question->context);
     reading->until = 2 * results->rows.count + HELD;
 }
 

@@ -3,13 +3,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files/data.h"
 #include "files/json.h"
+#include "process/child.h"
 #include "report/result.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
-       FILE_MOST = 64 << 20 };   /* of a file that a scenario names */
+       FILE_MOST = 64 << 20,     /* of a file that a scenario names */
+       ID_SECONDS = 30 };        /* that a point may take until its id is known */
 
 static void digest_text(struct digest *digest, const char *text)
 {
@@ -241,18 +244,54 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
     arena_release(&arena);
 }
 
+/* The id of a point that has no row, looked for in another process, as it may kill that one too. */
+struct lost_id {
+    const struct row_maker *maker;
+    uint64_t number;
+    char *id;                    /* shared memory */
+};
+
+static void find_id(void *context)
+{
+    const struct lost_id *lost = context;
+    const struct row_maker *maker = lost->maker;
+    struct scenario scenario;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct point point;
+
+    alarm(ID_SECONDS);
+    if (!point_make(maker->points, lost->number, &arena, &point, &err) &&
+        !scenario_read(&arena, point.root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario, &err))
+        resolved_id(maker, &scenario, lost->id);
+}
+
+static void lost_id(const struct row_maker *maker, uint64_t number, const struct node *root, char id[ID_DIGITS + 1])
+{
+    struct lost_id lost = {maker, number, child_share(ID_DIGITS + 1)};
+    struct error ignored = {0};
+
+    if (lost.id && !child_run(find_id, &lost, "the scenario", &ignored) && strlen(lost.id) == ID_DIGITS)
+        memcpy(id, lost.id, ID_DIGITS + 1);
+    else
+        written_id(maker, root, id);
+    child_unshare(lost.id, ID_DIGITS + 1);
+    error_release(&ignored);
+}
+
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason)
 {
     struct arena arena = {0};
     struct error err = {0};
     struct point point;
-    char written[ID_DIGITS + 1];
+    char own[ID_DIGITS + 1];
     json_t *row;
 
     point_make(maker->points, number, &arena, &point, &err);
-    written_id(maker, point.root, written);
-    row = row_begin(strlen(id) == ID_DIGITS ? id : written, &point);
+    if (strlen(id) != ID_DIGITS)
+        lost_id(maker, number, point.root, own);
+    row = row_begin(strlen(id) == ID_DIGITS ? id : own, &point);
     outcome_lost(row, status, reason);
     error_release(&err);
     arena_release(&arena);

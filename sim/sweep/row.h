@@ -43,7 +43,8 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
 const char *row_split(const char *text, size_t length, struct row_head *head);
 /* The head of a row. */
 struct row_head row_head_of(const json_t *row);
-/* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note. */
+/* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note; where that is
+ * empty the worker died before the id was known, and the id is looked for again. */
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason);
 

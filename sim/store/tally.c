@@ -1,4 +1,4 @@
-#include "results/tally.h"
+#include "store/tally.h"
 
 #include <math.h>
 #include <stdlib.h>
