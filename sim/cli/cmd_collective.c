@@ -352,7 +352,7 @@ const struct command cmd_collective = {
         "                      the algorithm that it chose is shown\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
-        "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+        "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
         "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --markdown          with --table: a line for each table, for a document\n"
