@@ -28,7 +28,7 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h tsv.h ", NULL},
+    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h tsv.h ", NULL},
     {"sim/engine/", NULL, " base/ process/ hardware/cluster.h engine/ ", NULL},
     {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},
     {"sim/cli/", NULL, NULL, " modules/ "},
