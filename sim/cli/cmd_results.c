@@ -95,6 +95,8 @@ static int choose(struct results *results, const char *const *values, bool peopl
         results_sort(results, by.keys[i], by.largest[i]);
     if (per.count)
         results_per(results, per.keys[0], 1);
+    if (by.count || order >= 0)
+        results_rank(results, by.count ? by.keys[0] : order, by.count ? by.largest[0] : true);
     return 0;
 }
 
@@ -114,6 +116,10 @@ static int print_chosen(struct results *results, const char *const *values, enum
     }
     if (!rc && (results->rows.count || format == FORMAT_CSV))
         results_print(results, format, columns, count, most, stdout);
+    if (!rc && results->rows.count && format == FORMAT_TEXT && results->ranked >= 0 && !values[OPT_SHOW]) {
+        fputc('\n', stdout);
+        results_explain_ranks(results, stdout);
+    }
     free(columns);
     return rc;
 }
@@ -199,7 +205,7 @@ const struct command cmd_results = {
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
-               "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
+               "breakdown), gpus, memory_margin_bytes, extrapolated_share, rank, status, engine, rule, reason or id. The\n"
                "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"
                "otherwise.\n",
     .main = results_main,

@@ -177,7 +177,7 @@ static void collect_metrics(struct results *results, bool well)
 
 static void collect_keys(struct results *results)
 {
-    static const char *const own[] = {"status", "engine", "rule", "reason", "id", "version"};
+    static const char *const own[] = {"rank", "status", "engine", "rule", "reason", "id", "version"};
 
     for (size_t i = 0; i < results->rows.count; i++)
         add_keys(results, json_object_get(results->rows.items[i], "point"), "", KEY_POINT);
@@ -191,7 +191,7 @@ int results_load(const char *const *folders, size_t count, struct results *resul
 {
     int rc = 0;
 
-    *results = (struct results){.objectives = json_object()};
+    *results = (struct results){.objectives = json_object(), .ranked = -1};
     for (size_t i = 0; i < count; i++)
         rc = read_files(results, folders[i], err) ? -1 : rc;
     if (rc)

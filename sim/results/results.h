@@ -5,6 +5,7 @@
 #include "files/json.h"
 
 #include "expression/expression.h"
+#include "run/tie.h"
 #include "sweep/store.h"
 
 /* What a row may be asked for by name. */
@@ -20,6 +21,7 @@ struct results {
     /* Those of points, in the order of the first rows; then those of rows; then metrics. */
     struct { struct row_key *items; size_t count, capacity; } keys;
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
+    int ranked;                  /* the key that ranks are by; -1: rows have none */
     size_t other_builds;         /* rows that are left out, as another build or other sources wrote them */
 };
 
@@ -44,5 +46,11 @@ void results_keep_numbers(struct results *results, const int *keys, size_t count
 void results_sort(struct results *results, int key, bool largest_first);
 /* Keeps the rows that no other one betters: is as good in every key and better in one. All must have numbers. */
 void results_front(struct results *results, const int *keys, const bool *largest, size_t count);
+
+/* Ranks rows that results_sort has ordered by that key, under "rank"; rows that tie share one (tie.h). */
+void results_rank(struct results *results, int key, bool largest_first);
+struct tie_rank results_rank_of(const struct results *results, size_t row);
+/* A line for people: what it means that rows share a rank. */
+void results_explain_ranks(const struct results *results, FILE *out);
 
 #endif
