@@ -33,6 +33,7 @@ struct chart {
     const char *dir;         /* the first input: of a chart of one run, its folder */
     const struct headline *runs;     /* what the inputs say of themselves; NULL: they are no runs */
     const struct plot_view *view;
+    const struct plot_rows *rows;    /* of charts of sweeps */
     struct arena *arena;
     FILE *data, *script;     /* FOLDER/KIND.tsv and .gp, once open */
     struct error *err;
@@ -47,6 +48,8 @@ int chart_written(FILE *file, const char *path, struct error *err);
 #include "list.h"
 #undef CHART
 
+/* The last part of a path. */
+const char *last_part(struct arena *arena, const char *path);
 /* Of charts of several runs: a label each, its name, or its folder's where several have the same name. */
 const char *const *run_labels(const struct chart *chart);
 

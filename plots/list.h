@@ -7,5 +7,7 @@ CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, th
 CHART(breakdown, PLOT_RUNS, "where the iterations of runs went: computing, exposed communication, bubble")
 CHART(bubble, PLOT_RUNS, "bubbles of runs against micro-batches, stages or GPUs, a curve a schedule, and closed forms")
 CHART(scaling, PLOT_RUNS, "efficiency of runs against GPUs, weak (batch per GPU) and strong (global batch)")
+CHART(heat, PLOT_SWEEP, "a metric of a sweep over two of its axes, the best of the others in each cell")
+CHART(pareto, PLOT_SWEEP, "two metrics of a sweep's points, and those that no other point betters in both")
 CHART(collective, PLOT_FILES, "bus bandwidth against size: files of 'dtsim collective --json'")
 CHART(fit, PLOT_FILES, "errors of a calibration against kernels' sizes: files of 'dtsim calibrate fit --json'")

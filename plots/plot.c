@@ -165,7 +165,8 @@ static int chart_close(struct chart *chart)
 static int write_chart(const struct kind *kind, struct chart *chart)
 {
     struct headline *runs = xcalloc((size_t)chart->ninputs + 1, sizeof *runs);
-    int failed = (kind->face.inputs != PLOT_FILES && read_runs(chart, runs)) || kind->draw(chart);
+    bool of_runs = kind->face.inputs == PLOT_RUN || kind->face.inputs == PLOT_RUNS;
+    int failed = (of_runs && read_runs(chart, runs)) || kind->draw(chart);
 
     failed |= chart_close(chart);
     for (int i = 0; i < chart->ninputs; i++)
@@ -177,10 +178,14 @@ static int write_chart(const struct kind *kind, struct chart *chart)
 static const char *folder_of(struct arena *arena, const struct plot_request *request)
 {
     const struct kind *kind = find_kind(request->kind);
+    struct stat info;
+    bool own = kind && (kind->face.inputs == PLOT_RUN ||
+                        (kind->face.inputs == PLOT_SWEEP && request->ninputs == 1 &&
+                         !stat(request->inputs[0], &info) && S_ISDIR(info.st_mode)));
 
     if (request->folder)
         return request->folder;
-    return kind && kind->face.inputs == PLOT_RUN ? arena_printf(arena, "%s/plots", request->inputs[0]) : "plots";
+    return own ? arena_printf(arena, "%s/plots", request->inputs[0]) : "plots";
 }
 
 int plot(const struct plot_request *request, struct error *err)
@@ -189,7 +194,7 @@ int plot(const struct plot_request *request, struct error *err)
     struct chart chart = {
         .kind = request->kind, .inputs = request->inputs, .ninputs = request->ninputs, .dir = request->inputs[0],
         .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request),
-        .view = &request->view, .arena = &arena, .err = err,
+        .view = &request->view, .rows = &request->rows, .arena = &arena, .err = err,
     };
     int failed = check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
                  gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.kind),

@@ -9,6 +9,8 @@
 enum plot_inputs {
     PLOT_RUN,                /* the folder of one run; the chart's files go to plots/ in it */
     PLOT_RUNS,               /* folders of runs, in their order; the files go to plots/ in the current folder */
+    PLOT_SWEEP,              /* folders or files of sweeps, whose rows the request holds; the chart's files go to plots/
+                              * in it where it is one folder, else to plots/ in the current folder */
     PLOT_FILES,              /* other files or folders, which the chart reads; the files go there too */
 };
 
@@ -32,6 +34,17 @@ struct plot_view {
     int replica;             /* -1: of its own choice */
 };
 
+/* The rows of sweeps, and which of their values a chart shows. A key is a path that the sweep sets, or a metric. */
+struct plot_key {
+    const char *name;        /* NULL: the chart chooses, where it can */
+    bool largest;            /* of a metric: more of it is better */
+};
+struct plot_rows {
+    const struct json_t *rows;       /* an array: rows as 'dtsim results --json' prints them */
+    struct plot_key x, y;    /* heat: axes; pareto: metrics */
+    struct plot_key by;      /* heat: the metric */
+};
+
 struct plot_request {
     const char *kind;
     const char *const *inputs;
@@ -39,6 +52,7 @@ struct plot_request {
     const char *format;      /* NULL: the default */
     const char *folder;      /* of the chart's files, made where it is missing; NULL: as its inputs say */
     struct plot_view view;   /* of kinds other than gantt: .replica = -1 and nothing else */
+    struct plot_rows rows;   /* of PLOT_SWEEP */
 };
 
 /* Draws one chart. An unknown kind or format is EXIT_USAGE, as are too many inputs; a bad result file EXIT_INPUT at its

@@ -5,8 +5,7 @@
 
 #include "chart.h"
 
-/* The last part of a path. */
-static const char *last_part(struct arena *arena, const char *path)
+const char *last_part(struct arena *arena, const char *path)
 {
     size_t length = strlen(path);
     const char *slash;

@@ -3,12 +3,20 @@
 #include <unistd.h>
 
 #include "cli/cmd.h"
+#include "cli/key_list.h"
 #include "plots/plot.h"
 
-enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA };
+enum { OPT_FORMAT, OPT_OUT, OPT_RANKS, OPT_FROM, OPT_TO, OPT_REPLICA, OPT_X, OPT_Y, OPT_BY, OPT_WHERE };
 static const char *const options[] = {
     [OPT_FORMAT] = "--format=", [OPT_OUT] = "-o=", [OPT_RANKS] = "--ranks=", [OPT_FROM] = "--from=", [OPT_TO] = "--to=",
-    [OPT_REPLICA] = "--replica=",
+    [OPT_REPLICA] = "--replica=", [OPT_X] = "--x=", [OPT_Y] = "--y=", [OPT_BY] = "--by=", [OPT_WHERE] = "--where=",
+};
+/* The charts that some options are for. */
+static const struct { int first, last; const char *kinds[2], *are; } special[] = {
+    {OPT_RANKS, OPT_REPLICA, {"gantt", ""}, "the gantt chart"},
+    {OPT_X, OPT_Y, {"heat", "pareto"}, "the heat and pareto charts"},
+    {OPT_BY, OPT_BY, {"heat", ""}, "the heat chart"},
+    {OPT_WHERE, OPT_WHERE, {"heat", "pareto"}, "the heat and pareto charts"},
 };
 
 /* A time of the run, not before 0. */
@@ -54,10 +62,12 @@ static int parse_request(const struct command *command, const struct arguments *
         .kind = arguments->positional[0], .inputs = arguments->positional + 1, .ninputs = arguments->npositional - 1,
         .format = values[OPT_FORMAT], .folder = values[OPT_OUT],
     };
-    for (int option = OPT_RANKS; option <= OPT_REPLICA && strcmp(request->kind, "gantt"); option++)
-        if (values[option])
-            return usage_error(command, "%.*s: of the gantt chart only", (int)strcspn(options[option], "="),
-                               options[option]);
+    for (size_t i = 0; i < COUNT(special); i++)
+        for (int option = special[i].first; option <= special[i].last; option++)
+            if (values[option] && strcmp(request->kind, special[i].kinds[0]) &&
+                strcmp(request->kind, special[i].kinds[1]))
+                return usage_error(command, "%.*s: of %s only", (int)strcspn(options[option], "="), options[option],
+                                   special[i].are);
     return parse_view(command, values, &request->view);
 }
 
@@ -76,12 +86,82 @@ static int check_runs(const struct plot_request *request, struct error *err)
     return rc;
 }
 
+/* Draws from the files themselves. */
+static int draw(const struct plot_request *request, struct error *err)
+{
+    return check_runs(request, err) || plot(request, err) ? -1 : 0;
+}
+
+/* One key behind an option; *key stays where there is none. */
+static int read_key(const struct results *results, const char *text, const char *option, struct plot_key *key,
+                    struct error *err)
+{
+    struct key_list list;
+
+    if (!text)
+        return 0;
+    if (key_list_read(results, text, option, &list, err))
+        return -1;
+    if (list.count > 1)
+        return error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected one key, found '%s'", option, text);
+    *key = (struct plot_key){results->keys.items[list.keys[0]].name, list.largest[0]};
+    return 0;
+}
+
+/* The metrics to draw if nobody says which: of heat the sweep's first objective, else throughput; of pareto the first
+ * two, else throughput against memory. */
+static void choose_metrics(const struct results *results, struct plot_request *request)
+{
+    static const char memory[] = "peak_memory_bytes";
+    int order = results_default_order(results);
+    struct plot_key keys[2] = {{memory, false}, {order < 0 ? "iteration_time_s" : results->keys.items[order].name,
+                                                 order >= 0}};
+    struct key_list objectives;
+
+    key_list_objectives(results, &objectives);
+    for (size_t i = 0; i < objectives.count && i < 2; i++) {
+        const struct plot_key key = {results->keys.items[objectives.keys[i]].name, objectives.largest[i]};
+
+        keys[objectives.count > 1 ? i : 1] = key;
+    }
+    if (strcmp(request->kind, "heat") == 0)
+        request->rows.by = keys[objectives.count > 1 ? 0 : 1];
+    else
+        request->rows.x = keys[0], request->rows.y = keys[1];
+}
+
+/* Draws from the rows of sweeps, which results/ reads for it. */
+static int draw_rows(const char *const *values, struct plot_request *request, struct error *err)
+{
+    struct results results;
+    json_t *rows = json_array();
+    int rc = results_load(request->inputs, (size_t)request->ninputs, &results, err) ||
+             (values[OPT_WHERE] && results_where(&results, values[OPT_WHERE], err)) ? -1 : 0;
+
+    if (!rc)
+        choose_metrics(&results, request);
+    if (!rc)
+        rc = read_key(&results, values[OPT_X], "--x", &request->rows.x, err) |
+             read_key(&results, values[OPT_Y], "--y", &request->rows.y, err) |
+             read_key(&results, values[OPT_BY], "--by", &request->rows.by, err);
+    for (size_t i = 0; i < results.rows.count && !rc; i++)
+        json_array_append(rows, results.rows.items[i]);
+    request->rows.rows = rows;
+    rc = rc ? rc : plot(request, err);
+    if (!rc && results.other_builds)
+        fprintf(stderr, "%zu rows that another build wrote are left out\n", results.other_builds);
+    json_decref(rows);
+    results_release(&results);
+    return rc;
+}
+
 static int plot_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct plot_request request;
     struct error err = {0};
     struct arena arena = {0};
+    const struct plot_kind *kind;
     int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, ARGS_MAX, &arguments);
 
     if (code != ARGS_DONE)
@@ -91,7 +171,8 @@ static int plot_main(const struct command *command, int argc, char **argv)
     code = parse_request(command, &arguments, &request);
     if (code != ARGS_DONE)
         return code;
-    if (!check_runs(&request, &err) && !plot(&request, &err))
+    kind = plot_kind_find(request.kind, &err);
+    if (kind && !(kind->inputs == PLOT_SWEEP ? draw_rows(arguments.values, &request, &err) : draw(&request, &err)))
         for (size_t i = 0; plot_file(&arena, &request, i); i++)
             puts(plot_file(&arena, &request, i));
     arena_release(&arena);
@@ -101,7 +182,8 @@ static int plot_main(const struct command *command, int argc, char **argv)
 #define CHART(name, inputs, brief) "  " #name ": " brief "\n"
 const struct command cmd_plot = {
     .name = "plot",
-    .usage = "CHART DIR... [--format png|svg|pdf] [-o FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]",
+    .usage = "CHART DIR... [--format png|svg|pdf] [-o FOLDER] [--ranks LIST | --replica R] [--from T] [--to T]\n"
+             "       [--x KEY] [--y KEY] [--by KEY] [--where EXPRESSION]",
     .brief = "Draws a chart of result files through gnuplot; its script and data stay beside it.",
     .examples = "  dtsim run scenario.yaml -o out && dtsim plot gantt out\n"
                 "  dtsim plot gantt out --ranks 0,4-7 --from '10 ms' --to '20 ms'\n"
@@ -110,7 +192,9 @@ const struct command cmd_plot = {
                 "  dtsim plot breakdown gpipe 1f1b interleaved\n"
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 MB' --json >sizes.json\n"
                 "  dtsim collective dgx-h100 --ranks 16 --bytes '1 GB' --json >>sizes.json\n"
-                "  dtsim plot collective sizes.json\n",
+                "  dtsim plot collective sizes.json\n"
+                "  dtsim plot heat llama.sweep --x strategy.tensor --y strategy.pipeline --by mfu\n"
+                "  dtsim plot pareto llama.sweep --x peak_memory_bytes --y tokens_per_s\n",
     .options = "  --format FORMAT     png (when left out), svg or pdf\n"
                "  -o FOLDER           where picture, script and data go; left out: plots/ in the run's folder; for\n"
                "                      charts of several runs plots/ here\n"
@@ -118,6 +202,12 @@ const struct command cmd_plot = {
                "                      all; of more than 64 the first, middle and last, above an image of all\n"
                "  --replica R         gantt: the ranks of this replica, counted from 0\n"
                "  --from T, --to T    gantt: a part of the time ('10 ms')\n"
+               "  --x KEY, --y KEY    heat: axes, which the sweep sets; left out: the first two that vary. pareto:\n"
+               "                      metrics; left out: the sweep's objectives, else memory and throughput\n"
+               "  --by KEY            heat: the metric; left out: the sweep's first objective, else throughput. The\n"
+               "                      most is the best of rates and shares of use, else the least; KEY:min and\n"
+               "                      KEY:max say otherwise, also behind --x and --y of pareto\n"
+               "  --where EXPRESSION  heat, pareto: only rows for which it is true (dtsim help results)\n"
                "charts (gantt, utilization, memory and links are of one run):\n"
 #include "plots/list.h"
     ,

@@ -2,68 +2,14 @@
 #include <string.h>
 
 #include "cli/cmd.h"
-#include "results/results_table.h"
+#include "cli/key_list.h"
 
 enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON };
 static const char *const options[] = {
     [OPT_TOP] = "--top=", [OPT_BY] = "--by=", [OPT_PER] = "--per=", [OPT_PARETO] = "--pareto=", [OPT_SHOW] = "--show=",
     [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
 };
-enum { KEYS_MOST = 64, TOP = 10 };
-
-/* A list of keys, each with whether more of it is better: "mfu,peak_memory_bytes:max". */
-struct key_list { int keys[KEYS_MOST]; bool largest[KEYS_MOST]; size_t count; };
-
-static int read_keys(const struct results *results, const char *text, const char *option, struct key_list *list,
-                     struct error *err)
-{
-    struct arena arena = {0};
-    char *names = arena_strdup(&arena, text), *next = NULL;
-    int rc = 0;
-
-    list->count = 0;
-    for (char *name = strtok_r(names, ",", &next); name && !rc; name = strtok_r(NULL, ",", &next)) {
-        char *colon = strchr(name, ':');
-        bool largest = false;
-
-        if (colon) {
-            *colon++ = '\0';
-            largest = !strcmp(colon, "max");
-        }
-        if (colon && !largest && strcmp(colon, "min"))
-            rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected min or max behind '%s:', found '%s'", option,
-                           name, colon);
-        else if (list->count == KEYS_MOST)
-            rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: more than %d keys", option, KEYS_MOST);
-        else if ((list->keys[list->count] = results_key(results, name, option, err)) < 0)
-            rc = -1;
-        else
-            list->largest[list->count++] = colon ? largest : results_wants_most(name);
-    }
-    if (!rc && !list->count)
-        rc = error_add(err, EXIT_USAGE, (struct loc){0}, "%s: expected a key such as iteration_time_s", option);
-    arena_release(&arena);
-    return rc;
-}
-
-/* The keys that the sweep's own file names under report: objectives. */
-static void objective_keys(const struct results *results, struct key_list *list)
-{
-    struct error ignored = {0};
-    const char *name;
-    json_t *value;
-
-    list->count = 0;
-    json_object_foreach(results->objectives, name, value) {
-        int key = results_key(results, name, "", &ignored);
-
-        if (key < 0 || list->count == KEYS_MOST)
-            continue;
-        list->keys[list->count] = key;
-        list->largest[list->count++] = json_string_value(value) && !strcmp(json_string_value(value), "max");
-    }
-    error_release(&ignored);
-}
+enum { TOP = 10 };
 
 static int front(struct results *results, const struct key_list *list)
 {
@@ -79,11 +25,11 @@ static int choose(struct results *results, const char *const *values, bool peopl
     struct key_list by, per = {.count = 0}, pareto;
     int order = results_default_order(results);
 
-    objective_keys(results, &by);
+    key_list_objectives(results, &by);
     if (values[OPT_PARETO])
-        return read_keys(results, values[OPT_PARETO], "--pareto", &pareto, err) ? -1 : front(results, &pareto);
-    if ((values[OPT_BY] && read_keys(results, values[OPT_BY], "--by", &by, err)) ||
-        (values[OPT_PER] && read_keys(results, values[OPT_PER], "--per", &per, err)))
+        return key_list_read(results, values[OPT_PARETO], "--pareto", &pareto, err) ? -1 : front(results, &pareto);
+    if ((values[OPT_BY] && key_list_read(results, values[OPT_BY], "--by", &by, err)) ||
+        (values[OPT_PER] && key_list_read(results, values[OPT_PER], "--per", &per, err)))
         return -1;
     if (by.count > 1 && people && !values[OPT_BY] && !per.count)
         return front(results, &by);
@@ -110,7 +56,7 @@ static int print_chosen(struct results *results, const char *const *values, enum
 
     count = results_columns(results, format, columns);
     if (!rc && values[OPT_SHOW]) {
-        rc = read_keys(results, values[OPT_SHOW], "--show", &shown, err);
+        rc = key_list_read(results, values[OPT_SHOW], "--show", &shown, err);
         memcpy(columns, shown.keys, sizeof shown.keys);
         count = shown.count;
     }

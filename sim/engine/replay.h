@@ -20,10 +20,12 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
 
 /* SimGrid's flow-level network model on the cluster's links. SimGrid's engine is a singleton, one simulation a process:
  * the simulation runs in a forked child that writes the times into shared memory, so this can be called any number of
- * times. Error: the child fails (EXIT_UNEXPECTED, with its last words). */
+ * times. Errors: the child fails (EXIT_UNEXPECTED, with its last words); the module with SimGrid is missing
+ * (EXIT_NO_TOOL). */
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                    struct error *err);
-/* The platform as SimGrid reads it (XML), holding only the given GPUs (`used`, cluster_gpus() flags; NULL: all). */
-void platform_print(const struct cluster *cluster, const bool *used, FILE *out);
+/* Loads what the engine needs, in a process that is about to fork many that will replay: then none of them has to load
+ * it. Nothing is wrong if it cannot be loaded; whoever replays is told. */
+void replay_prepare(enum engine engine);
 
 #endif

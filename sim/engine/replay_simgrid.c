@@ -1,216 +1,25 @@
-/* How SimGrid is used. The dispatcher settles every operation whose duration is known in advance; SimGrid finds the
- * durations of transfers. Each transfer in flight has an actor. It sleeps until the transfer's first byte arrives (its
- * start plus the latency of its route), then sends the bytes. When they have arrived, it tells the dispatcher. (In a
- * buffered transfer the latency comes last, so its end is in the future.) Then the actor goes on with a transfer that
- * became ready by this end, and wakes or creates an actor for each further one.
- *
- * So links have no latency of their own while SimGrid runs. A lone transfer takes as long as with it, and:
- * - SimGrid's CM02 model shares a link in inverse proportion to the latency of the flows; ours share it equally.
- * - Its solver adds and subtracts the integer 1 for each flow. With 1/latency it would leave rounding errors, which it
- *   takes for flows.
- *
- * A limit of SimGrid 3.32: it goes through a list of all flows each time one ends. Some thousand flows at the same time
- * make no difference; 30,000 of them take ten seconds to end. */
-#include "engine/dispatcher.h"
-#include "engine/replay.h"
 #include "engine/replay_simgrid.h"
+#include "engine/replay.h"
 #include "process/child.h"
+#include "process/module.h"
 
 #include <math.h>
-#include <simgrid/actor.h>
-#include <simgrid/engine.h>
-#include <simgrid/host.h>
-#include <simgrid/link.h>
-#include <simgrid/semaphore.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-#include <xbt/dynar.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define CONTEXTS "thread"
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CONTEXTS "thread"
-#endif
-#endif
-#ifndef CONTEXTS
-#define CONTEXTS "raw"
-#endif
+static const char WHAT[] = "the simgrid engine";
 
-/* The one mutable global: SimGrid's engine is a singleton, and its actors take no pointer. */
-static struct simulation {
-    const struct program *program;
-    const struct cluster *cluster;
-    struct dispatcher dispatcher;
-    sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL if no transfer uses it */
-    double unit;                     /* SimGrid's units in a byte */
-    double precision;                /* s: SimGrid takes events that are less apart for one */
-    sg_sem_t work;                   /* wakes sleeping actors: one release for each ready transfer */
-    sg_host_t home;                  /* the host of all actors; any host will do */
-    size_t idle;                     /* actors asleep without work, and not woken yet */
-    size_t promised;                 /* actors on their way to a ready transfer */
-    struct simgrid_route *route;     /* the argument and result of simgrid_route() */
-} simulation;
-
-static void configure(size_t lanes)
+static const struct simgrid_module *simgrid_open(struct error *err)
 {
-    char precision[64], guard[64];
-    /* A stack with a guard page is two mappings, of which Linux allows 65,530. */
-    const char *const options[] = {
-        "dtsim", "--log=root.thresh:error", "--log=no_loc", "--cfg=contexts/factory:" CONTEXTS,
-        "--cfg=contexts/stack-size:128", guard, "--cfg=contexts/nthreads:1",
-        "--cfg=network/model:CM02", "--cfg=network/optim:Lazy", "--cfg=network/crosstraffic:0",
-        "--cfg=network/TCP-gamma:0", "--cfg=network/weight-S:0", "--cfg=network/latency-factor:1",
-        "--cfg=network/bandwidth-factor:1", "--cfg=cpu/model:Cas01", "--cfg=cpu/optim:Lazy",
-        "--cfg=host/model:default", "--cfg=maxmin/concurrency-limit:-1", "--cfg=maxmin/precision:1e-9", precision,
-        "--cfg=debug/verbose-exit:0", NULL,
-    };
-    char *argv[COUNT(options)];
-    int argc = (int)COUNT(options) - 1;
-
-    snprintf(guard, sizeof guard, "--cfg=contexts/guard-size:%d", lanes > 20000 ? 0 : 1);
-    snprintf(precision, sizeof precision, "--cfg=surf/precision:%.17g", simulation.precision);
-    for (size_t i = 0; i < COUNT(options); i++)
-        argv[i] = options[i] ? strdup(options[i]) : NULL;
-    simgrid_init(&argc, argv);
+    return module_open("simgrid", WHAT, err);
 }
 
-/* A C program can describe a platform to SimGrid only in XML. A file in memory leaves nothing behind, even after a
- * crash. */
-static void load_platform(const struct cluster *cluster, const bool *used)
+void replay_prepare(enum engine engine)
 {
-    int fd = memfd_create("platform.xml", MFD_CLOEXEC);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    char path[64];
+    struct error told_later = {0};
 
-    BUG_IF(!out);
-    platform_print(cluster, used, out);
-    fflush(out);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    simgrid_load_platform(path);
-    fclose(out);
-}
-
-/* The platform file has latencies and bytes, for readers. Here actors sleep for the latency, and bytes are counted in
- * smaller units. */
-static void adapt_links(void)
-{
-    size_t count = sg_link_count();
-    sg_link_t *links = sg_link_list();
-
-    for (size_t i = 0; i < count; i++) {
-        sg_link_set_latency(links[i], 0);
-        sg_link_set_bandwidth(links[i], sg_link_get_bandwidth(links[i]) * simulation.unit);
-    }
-    free(links);
-}
-
-static sg_host_t find_host(const char *kind, int index)
-{
-    char name[32];
-
-    snprintf(name, sizeof name, "%s%d", kind, index);
-    return sg_host_by_name(name);
-}
-
-static void find_hosts(const struct cluster *cluster, const bool *used)
-{
-    int gpus = cluster_gpus(cluster);
-
-    simulation.ports = xcalloc((size_t)gpus + 1, sizeof *simulation.ports);
-    simulation.nics = xcalloc((size_t)(cluster->nodes * cluster->network.nics) + 1, sizeof *simulation.nics);
-    for (int gpu = 0; gpu < gpus; gpu++) {
-        int nic = cluster_nic_of(cluster, gpu);
-
-        if (used && !used[gpu])
-            continue;
-        if (cluster->gpus_per_node > 1)
-            simulation.home = simulation.ports[gpu] = find_host("gpu", gpu);
-        if (cluster->nodes > 1 && !simulation.nics[nic])
-            simulation.home = simulation.nics[nic] = find_host("nic", nic);
-    }
-}
-
-static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
-{
-    const struct cluster *cluster = simulation.cluster;
-    bool inside = cluster_node_of(cluster, src) == cluster_node_of(cluster, dst);
-
-    *from = inside ? simulation.ports[src] : simulation.nics[cluster_nic_of(cluster, src)];
-    *to = inside ? simulation.ports[dst] : simulation.nics[cluster_nic_of(cluster, dst)];
-}
-
-static void transfer(uint32_t id)
-{
-    const struct op *op = &simulation.program->ops.items[id];
-    int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
-    double sleep = simulation.dispatcher.start[id] - simgrid_get_clock();
-    sg_host_t from, to;
-
-    double latency = cluster_route(simulation.cluster, src, dst).latency + op->transfer.delay;
-
-    if (!op->transfer.buffered)
-        sleep += latency;
-    if (sleep > simulation.precision)
-        sg_actor_sleep_for(sleep);
-    endpoints(src, dst, &from, &to);
-    sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
-    dispatcher_end(&simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
-}
-
-/* A lane's choice that depends on a transfer under way: sleeps until its time, then decides. */
-static void choose(uint32_t id)
-{
-    double sleep = dispatcher_choice_time(&simulation.dispatcher, id) - simgrid_get_clock();
-
-    if (sleep > simulation.precision)
-        sg_actor_sleep_for(sleep);
-    dispatcher_choose(&simulation.dispatcher, id);
-}
-
-static void work(int argc, char **argv);
-
-/* Promises an actor to every ready transfer that has none: an idle one if there is one, because creating an actor maps
- * a stack. */
-static void share_work(void)
-{
-    while (dispatcher_ready(&simulation.dispatcher) > simulation.promised) {
-        simulation.promised++;
-        if (simulation.idle) {
-            simulation.idle--;
-            sg_sem_release(simulation.work);
-        } else {
-            sg_actor_create("worker", simulation.home, work, 0, NULL);
-        }
-    }
-}
-
-/* Actors yield to each other in sg_ calls only. Before it yields, an actor that ended a transfer takes one that became
- * ready, unless it is promised to another actor. So each ready transfer has exactly one actor on its way to it. The
- * semaphore keeps a wake-up that comes before its actor sleeps. */
-static void work(int argc, char **argv)
-{
-    uint32_t id;
-
-    (void)argc, (void)argv;
-    for (;;) {
-        BUG_IF(!dispatcher_take(&simulation.dispatcher, &id));
-        simulation.promised--;
-        do {
-            share_work();
-            if (simulation.program->ops.items[id].kind == OP_TRANSFER)
-                transfer(id);
-            else
-                choose(id);
-            if (simulation.dispatcher.left == 0)
-                child_done();
-        } while (dispatcher_ready(&simulation.dispatcher) > simulation.promised &&
-                 dispatcher_take(&simulation.dispatcher, &id));
-        simulation.idle++;
-        sg_sem_acquire(simulation.work);
-    }
+    if (engine == ENGINE_SIMGRID)
+        simgrid_open(&told_later);
+    error_release(&told_later);
 }
 
 static bool moves_bytes(const struct program *program, const struct cluster *cluster)
@@ -221,67 +30,24 @@ static bool moves_bytes(const struct program *program, const struct cluster *clu
     return false;
 }
 
-/* The GPUs that transfers of bytes use. No other host is built, because loading many is slow. */
-static bool *used_gpus(void)
+struct replaying {
+    const struct simgrid_module *module;
+    const struct cluster *cluster;
+    struct dispatcher dispatcher;
+};
+
+static void replay_in_child(void *context)
 {
-    const struct ops *ops = &simulation.program->ops;
-    bool *used = xcalloc((size_t)cluster_gpus(simulation.cluster) + 1, sizeof *used);
+    struct replaying *replaying = context;
 
-    for (size_t i = 0; i < ops->count; i++)
-        if (ops->items[i].kind == OP_TRANSFER && ops->items[i].amount > 0)
-            used[ops->items[i].transfer.src] = used[ops->items[i].transfer.dst] = true;
-    return used;
-}
-
-/* SimGrid takes whole bytes, a program has fractions: SimGrid gets units of 2^-40 bytes, or larger ones if the largest
- * transfer would not fit into 64 bits. Powers of two change no digit.
- *
- * Its clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
- * it. So its precision is a few units in the last place of the latest possible time: the sum of all durations without
- * contention. While any flow runs, some link is full, and in a second its flows together make at least the progress of
- * one second without contention. */
-static void choose_units(void)
-{
-    const struct ops *ops = &simulation.program->ops;
-    double bytes = 1, serial = 0;
-
-    for (size_t i = 0; i < ops->count; i++) {
-        const struct op *op = &ops->items[i];
-
-        if (op->kind == OP_COMPUTE) {
-            serial += op->amount;
-            continue;
-        }
-        struct route route = cluster_route(simulation.cluster, (int)op->transfer.src, (int)op->transfer.dst);
-
-        bytes = fmax(bytes, op_wire(op));
-        serial += route.latency + op->transfer.delay + (op->amount > 0 ? op_wire(op) / route.bandwidth : 0);
-    }
-    simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));
-    simulation.precision = ldexp(serial, -50);
-}
-
-/* In the child. */
-static void simulate(void *context)
-{
-    (void)context;
-    bool *used = used_gpus();
-
-    choose_units();
-    configure(simulation.program->lanes.count);
-    load_platform(simulation.cluster, used);
-    adapt_links();
-    find_hosts(simulation.cluster, used);
-    simulation.work = sg_sem_init(0);
-    share_work();
-    simgrid_run();
-    BUG("the simulation stopped before the program's end");
+    replaying->module->replay(replaying->cluster, &replaying->dispatcher);
 }
 
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                    struct error *err)
 {
     size_t count = program->ops.count, bytes = count * sizeof *timeline->start;
+    struct replaying replaying = {.cluster = cluster};
     double *times;
     int result;
 
@@ -289,15 +55,14 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
         replay_ideal(program, cluster, timeline);
         return 0;
     }
+    if (!(replaying.module = simgrid_open(err)))
+        return -1;
     times = child_share(2 * bytes);
     if (!times)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
-    memset(&simulation, 0, sizeof simulation);
-    simulation.program = program;
-    simulation.cluster = cluster;
-    dispatcher_init(&simulation.dispatcher, program, cluster, times, times + count);
-    result = child_run(simulate, NULL, "the simgrid engine", err);
-    dispatcher_release(&simulation.dispatcher);
+    dispatcher_init(&replaying.dispatcher, program, cluster, times, times + count);
+    result = child_run(replay_in_child, &replaying, WHAT, err);
+    dispatcher_release(&replaying.dispatcher);
     if (result == 0) {
         memcpy(timeline->start, times, bytes);
         memcpy(timeline->end, times + count, bytes);
@@ -309,51 +74,32 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     return result;
 }
 
-/* Runs as an actor, because SimGrid completes the routes when the simulation starts. */
-static void look_up_route(int argc, char **argv)
-{
-    struct simgrid_route *route = simulation.route;
-    xbt_dynar_t links = xbt_dynar_new(sizeof(sg_link_t), NULL);
-    sg_host_t from, to;
+struct looking_up {
+    const struct simgrid_module *module;
+    const struct cluster *cluster;
+    struct simgrid_route *route;         /* shared with the child */
+};
 
-    (void)argc, (void)argv;
-    endpoints(route->src, route->dst, &from, &to);
-    sg_host_get_route(from, to, links);
-    route->latency = sg_host_get_route_latency(from, to);
-    route->bandwidth = sg_host_get_route_bandwidth(from, to);
-    route->count = (int)xbt_dynar_length(links);
-    for (int i = 0; i < route->count && i < ROUTE_MAX; i++)
-        snprintf(route->links[i], sizeof route->links[i], "%s",
-                 sg_link_get_name(*(sg_link_t *)xbt_dynar_get_ptr(links, (unsigned long)i)));
-    child_done();
-}
-
-/* In the child. */
-static void load_and_look(void *context)
+static void look_up_in_child(void *context)
 {
-    simulation.route = context;
-    choose_units();
-    configure(1);
-    load_platform(simulation.cluster, NULL);
-    find_hosts(simulation.cluster, NULL);
-    sg_actor_create("reader", simulation.home, look_up_route, 0, NULL);
-    simgrid_run();
+    const struct looking_up *looking_up = context;
+
+    looking_up->module->look_up(looking_up->cluster, looking_up->route);
 }
 
 int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgrid_route *route, struct error *err)
 {
-    static const struct program none;
-    struct simgrid_route *shared = child_share(sizeof *shared);
+    struct looking_up looking_up = {.module = simgrid_open(err), .cluster = cluster};
     int result;
 
-    if (!shared)
+    if (!looking_up.module)
+        return -1;
+    looking_up.route = child_share(sizeof *looking_up.route);
+    if (!looking_up.route)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
-    memset(&simulation, 0, sizeof simulation);
-    simulation.program = &none;
-    simulation.cluster = cluster;
-    *shared = (struct simgrid_route){.src = src, .dst = dst};
-    result = child_run(load_and_look, shared, "the simgrid engine", err);
-    *route = *shared;
-    child_unshare(shared, sizeof *shared);
+    *looking_up.route = (struct simgrid_route){.src = src, .dst = dst};
+    result = child_run(look_up_in_child, &looking_up, WHAT, err);
+    *route = *looking_up.route;
+    child_unshare(looking_up.route, sizeof *looking_up.route);
     return result;
 }

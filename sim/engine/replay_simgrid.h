@@ -1,9 +1,11 @@
-/* replay_simgrid: a route of the platform as SimGrid understood it; for tests. */
+/* replay_simgrid: what the program and its module "simgrid", which alone sees the library, have to do with each
+ * other. */
 #ifndef DTSIM_REPLAY_SIMGRID_H
 #define DTSIM_REPLAY_SIMGRID_H
 
-#include "hardware/cluster.h"
+#include "engine/dispatcher.h"
 
+/* A route of the platform as SimGrid understood it; for tests. */
 struct simgrid_route {
     int src, dst;
     int count;                       /* may exceed ROUTE_MAX, if SimGrid disagrees */
@@ -11,7 +13,15 @@ struct simgrid_route {
     double latency, bandwidth;
 };
 
-/* Loads the cluster's platform in a child and asks SimGrid for the route of a transfer. */
+/* Loads the cluster's platform in a child and asks SimGrid for the route of a transfer. Error: as replay_simgrid. */
 int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgrid_route *route, struct error *err);
+
+/* What the module gives, as its symbol module_simgrid. Both functions run in a child process, once, and end it. */
+struct simgrid_module {
+    /* The dispatcher is that of the program; it has operations that are ready. */
+    void (*replay)(const struct cluster *cluster, struct dispatcher *dispatcher);
+    /* Fills what `route` does not say but its ends. */
+    void (*look_up)(const struct cluster *cluster, struct simgrid_route *route);
+};
 
 #endif

@@ -5,9 +5,9 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "files", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective", "schedule",
-    "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
-    "cli",
+    "base", "files", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective",
+    "schedule", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
+    "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -20,7 +20,7 @@ struct rule {
 
 static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
-    {"", " sim/engine/replay_simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base/ bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
@@ -28,8 +28,10 @@ static const struct rule rules[] = {
     {"calibration/case", NULL, " base/ case.h kernels.h ", " cuda "},
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
-    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h tsv.h ", NULL},
-    {"sim/engine/", NULL, " base/ process/child.h hardware/cluster.h engine/ ", NULL},
+    {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h tsv.h ", NULL},
+    {"sim/engine/", NULL, " base/ process/ hardware/cluster.h engine/ ", NULL},
+    {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},
+    {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},
     {"sim/collective/", NULL, " base/ hardware/cluster.h engine/ collective/ strategies/collectives/list.h ", NULL},
     {"sim/schedule/", NULL, " base/ config/field.h schedule/ strategies/list.h ", NULL},

@@ -19,7 +19,7 @@ static void assert_plots(const char *kind, const char *dir, const char *format)
 /* Whether a chart can be drawn from one run; those of scaling, and of other files, cannot. */
 static bool of_one_run(const struct plot_kind *kind)
 {
-    return kind->inputs != PLOT_FILES && strcmp(kind->name, "scaling") != 0;
+    return (kind->inputs == PLOT_RUN || kind->inputs == PLOT_RUNS) && strcmp(kind->name, "scaling") != 0;
 }
 
 static bool have_gnuplot(void)

@@ -1,4 +1,4 @@
-#include "engine/replay.h"
+#include "modules/simgrid_platform.h"
 
 #include <stdlib.h>
 

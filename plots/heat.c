@@ -1,0 +1,386 @@
+/* The heat chart: a metric of a sweep over two of its axes. A cell has the best row of its two values, whatever the
+ * other axes are there; hatched cells have none that ran, and say why. */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rows.h"
+
+enum {
+    WIDE = 760, HIGH = 460,          /* pixels of all cells together */
+    CELL_HIGH = 46, CELL_LEAST = 3,  /* of one cell, at most and at least */
+    LETTER = 8,                      /* of a letter of 10 points */
+    SCALE = 120,                     /* of the colours' scale on the right, with its numbers */
+};
+
+/* How numbers may stand in cells: the first way for which all have room is taken. The size is of the chart's font. */
+static const struct style { int digits; double letter, size; } styles[] = {
+    {4, 9, 1}, {3, 9, 1}, {3, 7.5, 0.85}, {2, 6.5, 0.75},
+};
+
+/* Viridis (van der Walt and Smith 2015), which rises in lightness for every kind of colour vision. */
+static const char *const colours[] = {"#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"};
+
+enum state { CELL_EMPTY, CELL_VALUE, CELL_INFEASIBLE, CELL_FAILED, CELL_STATES };
+struct cell {
+    enum state state;
+    double value;
+    const json_t *row;               /* the best, or of those that did not run the nearest to it */
+};
+
+struct heat {
+    struct row_axis x, y;
+    struct plot_key by;
+    struct cell *cells;              /* by y, then x */
+    int *cell_of;                    /* each row's; -1: none */
+    const char **others;             /* axes of which cells have the best; NULL-terminated */
+    struct quantity quantity;
+    double least, most;              /* of all cells */
+    bool logarithmic;
+    int best, ties;                  /* the cell of the best row; further cells that are as good */
+    bool used[CELL_STATES];
+    const struct style *style;       /* of numbers; NULL: they have no room */
+    bool detailed;                   /* the values of the other axes have room below all numbers */
+    int left;                        /* pixels of the margin */
+    int wide, high;                  /* and of a cell */
+};
+
+static bool betters(const struct heat *heat, double value, double than)
+{
+    return heat->by.largest ? value > than : value < than;
+}
+
+/* B that are left; what does not say how many lacks more than anything that does. */
+static double margin_of(const json_t *row)
+{
+    double margin = row_number(row, "memory_margin_bytes");
+
+    return isnan(margin) ? -INFINITY : margin;
+}
+
+static void add_row(struct heat *heat, struct cell *cell, const json_t *row)
+{
+    double value = strcmp(row_status(row), "ok") ? NAN : row_number(row, heat->by.name);
+    enum state state = !isnan(value) ? CELL_VALUE : strcmp(row_status(row), "infeasible") ? CELL_FAILED
+                                                                                          : CELL_INFEASIBLE;
+    bool better = cell->state == CELL_EMPTY || (state == CELL_VALUE && cell->state != CELL_VALUE);
+
+    if (!better && state == cell->state)
+        better = state == CELL_VALUE ? betters(heat, value, cell->value) :
+                 state == CELL_INFEASIBLE && margin_of(row) > margin_of(cell->row);
+    else if (!better)
+        better = state == CELL_INFEASIBLE && cell->state == CELL_FAILED;
+    if (better)
+        *cell = (struct cell){state, value, row};
+}
+
+/* The two axes, where they are not given the first that have several values. */
+static int choose_axes(const struct chart *chart, struct plot_key *x, struct plot_key *y)
+{
+    const char *const *keys = point_keys(chart);
+
+    if (x->name && y->name && strcmp(x->name, y->name) == 0)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "heat: the axes are both '%s'", x->name);
+    for (size_t i = 0; keys[i] && (!x->name || !y->name); i++) {
+        if ((x->name && !strcmp(keys[i], x->name)) || (y->name && !strcmp(keys[i], y->name)) ||
+            !key_varies(chart, keys[i], NULL, 1))
+            continue;
+        if (!x->name)
+            x->name = keys[i];
+        else
+            y->name = keys[i];
+    }
+    if (x->name && y->name)
+        return 0;
+    return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "heat: expected rows that differ in two axes, found %s",
+                     !x->name && !y->name ? "none" :
+                     arena_printf(chart->arena, "'%s' alone", x->name ? x->name : y->name));
+}
+
+/* What rounding leaves of zero is written as zero. */
+static void find_scale(const struct chart *chart, struct heat *heat)
+{
+    double size = fmax(fabs(heat->least), fabs(heat->most));
+
+    for (int i = 0; i < heat->x.count * heat->y.count; i++) {
+        struct cell *cell = &heat->cells[i];
+
+        if (fabs(cell->value) < 1e-12 * size)
+            cell->value = 0;
+        heat->ties += cell->state == CELL_VALUE && i != heat->best &&
+                      fabs(cell->value - heat->cells[heat->best].value) <= 1e-9 * size;
+    }
+    heat->logarithmic = heat->least > 0 && heat->most > 20 * heat->least;
+    heat->quantity = quantity_of(chart->arena, heat->by.name, size);
+}
+
+static int read_cells(const struct chart *chart, struct heat *heat)
+{
+    size_t count = json_array_size(chart->rows->rows);
+    int cells = heat->x.count * heat->y.count;
+
+    heat->cells = ARENA_ARRAY(chart->arena, struct cell, cells + 1);
+    heat->cell_of = ARENA_ARRAY(chart->arena, int, count + 1);
+    heat->best = -1;
+    for (size_t i = 0; i < count; i++) {
+        int x = heat->x.places[i], y = heat->y.places[i];
+
+        heat->cell_of[i] = x < 0 || y < 0 ? -1 : y * heat->x.count + x;
+        if (heat->cell_of[i] >= 0)
+            add_row(heat, &heat->cells[heat->cell_of[i]], json_array_get(chart->rows->rows, i));
+    }
+    for (int i = 0; i < cells; i++) {
+        const struct cell *cell = &heat->cells[i];
+
+        heat->used[cell->state] = true;
+        if (cell->state != CELL_VALUE)
+            continue;
+        heat->least = heat->best < 0 ? cell->value : fmin(heat->least, cell->value);
+        heat->most = heat->best < 0 ? cell->value : fmax(heat->most, cell->value);
+        if (heat->best < 0 || betters(heat, cell->value, heat->cells[heat->best].value))
+            heat->best = i;
+    }
+    if (heat->best < 0)
+        return error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no row that ran has a number '%s'",
+                         heat->by.name);
+    find_scale(chart, heat);
+    return 0;
+}
+
+/* The axes in which rows of a cell differ. */
+static void find_others(const struct chart *chart, struct heat *heat)
+{
+    const char *const *keys = point_keys(chart);
+    size_t count = 0, kept = 0;
+
+    while (keys[count])
+        count++;
+    heat->others = ARENA_ARRAY(chart->arena, const char *, count + 1);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i], heat->x.key) && strcmp(keys[i], heat->y.key) &&
+            key_varies(chart, keys[i], heat->cell_of, heat->x.count * heat->y.count))
+            heat->others[kept++] = keys[i];
+}
+
+/* 0 to 1: from the worst to the best. */
+static double place_of(const struct heat *heat, double value)
+{
+    double place = heat->logarithmic ? log(value / heat->least) / log(heat->most / heat->least) :
+                   heat->most > heat->least ? (value - heat->least) / (heat->most - heat->least) : 1;
+
+    return heat->by.largest ? place : 1 - place;
+}
+
+/* Below the number: the values of the other axes; below a reason: the memory that is missing. */
+static const char *detail_of(struct arena *arena, const struct heat *heat, const struct cell *cell)
+{
+    double margin = margin_of(cell->row);
+    const char *text = "";
+
+    if (cell->state == CELL_INFEASIBLE && isfinite(margin) && margin < 0) {
+        struct quantity bytes = quantity_of(arena, "memory_bytes", -margin);
+
+        return arena_printf(arena, "lacks %s%s", quantity_text(arena, &bytes, -margin, 3), bytes.unit);
+    }
+    for (size_t i = 0; cell->state == CELL_VALUE && heat->others[i]; i++)
+        text = arena_printf(arena, "%s%s%s", text, i ? ", " : "", json_label(arena, row_value(cell->row,
+                                                                                              heat->others[i])));
+    return text;
+}
+
+static const char *reason_of(struct arena *arena, const struct cell *cell)
+{
+    const char *rule = json_string_value(json_object_get(cell->row, "rule")), *status = row_status(cell->row);
+
+    return text_clean(arena, rule ? rule : strcmp(status, "ok") ? status : "no number", 24);
+}
+
+/* The largest number has so many digits, and all cells as many decimals; on a logarithmic scale each has its own. */
+static const char *number_of(struct arena *arena, const struct heat *heat, double value, int digits)
+{
+    double size = fmax(fabs(heat->least), fabs(heat->most)) * heat->quantity.scale;
+    int before = size > 0 ? (int)floor(log10(size)) + 1 : 1;
+
+    if (heat->logarithmic || before > 7 || before < -2)
+        return quantity_text(arena, &heat->quantity, value, digits);
+    return arena_printf(arena, "%.*f", before < digits ? digits - before : 0, value * heat->quantity.scale);
+}
+
+static bool has_room(const struct heat *heat, const char *text, double letter, int lines)
+{
+    return (double)strlen(text) * letter <= heat->wide - 6 && heat->high >= 15 * lines;
+}
+
+/* Numbers stand in all cells or in none, so that no empty cell looks like one without a result. */
+static void choose_style(struct arena *arena, struct heat *heat)
+{
+    int cells = heat->x.count * heat->y.count;
+
+    for (size_t s = 0; s < COUNT(styles) && !heat->style; s++) {
+        bool room = true;
+
+        for (int i = 0; i < cells && room; i++)
+            room = heat->cells[i].state != CELL_VALUE ||
+                   has_room(heat, number_of(arena, heat, heat->cells[i].value, styles[s].digits),
+                            styles[s].letter, 1);
+        heat->style = room ? &styles[s] : NULL;
+    }
+    heat->detailed = heat->style != NULL;
+    for (int i = 0; i < cells && heat->detailed; i++)
+        heat->detailed = heat->cells[i].state != CELL_VALUE ||
+                         has_room(heat, detail_of(arena, heat, &heat->cells[i]), 7, 2);
+}
+
+static void write_cell(const struct chart *chart, const struct heat *heat, int place)
+{
+    static const char *const states[CELL_STATES] = {"", "value", "infeasible", "failed"};
+    const struct cell *cell = &heat->cells[place];
+    int x = place % heat->x.count, y = place / heat->x.count;
+    bool value = cell->state == CELL_VALUE;
+    const char *text = !value ? reason_of(chart->arena, cell) : !heat->style ? "" :
+                       number_of(chart->arena, heat, cell->value, heat->style->digits);
+    const char *detail = detail_of(chart->arena, heat, cell), *shown = "";
+
+    if (!value && !has_room(heat, text, LETTER, 1))
+        text = "";
+    if (*text && (value ? heat->detailed : has_room(heat, detail, 7, 2)))
+        shown = detail;
+    fprintf(chart->data, "%d\t%d\t%s\t%s\t%s\t", x, y, states[cell->state],
+            text_escape(chart->arena, heat->x.texts[x]), text_escape(chart->arena, heat->y.texts[y]));
+    fprintf(chart->data, value ? "%.10g" : "NaN", cell->value * heat->quantity.scale);
+    fprintf(chart->data, "\t%s\t%s\t%s\t%g\t%s\n", text_escape(chart->arena, text), text_escape(chart->arena, shown),
+            value && place_of(heat, cell->value) < 0.43 ? "0xffffff" : "0x000000", *shown ? 0.17 : 0,
+            text_escape(chart->arena, detail));
+}
+
+static void write_data(const struct chart *chart, const struct heat *heat)
+{
+    fputs("column\trow\tstate\tx\ty\tvalue\ttext\tdetail\tink\tup\twhole\n", chart->data);
+    for (int i = 0; i < heat->x.count * heat->y.count; i++)
+        if (heat->cells[i].state != CELL_EMPTY)
+            write_cell(chart, heat, i);
+}
+
+static const char *over_text(const struct chart *chart, const struct heat *heat)
+{
+    const char *text = arena_printf(chart->arena, "%s by %s and %s", heat->quantity.label, heat->x.key, heat->y.key);
+
+    for (size_t i = 0; heat->others[i]; i++)
+        text = arena_printf(chart->arena, "%s%s%s", text, i ? ", " : "; best over ", heat->others[i]);
+    return text_clean(chart->arena, text, 110);
+}
+
+/* "best: 62.83 s at tensor 4, pipeline 8, micro 1 (outlined)". */
+static const char *best_text(const struct chart *chart, const struct heat *heat)
+{
+    const struct cell *cell = &heat->cells[heat->best];
+    const char *text = arena_printf(chart->arena, "outlined: the best, %s%s at %s %s, %s %s",
+                                    quantity_text(chart->arena, &heat->quantity, cell->value, 4), heat->quantity.unit,
+                                    short_key(heat->x.key), heat->x.texts[heat->best % heat->x.count],
+                                    short_key(heat->y.key), heat->y.texts[heat->best / heat->x.count]);
+
+    for (size_t i = 0; heat->others[i]; i++)
+        text = arena_printf(chart->arena, "%s, %s %s", text, short_key(heat->others[i]),
+                            json_label(chart->arena, row_value(cell->row, heat->others[i])));
+    if (heat->ties)
+        text = arena_printf(chart->arena, "%s; %d other cell%s as good", text, heat->ties, heat->ties > 1 ? "s are" :
+                            " is");
+    return text_clean(chart->arena, text, 110);
+}
+
+static void write_colours(const struct chart *chart, const struct heat *heat)
+{
+    double scale = heat->quantity.scale, least = heat->least * scale, most = heat->most * scale;
+    FILE *out = chart->script;
+
+    fputs("set palette defined (", out);
+    for (size_t i = 0; i < COUNT(colours); i++)
+        fprintf(out, "%s%zu \"%s\"", i ? ", " : "", i, colours[heat->by.largest ? i : COUNT(colours) - 1 - i]);
+    fprintf(out, ")    # the brightest is the best\n%sset cbrange [%.9g:%.9g]\n",
+            heat->logarithmic ? "set logscale cb\n" : "", least, most > least ? most : least + fmax(fabs(least), 1));
+    fprintf(out, "set colorbox vertical user origin screen 1 - (right - 18.0)/width, screen 1.0*bottom/height \\\n"
+                 "    size screen 16.0/width, screen 1 - 1.0*(top + bottom)/height\n"
+                 "set cblabel \"%s\" offset 1,0\nset cbtics scale 0.5\n",
+            text_escape(chart->arena, heat->quantity.label));
+}
+
+static void write_plot(const struct chart *chart, const struct heat *heat)
+{
+    FILE *out = chart->script;
+
+    fprintf(out, "best_x = %d; best_y = %d\n"
+                 "set object 1 rectangle from best_x - 0.5, best_y - 0.5 to best_x + 0.5, best_y + 0.5 front \\\n"
+                 "    fillstyle empty border rgb \"black\" linewidth 3\n", heat->best % heat->x.count,
+            heat->best / heat->x.count);
+    fputs("\n# columns: 1 column; 2 row; 3 state; 6 value; 7 and 8 text; 9 its colour; 10 how far up\n"
+          "column_of(state) = strcol(3) eq state ? $1 : NaN\n"
+          "plot data using (column_of(\"value\")):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):6 \\\n"
+          "        with boxxyerror fillstyle solid 1 border rgb \"white\" fillcolor palette notitle, \\\n", out);
+    if (heat->used[CELL_INFEASIBLE])
+        fputs("    data using (column_of(\"infeasible\")):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) \\\n"
+              "        with boxxyerror fillstyle pattern 4 border rgb \"white\" fillcolor rgb hatch_colour \\\n"
+              "        title \"infeasible, and why\", \\\n", out);
+    if (heat->used[CELL_FAILED])
+        fputs("    data using (column_of(\"failed\")):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) \\\n"
+              "        with boxxyerror fillstyle pattern 2 border rgb \"white\" fillcolor rgb hatch_colour \\\n"
+              "        title \"no result\", \\\n", out);
+    if (heat->used[CELL_EMPTY])
+        fputs("    NaN with boxes fillstyle solid 1 border linecolor rgb line_colour fillcolor rgb \"white\" \\\n"
+              "        title \"no point\", \\\n", out);
+    fprintf(out, "    data using 1:($2 + $10):7:9 with labels textcolor rgb variable \\\n"
+                 "        font at_size(%.3g*font_size) notitle, \\\n"
+                 "    data using 1:($2 - 0.2):8:9 with labels textcolor rgb variable \\\n"
+                 "        font at_size(0.8*font_size) notitle\n", heat->style ? heat->style->size : 1);
+}
+
+static void write_script(const struct chart *chart, struct heat *heat)
+{
+    int across = heat->x.longest * LETTER + 8, upright = across > heat->wide;
+    struct layout layout = {
+        .left = heat->left, .right = SCALE, .bottom = CHART_AXIS_HEIGHT,
+        .title = sweep_title(chart), .lines = {over_text(chart, heat), best_text(chart, heat), sweep_outcome(chart)},
+        .entries = heat->used[CELL_INFEASIBLE] + heat->used[CELL_FAILED] + heat->used[CELL_EMPTY],
+        .longest = (int)strlen("infeasible, and why"),
+    };
+    FILE *out = chart->script;
+
+    if (upright)
+        layout.bottom += across - 22;
+    layout.width = layout.left + layout.right + heat->x.count * heat->wide;
+    layout.top = layout_top(&layout);
+    layout.height = layout.top + layout.bottom + heat->y.count * heat->high;
+    script_begin(chart, &layout);
+    fprintf(out, "hatch_colour = 0x9a9a9a\n\nset xrange [-0.5:%d - 0.5]\nset yrange [-0.5:%d - 0.5]\n", heat->x.count,
+            heat->y.count);
+    fprintf(out, "set label 5 \"%s\" at screen middle, 12.0/height center\n"
+                 "set label 6 \"%s\" at screen 16.0/width, 0.5*(height - top + bottom)/height center rotate by 90\n",
+            text_escape(chart->arena, heat->x.key), text_escape(chart->arena, heat->y.key));
+    row_axis_tics(chart, &heat->x, 'x', heat->wide, upright ? 16 : 1);
+    if (upright)
+        fputs("set xtics rotate by 90 right\n", out);
+    row_axis_tics(chart, &heat->y, 'y', heat->high, 16);
+    write_colours(chart, heat);
+    write_plot(chart, heat);
+    script_end(chart);
+}
+
+int heat_draw(struct chart *chart)
+{
+    struct heat heat = {.by = chart->rows->by};
+    struct plot_key x = chart->rows->x, y = chart->rows->y;
+
+    if (choose_axes(chart, &x, &y) || row_axis_read(chart, x.name, &heat.x) || row_axis_read(chart, y.name, &heat.y) ||
+        read_cells(chart, &heat))
+        return -1;
+    find_others(chart, &heat);
+    heat.left = 44 + LETTER * heat.y.longest;
+    heat.wide = (int)fmax(CELL_LEAST, (WIDE - heat.left) / (double)heat.x.count);
+    heat.high = (int)fmax(CELL_LEAST, fmin(CELL_HIGH, HIGH / (double)heat.y.count));
+    choose_style(chart->arena, &heat);
+    if (chart_open(chart))
+        return -1;
+    write_data(chart, &heat);
+    write_script(chart, &heat);
+    return 0;
+}
