@@ -98,6 +98,10 @@ struct table {
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
+/* Fills *object from a file that many scenarios name. Where the arena has a cache that is done once: what *object
+ * points to is shared then, and const. */
+int field_load(struct arena *arena, const struct table *table, const char *path, void *object, struct error *err);
+
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
 /* The place of the key's value or, if the key was left out, of its mapping. */

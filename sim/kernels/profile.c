@@ -181,10 +181,8 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
 {
     static const struct data_kind kind = {"calibration/data", "profile", NULL};
     const char *path = data_resolve(arena, &kind, name, loc, err);
-    struct node *root;
 
-    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &profile_table, root, profile, err) ||
-        check_records(profile, err))
+    if (!path || field_load(arena, &profile_table, path, profile, err) || check_records(profile, err))
         return -1;
     profile->name = data_stem(arena, path);
     return 0;
@@ -331,7 +329,8 @@ struct kernel_seconds profile_kernel(const struct profile *profile, const struct
 double profile_error(const struct profile *profile, enum kernel_kind kind)
 {
     const struct list *lists[] = {
-        [KERNEL_MATMUL] = &profile->matmul, [KERNEL_ATTENTION] = &profile->attention, [KERNEL_MEMORY] = &profile->memory,
+        [KERNEL_MATMUL] = &profile->matmul, [KERNEL_ATTENTION] = &profile->attention,
+        [KERNEL_MEMORY] = &profile->memory,
     };
     static const struct { size_t size, error; } records[] = {
         [KERNEL_MATMUL] = {sizeof(struct matmul_record), offsetof(struct matmul_record, error)},

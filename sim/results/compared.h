@@ -3,11 +3,13 @@
 #ifndef DTSIM_COMPARED_H
 #define DTSIM_COMPARED_H
 
+#include "cache/cache.h"
 #include "report/outcome.h"
 #include "run/tie.h"
 
 struct compared {
     struct arena arena;
+    struct cache cache;          /* what scenarios read is remembered for the next ones */
     struct {
         struct compared_row {
             const char *name, *path;

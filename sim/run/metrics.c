@@ -331,7 +331,7 @@ static const struct metric named[] = {
     METRIC("iteration_time_s_p90", iteration_time_p90, 1, METRIC_TIME,
            "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
     METRIC("stated_error_share", stated_error, 1, METRIC_SHARE,
-           "of iteration_time_s: the profile's mean error on kernels held out of its fit, on those it times; null: none"),
+           "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

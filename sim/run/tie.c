@@ -92,7 +92,8 @@ void tie_explain(const struct tie_number *numbers, size_t count, FILE *out)
     }
     fputs("rank: those with one rank cannot be told apart; they differ by no more than ", out);
     if (noise > 0)
-        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %.2g %%)%s", 100 * noise, error > 0 ? " or " : "");
+        fprintf(out, "the noise of the runs (from 10 to 90 %% of them, up to %.2g %%)%s", 100 * noise,
+                error > 0 ? " or " : "");
     if (error > 0)
         fprintf(out, "the error that the profile states (up to %.2g %%)", 100 * error);
     fputc('\n', out);

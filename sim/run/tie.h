@@ -1,9 +1,9 @@
-/* tie: which rows are too near to each other to be told apart. The one place that decides it: tables, comparisons and the
- * verification of a sweep ask here.
+/* tie: which rows are too near to each other to be told apart. The one place that decides it: tables, comparisons and
+ * the verification of a sweep ask here.
  *
  * Two rows tie if their numbers differ by no more than
- * - the noise: the greater of their distances from iteration_time_s_p10 to _p90, as a share of their iteration time, and
- * - the stated error: the greater of their stated_error_share,
+ * - the noise: the greater of their distances from iteration_time_s_p10 to _p90, as a share of their iteration time,
+ * - or the stated error: the greater of their stated_error_share,
  * whichever is more, each as a share of the row's own number. That holds for iteration times and for all that is work
  * over iteration time; of other numbers nothing is stated, and only equal ones tie. */
 #ifndef DTSIM_TIE_H
@@ -20,8 +20,8 @@ bool tie_holds(struct tie_number a, struct tie_number b);
 
 /* The rank of a row, from 1 on; 0: it has no number. */
 struct tie_rank { size_t rank; bool shared; };
-/* The ranks of numbers in any order. Best first, the first of a band and all that tie with it share a rank; the next one
- * begins another band, and its rank is how many are before it and 1 more. */
+/* The ranks of numbers in any order. Best first, the first of a band and all that tie with it share a rank; the next
+ * one begins another band, and its rank is how many are before it and 1 more. */
 void tie_ranks(const struct tie_number *numbers, size_t count, bool largest_first, struct tie_rank *ranks);
 /* For people: "1", or "1=" where others share it; "-": it has none. */
 char *tie_text(struct tie_rank rank, char *text, size_t size);

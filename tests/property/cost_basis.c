@@ -84,8 +84,8 @@ static void test_each(void **state)
     simulated_release(&simulated);
 }
 
-/* The error that is stated of an iteration is the profile's on its kernels, of the time that they take. Nothing is stated
- * where times are given, of a data sheet, and where a profile held no samples out. */
+/* The error that is stated of an iteration is the profile's on its kernels, of the time that they take. Nothing is
+ * stated where times are given, of a data sheet, and where a profile held no samples out. */
 static void test_stated_error(void **state)
 {
     static const char *const silent[] = {
@@ -102,7 +102,8 @@ static void test_stated_error(void **state)
         assert_true(isnan(simulated.run.metrics.stated_error));
         simulated_release(&simulated);
     }
-    run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8}\n");
+    run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
+             "batch: {global: 8}\n");
     const struct metrics *metrics = &simulated.run.metrics;
     const struct profile *profile = simulated.scenario.costs.loaded;
     double seconds = 0;

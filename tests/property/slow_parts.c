@@ -104,8 +104,8 @@ static const struct shape { int nodes, gpus, nics; const char *model, *strategy;
     {2, 4, 4, "", "tensor: 8"},
 };
 
-/* Half of all bandwidth: on every NIC by itself, or of the cluster. What stands for others in one is simulated by itself
- * in the other; times agree, messages or measured. */
+/* Half of all bandwidth: on every NIC by itself, or of the cluster. What stands for others in one is simulated by
+ * itself in the other; times agree, messages or measured. */
 static void test_all_links_slow(void **state)
 {
     (void)state;
