@@ -16,8 +16,9 @@ static bool is_rank(const struct row_key *key)
 
 size_t results_columns(const struct results *results, enum results_format format, int *columns)
 {
-    static const char *const wanted[] = {"iteration_time_s", "tokens_per_s", "samples_per_s", "mfu", "bubble_fraction",
-                                         "exposed_communication_s", "peak_memory_bytes", "memory_margin_bytes"};
+    static const char *const wanted[] = {"iteration_time_s", "verified_iteration_time_s", "tokens_per_s",
+                                         "samples_per_s", "mfu", "bubble_fraction", "exposed_communication_s",
+                                         "peak_memory_bytes", "memory_margin_bytes"};
     size_t count = 0;
 
     for (size_t i = 0; i < results->keys.count; i++)
@@ -33,7 +34,7 @@ size_t results_columns(const struct results *results, enum results_format format
             for (size_t r = 0; r < results->rows.count && !known; r++)
                 known = results_value(results, r, (int)i).kind == VALUE_NUMBER;
             if (known && !strcmp(results->keys.items[i].name, wanted[k]) &&
-                !(k == 2 && !strcmp(results->keys.items[columns[count - 1]].name, wanted[1])))
+                !(k == 3 && !strcmp(results->keys.items[columns[count - 1]].name, wanted[2])))
                 columns[count++] = (int)i;
         }
     return count;
