@@ -181,7 +181,9 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
         fputs(state.interrupted ? "; interrupted: the same command goes on\n" : "\n", stderr);
     }
     arena_release(&arena);
-    return rc ? rc : state.interrupted ? EXIT_INTERRUPTED : state.failed || state.verify.failed ? EXIT_SOME_FAILED : EXIT_OK;
+    if (rc || state.interrupted)
+        return rc ? rc : EXIT_INTERRUPTED;
+    return state.failed || state.verify.failed ? EXIT_SOME_FAILED : EXIT_OK;
 }
 
 static int sweep_main(const struct command *command, int argc, char **argv)
@@ -230,8 +232,8 @@ const struct command cmd_sweep = {
                "  --engine ENGINE     simgrid or ideal, whatever the scenarios say\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
-               "  --verify K          simulate the best K points by the first objective, and those that cannot be told\n"
-               "                      apart from them, on simgrid too; their rows get verified_iteration_time_s\n"
+               "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"
+               "                      told apart from them, on simgrid too, for verified_iteration_time_s\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
                "  --force             run all points again\n"
                "  --fail-fast         stop at the first such failure\n"
