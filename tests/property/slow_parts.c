@@ -88,6 +88,38 @@ static void test_tensor_group(void **state)
         assert_true(times[i] == times[0]);
 }
 
+/* Groups that exchange inside their works, and ZeRO 3's in every layer, wait for their slowest member at every work,
+ * whichever it is: they take as long as if all were that slow, but for what nobody waits for. */
+static void test_groups_wait(void **state)
+{
+    static const char *const strategies[] = {"context: 4, data: 1", "data: 4, zero: 3", "expert: 4, data: 4"};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(strategies); s++) {
+        double times[6];
+
+        for (int i = 0; i < 6; i++) {        /* each of four; none; all */
+            struct simulated simulated;
+            char stragglers[256];
+
+            snprintf(stragglers, sizeof stragglers, i < 4 ? "{gpu: %d, slower: 1.5}" : i == 4 ? "[]" :
+                     "[{gpu: 0, slower: 1.5}, {gpu: 1, slower: 1.5}, {gpu: 2, slower: 1.5}, {gpu: 3, slower: 1.5}]", i);
+            run_text(&simulated, "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 2048, "
+                     "vocabulary: 1000%s}}\ncluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, "
+                     "inside: {bandwidth: 300 GB/s, latency: 1 us}}\n"
+                     "costs: {gpu: roofline, host_launch: 0 s}\nbatch: {micro_batches: 3}\nstrategy: {%s}\n"
+                     "simulation: {stragglers: %s}\n", s == 2 ? ", experts: 4, experts_per_token: 1" : "",
+                     strategies[s], stragglers);
+            times[i] = time_of(&simulated);
+            simulated_release(&simulated);
+        }
+        for (int i = 1; i < 4; i++)
+            expect_near("another member", times[i], times[0], strategies[s]);
+        assert_true(times[4] < 0.95 * times[0] && times[0] <= times[5] * (1 + 1e-9));
+        assert_true(times[0] > 0.98 * times[5]);
+    }
+}
+
 #define WIDE "cluster: {nodes: %d, gpus_per_node: %d, inside: {bandwidth: 300 GB/s, latency: 1 us}, gpu: a100-80gb,\n" \
              "          network: {bandwidth: %g GB/s, latency: 5 us, nics: %d}}\ncosts: {gpu: roofline}\n"
 #define MODEL "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 256, vocabulary: 1000%s}}\n"
@@ -258,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline),      cmocka_unit_test(test_replicas_wait), cmocka_unit_test(test_tensor_group),
+        cmocka_unit_test(test_groups_wait),
         cmocka_unit_test(test_all_links_slow), cmocka_unit_test(test_all_gpus_slow), cmocka_unit_test(test_none),
         cmocka_unit_test(test_ring),          cmocka_unit_test(test_flows),
     };
