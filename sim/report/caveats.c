@@ -40,6 +40,18 @@ static const char *halves_note(struct arena *arena, const struct scenario *scena
                         collective_half(all_reduce, COLLECTIVE_ALL_GATHER)->name);
 }
 
+/* Who measured a rank would give it several times. */
+static const char *stages_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct plan *plan = &scenario->plan;
+
+    if (!scenario->model.stages.count || model_is_per_rank(&scenario->model) ||
+        plan_virtual_stages(plan) <= plan->stages)
+        return NULL;
+    return arena_printf(arena, "the numbers under 'stages' are of a chunk, and a rank has %d chunks; with 'per: rank' "
+                        "they are of a rank, and each chunk has an equal part", plan->chunks);
+}
+
 static const char *stragglers_note(struct arena *arena, const struct scenario *scenario)
 {
     const struct list *list = &scenario->simulation.stragglers;
@@ -86,8 +98,7 @@ static const char *repeat_note(struct arena *arena, const struct scenario *scena
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, model_note, halves_note, stragglers_note, slow_links_note,
-        repeat_note,
+        vocabulary_note, model_note, halves_note, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 
@@ -95,4 +106,14 @@ struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
         if ((caveats.items[caveats.count] = all[i](arena, scenario)))
             caveats.count++;
     return caveats;
+}
+
+void caveats_print(const struct scenario *scenario, FILE *out)
+{
+    struct arena arena = {0};
+    struct caveats caveats = caveats_of(&arena, scenario);
+
+    for (size_t i = 0; i < caveats.count; i++)
+        fprintf(out, "note: %s\n", caveats.items[i]);
+    arena_release(&arena);
 }

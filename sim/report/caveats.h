@@ -10,5 +10,7 @@ struct caveats {
 };
 
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
+/* "note: ...", a line each. */
+void caveats_print(const struct scenario *scenario, FILE *out);
 
 #endif

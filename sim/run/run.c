@@ -193,6 +193,19 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     return check_metrics(run, err);
 }
 
+int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err)
+{
+    struct timeline timeline;
+    int rc;
+
+    timeline_init(&timeline, &run->lowered.program);
+    rc = replay(engine, &run->lowered.program, &run->workload->scenario->cluster, &timeline, err);
+    if (!rc)
+        *difference = timeline_difference(&run->timeline, &timeline);
+    timeline_release(&timeline);
+    return rc;
+}
+
 void run_release(struct run *run)
 {
     metrics_release(&run->metrics);
