@@ -142,7 +142,7 @@ static void test_all_links_slow(void **state)
 {
     (void)state;
     for (size_t s = 0; s < COUNT(shapes); s++)
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 2 * 3; way++) {
             const struct shape *shape = &shapes[s];
             struct simulated slow, half;
             char *links = strdup("");
@@ -157,11 +157,11 @@ static void test_all_links_slow(void **state)
             }
             run_text(&half, MODEL WIDE "batch: {micro_batches: 2}\nstrategy: {%s}\n"
                      "simulation: {engine: %s, collectives: %s}\n", shape->model, shape->nodes, shape->gpus, 5.0,
-                     shape->nics, shape->strategy, way % 2 ? "simgrid" : "ideal", way / 2 ? "measured" : "messages");
+                     shape->nics, shape->strategy, engine_names[way % 3], way / 3 ? "measured" : "messages");
             run_text(&slow, MODEL WIDE "batch: {micro_batches: 2}\nstrategy: {%s}\n"
                      "simulation: {engine: %s, collectives: %s, slow_links: [%s]}\n", shape->model, shape->nodes,
-                     shape->gpus, 10.0, shape->nics, shape->strategy, way % 2 ? "simgrid" : "ideal",
-                     way / 2 ? "measured" : "messages", links);
+                     shape->gpus, 10.0, shape->nics, shape->strategy, engine_names[way % 3],
+                     way / 3 ? "measured" : "messages", links);
             assert_false(slow.run.lowered.folded);
             expect_near("iteration", time_of(&slow), time_of(&half), slow.text);
             simulated_release(&slow);
@@ -235,7 +235,7 @@ static void test_ring(void **state)
 
     (void)state;
     for (size_t c = 0; c < COUNT(counts); c++)
-        for (int engine = 0; engine < 2; engine++) {
+        for (int engine = 0; engine < 3; engine++) {
             int n = counts[c], gpus[40];
             struct simulated simulated;
             struct measure measure;
@@ -247,7 +247,7 @@ static void test_ring(void **state)
                            "simulation: {slow_links: {node: %d, nic: 0, share: 0.5}}\n", n, n / 2);
             for (int i = 0; i < n; i++)
                 gpus[i] = i;
-            measure_init(&measure, engine ? ENGINE_SIMGRID : ENGINE_IDEAL, &simulated.scenario.cluster);
+            measure_init(&measure, (enum engine)engine, &simulated.scenario.cluster);
             assert_int_equal(measure_collective(&measure, collective_find(COLLECTIVE_ALL_REDUCE, "ring"), gpus, 1, n,
                                                 bytes, 1, &measured, &err), 0);
             expect_near("ring", measured.seconds, 2 * (n - 1) * (latency + bytes / n / (bandwidth / 2)),
