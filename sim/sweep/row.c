@@ -159,7 +159,7 @@ static json_t *row_begin(const char *id, const struct point *point)
     return row;
 }
 
-static bool is_done(const struct row_maker *maker, const char *id)
+bool row_is_done(const struct row_maker *maker, const char *id)
 {
     enum outcome status;
 
@@ -177,13 +177,13 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &err)) {
         written_id(maker, number, note);
-        if (!is_done(maker, note)) {
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_refused(row, &err);
         }
     } else {
         resolved_id(maker, &scenario, note);
-        if (!is_done(maker, note)) {
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_simulate(row, &scenario);
         }
@@ -234,7 +234,7 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
 
     if (point_make(maker->points, number, &arena, &point, &err)) {
         written_id(maker, number, note);
-        if (!is_done(maker, note)) {
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, &point);
             outcome_refused(row, &err);
         }

@@ -36,6 +36,7 @@ struct sweep_options {
     bool retry_failed;           /* points that ended with error, timeout or crash run again */
     bool force;                  /* all run again */
     bool fail_fast;              /* the first failure ends the sweep */
+    bool ranks;                  /* the processes that mpirun started share the points */
 };
 
 /* How far a sweep is. */
@@ -48,6 +49,7 @@ struct sweep_state {
     size_t failed;               /* of these: error, timeout or crash */
     struct sweep_best { double tokens, samples; } best;  /* per second, of rows of this run; 0: none yet */
     bool interrupted;
+    bool serves;                 /* this process worked for another one, whose state counts */
 };
 
 /* Runs the selected points and appends their rows. `progress` is called about once a second and after every row. -1:
