@@ -60,7 +60,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
     struct workload workload = {0};
     struct run run = {0};
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -77,21 +77,21 @@ static int explain_main(const struct command *command, int argc, char **argv)
         print(&run, how, &arguments);
     run_release(&run);
     workload_release(&workload);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     scenario_release(&scenario);
     return code;
 }
 
 const struct command cmd_explain = {
     .name = "explain",
-    .usage = "DIR | SCENARIO [--engine simgrid|ideal] [--set PATH=VALUE]... [--json | --markdown]",
+    .usage = "DIR | SCENARIO [--engine simgrid|fast|ideal] [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Says where the time went: why ranks wait, the critical path, and what would gain how much.",
     .examples = "  dtsim explain scenarios/tour/04-1f1b.yaml\n"
                 "  dtsim explain out --engine ideal          the scenario of 'dtsim run -o out' once more\n"
                 "  dtsim explain scenario.yaml --json | jq '.what_if[0]'\n",
     .options = "  DIR                 a folder that 'dtsim run -o DIR' wrote: its scenario is simulated again\n"
                "  SCENARIO            a file, or - for standard input\n"
-               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "  --json              for programs, in SI units: idle (each rank's waits: of which the other rank\n"
                "                      computes, bubble_s, and of which nothing hides communication, exposed_s),\n"
@@ -101,5 +101,7 @@ const struct command cmd_explain = {
                "\n"
                "Each 'what if' is simulated: about twenty simulations in all. The lines below one are changes of the\n"
                "scenario that come nearest to it, of a short list, and what an iteration takes with them.\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = explain_main,
 };

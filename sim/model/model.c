@@ -193,6 +193,13 @@ int model_load(struct arena *arena, const struct node *value, struct model *mode
     return load(arena, value, model, 0, err);
 }
 
+bool model_is_per_rank(const struct model *model)
+{
+    const struct given_layer *first = model->stages.items;
+
+    return model->stages.count > 0 && first->per == GIVEN_PER_RANK;
+}
+
 /* Either all layers are timed or none: one tells. */
 bool model_is_timed(const struct model *model)
 {
