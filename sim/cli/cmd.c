@@ -52,7 +52,26 @@ int engine_parse(const struct command *command, const char *name, enum engine *e
         }
     if (meant)
         return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
-    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", name);
+    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid, fast or ideal", name);
+}
+
+static const char *op_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return collective_op_names[i];
+}
+
+int op_parse(const struct command *command, const char *operation, enum collective_op *op)
+{
+    const char *meant;
+
+    for (*op = 0; *op < COLLECTIVE_OP_COUNT; ++*op)
+        if (!strcmp(collective_op_names[*op], operation))
+            return ARGS_DONE;
+    meant = nearest(operation, op_candidate, NULL);
+    return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
+           usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
+                       "broadcast, reduce or all_to_all", operation);
 }
 
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value)
@@ -72,6 +91,53 @@ int jobs_parse(const struct command *command, const char *text, size_t *jobs)
 
     *jobs = processors > 0 ? (size_t)processors : 1;
     return text ? count_parse(command, "-j", text, 1024, jobs) : ARGS_DONE;
+}
+
+static const struct exit_text exit_texts[] = {
+    {EXIT_OK, "done"},
+    {EXIT_UNEXPECTED, "something failed that is not the user's fault"},
+    {EXIT_USAGE, "the command line is wrong"},
+    {EXIT_SOME_FAILED, "some of several scenarios failed, or a bar is missed"},
+    {EXIT_INPUT, "an input file is wrong"},
+    {EXIT_INFEASIBLE, "the scenario is not possible: memory, or degrees that do not divide"},
+    {EXIT_NO_TOOL, "a helper program is missing (gnuplot)"},
+    {EXIT_INTERRUPTED, "Ctrl-C ended a sweep"},
+};
+
+const struct exit_text *exit_text_at(size_t index)
+{
+    return index < COUNT(exit_texts) ? &exit_texts[index] : NULL;
+}
+
+static json_t *text_json(const char *text)
+{
+    return text && *text ? json_string(text) : json_null();
+}
+
+static void print_errors_json(const struct error *err)
+{
+    json_t *list = json_array(), *whole;
+
+    for (int i = 0; i < err->count; i++) {
+        const struct error_message *message = &err->messages[i];
+        const struct loc *loc = &message->loc;
+
+        json_array_append_new(list, json_pack(
+            "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
+            loc->line ? json_integer(loc->line) : json_null(), "column",
+            loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",
+            text_json(error_kind_names[message->kind])));
+    }
+    whole = json_pack("{s:o, s:i}", "errors", list, "exit_code", (int)error_exit_code(err));
+    json_print(whole, stdout);
+    json_decref(whole);
+}
+
+int report_as(struct error *err, bool json)
+{
+    if (json && err->count)
+        print_errors_json(err);
+    return report(err);
 }
 
 int report(struct error *err)

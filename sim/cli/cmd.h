@@ -15,6 +15,9 @@ struct command {
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
     cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain;
 const struct command *command_at(size_t index);      /* NULL past the last */
+/* What an exit code says, in the order of codes; NULL past the last. */
+struct exit_text { enum exit_code code; const char *text; };
+const struct exit_text *exit_text_at(size_t index);
 void command_help(const struct command *command, FILE *out);
 
 /* What several commands accept. */
@@ -35,11 +38,16 @@ int arguments_parse(const struct command *command, int argc, char **argv, const 
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
 int engine_parse(const struct command *command, const char *name, enum engine *engine);
+/* The operation of collectives of that name, behind --op; the same. */
+int op_parse(const struct command *command, const char *name, enum collective_op *op);
 /* A whole number from 1 to `most` behind an option; ARGS_DONE, or EXIT_USAGE after saying what was expected. */
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
 /* The same for -j, whose default (text NULL) is one process a processor. */
 int jobs_parse(const struct command *command, const char *text, size_t *jobs);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);
+/* The same; where a program reads (`json`) and has got nothing yet, stdout gets them too: {"errors": [{"file", "line",
+ * "column", "message", "rule"}], "exit_code"}. */
+int report_as(struct error *err, bool json);
 
 #endif

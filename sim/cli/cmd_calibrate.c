@@ -157,14 +157,14 @@ static int fit(struct arguments *arguments, struct error *err)
         rc = calibrate(&arena, &samples, &calibration, err);
     if (!rc && keep)
         rc = calibrate_keep(&arena, &calibration, keep, err);
+    if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
+        fprintf(stderr, "wrote %s\n", out);
     if (!rc && arguments->values[OPT_JSON])
         print_json(&calibration);
     else if (!rc)
         print_calibration(&calibration, keep);
     if (!rc)
         warn_of_errors(&calibration);
-    if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
-        fprintf(stderr, "wrote %s\n", out);
     calibration_release(&calibration);
     samples_release(&samples);
     arena_release(&arena);
@@ -185,7 +185,7 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
     if (strcmp(arguments.positional[0], "fit") != 0)
         return usage_error(command, "unknown action '%s'; expected fit", arguments.positional[0]);
     fit(&arguments, &err);
-    return report(&err);
+    return report_as(&err, arguments.values[OPT_JSON]);
 }
 
 const struct command cmd_calibrate = {

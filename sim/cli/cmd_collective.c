@@ -36,30 +36,11 @@ struct request {
     struct cluster cluster;
 };
 
-static const char *op_candidate(size_t i, const void *context)
-{
-    (void)context;
-    return collective_op_names[i];
-}
-
 static const char *collective_candidate(size_t i, const void *op)
 {
     const struct collective *collective = collective_of(*(const enum collective_op *)op, i);
 
     return collective ? collective->name : NULL;
-}
-
-static int parse_op(const struct command *command, const char *operation, enum collective_op *op)
-{
-    const char *meant;
-
-    for (*op = 0; *op < COLLECTIVE_OP_COUNT; ++*op)
-        if (!strcmp(collective_op_names[*op], operation))
-            return ARGS_DONE;
-    meant = nearest(operation, op_candidate, NULL);
-    return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
-           usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
-                       "broadcast, reduce or all_to_all", operation);
 }
 
 static int parse_algorithm(const struct command *command, const char *algorithm, enum collective_op op)
@@ -94,7 +75,7 @@ static int parse_collectives(const struct command *command, const struct argumen
 {
     const char *operation = arguments->values[OPT_OP] ? arguments->values[OPT_OP] : "all_reduce", *name;
     const char *list = request->algorithms = arguments->values[OPT_ALGORITHM];
-    int code = parse_op(command, operation, &request->op);
+    int code = op_parse(command, operation, &request->op);
     size_t count = 0;
 
     for (; code == ARGS_DONE && (name = next_algorithm(&request->arena, &list)); count++)
@@ -320,7 +301,7 @@ static int tables_main(const struct command *command, const struct arguments *ar
     if (code != ARGS_DONE)
         return code;
     collective_tables(arguments->positional, arguments->npositional, engine, format, &err);
-    return report(&err);
+    return report_as(&err, format == TABLE_JSON);
 }
 
 static int collective_main(const struct command *command, int argc, char **argv)
@@ -344,7 +325,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     if (code == ARGS_DONE)
         replay_all(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
-    return code == ARGS_DONE ? report(&err) : code;
+    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON]) : code;
 }
 
 const struct command cmd_collective = {
@@ -371,7 +352,7 @@ const struct command cmd_collective = {
         "                      the algorithm that it chose is shown\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
-        "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+        "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
         "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --markdown          with --table: a line for each table, for a document\n"

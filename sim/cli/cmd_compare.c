@@ -44,7 +44,7 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
         print(&compared, format);
         code = report(&err) ? EXIT_SOME_FAILED : EXIT_OK;
     } else {
-        code = report(&err);
+        code = report_as(&err, format == COMPARE_JSON);
     }
     compared_release(&compared);
     arena_release(&arena);
@@ -75,7 +75,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_ENGINE])
         return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
     methods_print(&arguments, format, &err);
-    return report(&err);
+    return report_as(&err, format == COMPARE_JSON);
 }
 
 const struct command cmd_compare = {
@@ -90,7 +90,7 @@ const struct command cmd_compare = {
     .options = "  SCENARIO            a file, or a sweep file with all its points\n"
                "  DIR                 what 'dtsim run -o DIR' wrote\n"
                "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
-               "  --engine ENGINE     simgrid or ideal, whatever the scenarios say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
                "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
                "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"

@@ -128,7 +128,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
     if (!run_papers(&papers, &arguments, &options, &err))
         for (size_t i = 0; arguments.values[OPT_STRICT] && i < papers.count; i++)
             missed |= !held(&papers.validations[i]);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     for (size_t i = 0; i < papers.count; i++) {
         validation_release(&papers.validations[i]);
         paper_release(&papers.papers[i]);
@@ -145,7 +145,7 @@ const struct command cmd_validate = {
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
-                "  dtsim validate scenarios/paper/zero-bubble.yaml --set strategy.scatter_gather=false\n",
+                "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set strategy.scatter_gather=false\n",
     .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
                "  --rows ID,...       these rows alone, and no bars, which are of all\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"
