@@ -7,7 +7,7 @@
 
 static const struct command *const commands[] = {
     &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_explain, &cmd_sweep, &cmd_results, &cmd_validate,
-    &cmd_collective, &cmd_plot, &cmd_import, &cmd_calibrate, &cmd_list, &cmd_schema, &cmd_help,
+    &cmd_collective, &cmd_plot, &cmd_import, &cmd_calibrate, &cmd_list, &cmd_schema, &cmd_completion, &cmd_help,
 };
 
 const struct command *command_at(size_t index)
@@ -150,26 +150,24 @@ int report(struct error *err)
     return code;
 }
 
-struct option_names { const char *const *options; size_t count; };
-
 static const char *option_candidate(size_t i, const void *context)
 {
-    const struct option_names *names = context;
+    const struct command *command = context;
     static const char *const common[] = {"--set", "--help", "--color"};
 
-    if (i < names->count)
-        return names->options[i];
-    return i - names->count < COUNT(common) ? common[i - names->count] : NULL;
+    if (i < command->naccepts)
+        return command->accepts[i];
+    return i - command->naccepts < COUNT(common) ? common[i - command->naccepts] : NULL;
 }
 
-static int unknown_option(const struct command *command, const char *word, const char *const *options, size_t count)
+static int unknown_option(const struct command *command, const char *word)
 {
-    struct option_names names = {options, count};
-    const char *meant = nearest(word, option_candidate, &names);
+    const char *meant = nearest(word, option_candidate, command);
 
-    for (size_t k = 0; k < count; k++)
-        if (!strncmp(word, options[k], strlen(options[k])) && word[strlen(options[k])] == '=')
-            return usage_error(command, "%s takes no value, found '%s'", options[k], word);
+    for (size_t k = 0; k < command->naccepts; k++)
+        if (!strncmp(word, command->accepts[k], strlen(command->accepts[k])) &&
+            word[strlen(command->accepts[k])] == '=')
+            return usage_error(command, "%s takes no value, found '%s'", command->accepts[k], word);
     if (!meant)
         return usage_error(command, "unknown option '%s'", word);
     return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);
@@ -210,8 +208,7 @@ static int choose_color(const struct command *command, const char *when)
     return ARGS_DONE;
 }
 
-static int parse_option(const struct command *command, int argc, char **argv, int *i, const char *const *options,
-                        size_t noptions, struct arguments *arguments)
+static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)
 {
     const char *value, *word = argv[*i];
 
@@ -231,19 +228,19 @@ static int parse_option(const struct command *command, int argc, char **argv, in
         arguments->sets[arguments->nsets++] = value;
         return ARGS_DONE;
     }
-    for (size_t k = 0; k < noptions; k++) {
-        if (!match(options[k], argc, argv, i, &value))
+    for (size_t k = 0; k < command->naccepts; k++) {
+        if (!match(command->accepts[k], argc, argv, i, &value))
             continue;
         if (!value)
             return usage_error(command, "%s: expected a value after it", word);
         arguments->values[k] = value;
         return ARGS_DONE;
     }
-    return unknown_option(command, word, options, noptions);
+    return unknown_option(command, word);
 }
 
-int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
-                    int min_positional, int max_positional, struct arguments *arguments)
+int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
+                    struct arguments *arguments)
 {
     bool only_positional = false;
 
@@ -252,7 +249,7 @@ int arguments_parse(const struct command *command, int argc, char **argv, const 
         if (!only_positional && !strcmp(argv[i], "--")) {
             only_positional = true;
         } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
-            int code = parse_option(command, argc, argv, &i, options, noptions, arguments);
+            int code = parse_option(command, argc, argv, &i, arguments);
 
             if (code != ARGS_DONE)
                 return code;

@@ -10,10 +10,15 @@ struct command {
     const char *brief;
     const char *examples;            /* first in the help, a line each */
     const char *options;             /* the rest of the help */
+    const char *const *accepts;      /* its options: "--json" takes no value, "--engine=" does; "-o=" is short */
+    size_t naccepts;
+    const char **(*words)(struct arena *arena);      /* what its first argument may be, NULL-terminated, for completion;
+                                                      * NULL: a file or a folder */
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
-    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain;
+    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain,
+    cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */
 /* What an exit code says, in the order of codes; NULL past the last. */
 struct exit_text { enum exit_code code; const char *text; };
@@ -27,13 +32,13 @@ struct arguments {
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;
-    const char *values[32];          /* by index in the command's option table */
+    const char *values[32];          /* by index in `accepts` */
 };
-/* An option: "--json" takes no value, "--engine=" does; "-o=" is short. Its value, or "" for one without, goes to
- * arguments.values at its index. --set, --help and --color are known to all. */
+/* The value of an option, or "" of one that takes none, goes to arguments.values. --set, --help and --color are known to
+ * all commands. */
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
-int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
-                    int min_positional, int max_positional, struct arguments *arguments);
+int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
+                    struct arguments *arguments);
 /* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */

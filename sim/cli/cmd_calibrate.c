@@ -175,8 +175,7 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, COUNT(arguments.positional),
-                               &arguments);
+    int code = arguments_parse(command, argc, argv, 2, COUNT(arguments.positional), &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -186,6 +185,14 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unknown action '%s'; expected fit", arguments.positional[0]);
     fit(&arguments, &err);
     return report_as(&err, arguments.values[OPT_JSON]);
+}
+
+static const char **words(struct arena *arena)
+{
+    static const char *actions[] = {"fit", NULL};
+
+    (void)arena;
+    return actions;
 }
 
 const struct command cmd_calibrate = {
@@ -214,5 +221,8 @@ const struct command cmd_calibrate = {
         "                      size\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
         "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = calibrate_main,
 };

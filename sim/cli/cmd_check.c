@@ -27,7 +27,7 @@ static int check_main(const struct command *command, int argc, char **argv)
     struct scenario scenario;
     struct workload workload = {0};
     struct arena arena = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -54,5 +54,7 @@ const struct command cmd_check = {
                "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
                "                      (exit code 5), not a warning\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = check_main,
 };

@@ -6,6 +6,7 @@
 #include "cli/collective_lists.h"
 #include "cli/collective_table.h"
 #include "collective/measure.h"
+#include "files/data.h"
 #include "plots/plot.h"
 
 enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_PLOT, OPT_TABLE,
@@ -309,7 +310,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct request request = {0};
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
 
     request.cluster_name = arguments.positional[0];
     if (code == ARGS_DONE && arguments.nsets)
@@ -326,6 +327,11 @@ static int collective_main(const struct command *command, int argc, char **argv)
         replay_all(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
     return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON]) : code;
+}
+
+static const char **words(struct arena *arena)
+{
+    return data_names(arena, "platforms");
 }
 
 const struct command cmd_collective = {
@@ -364,5 +370,8 @@ const struct command cmd_collective = {
         "protocol with the least cost by NCCL's own model is used, and for auto the algorithm: NCCL's own alone\n"
         "algbw = bytes / time; busbw = algbw times 2 (n-1) / n for all_reduce, (n-1) / n for reduce_scatter,\n"
         "all_gather and all_to_all, 1 for broadcast and reduce (nccl-tests, doc/PERFORMANCE.md)\n",
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = collective_main,
 };

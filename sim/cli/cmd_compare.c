@@ -57,7 +57,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     enum compare_format format = COMPARE_TEXT;
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments), formats = 0;
+    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments), formats = 0;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -96,5 +96,7 @@ const struct command cmd_compare = {
                "  --markdown          the table for a document\n"
                "The first row is what the others are measured by. A scenario that is refused or that does not fit in\n"
                "memory is a row that says why; the exit code is 3 if one could not be read.\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = compare_main,
 };

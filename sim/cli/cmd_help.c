@@ -213,13 +213,22 @@ static int help_topic(const struct command *command, const char *topic)
     return code;
 }
 
+enum { OPT_MAN };
+static const char *const options[] = {[OPT_MAN] = "--man"};
+
 static int help_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
-    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
 
     if (code != ARGS_DONE)
         return code;
+    if (arguments.values[OPT_MAN] && arguments.npositional)
+        return usage_error(command, "--man: the page is of the whole program");
+    if (arguments.values[OPT_MAN]) {
+        man_page_print(stdout);
+        return EXIT_OK;
+    }
     if (arguments.npositional)
         return help_topic(command, arguments.positional[0]);
     help_overview();
@@ -228,7 +237,7 @@ static int help_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_help = {
     .name = "help",
-    .usage = "[COMMAND | FILE | KEY | result | SCHEDULE | COLLECTIVE | OPERATION | LIST | NAME]",
+    .usage = "[--man] [COMMAND | FILE | KEY | result | SCHEDULE | COLLECTIVE | OPERATION | LIST | NAME]",
     .brief = "Explains a command, what files hold, a key, a schedule, a collective or all of an operation.",
     .examples = "  dtsim help run\n  dtsim help scenario\n  dtsim help cluster.network\n  dtsim help gpipe\n"
                 "  dtsim help all_gather\n",
@@ -238,7 +247,11 @@ const struct command cmd_help = {
         "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
         "  KEY                 of a scenario: memory, strategy.zero, zero\n"
         "  result              the keys of result.json and the columns of the tables beside it\n"
+        "  --man               the manual page, for man -l\n"
         "  NAME                of a platform, GPU, model, profile or communication library: its file\n"
         "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
+    .words = help_topics,
     .main = help_main,
 };

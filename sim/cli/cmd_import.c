@@ -73,7 +73,7 @@ static int import_main(const struct command *command, int argc, char **argv)
     const struct import *import = NULL;
     struct node *root;
     enum collective_op op;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, 2, &arguments);
+    int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -93,6 +93,15 @@ static int import_main(const struct command *command, int argc, char **argv)
         node_print(root, stdout);
     arena_release(&arena);
     return report(&err);
+}
+
+static const char **words(struct arena *arena)
+{
+    const char **names = ARENA_ARRAY(arena, const char *, COUNT(imports) + 1);
+
+    for (size_t i = 0; i < COUNT(imports); i++)
+        names[i] = imports[i].name;
+    return names;
 }
 
 const struct command cmd_import = {
@@ -118,5 +127,8 @@ const struct command cmd_import = {
                "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take "
                "1 s forward and\n"
                "2 s backward on a free network: put your model and cluster there.\n",
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = import_main,
 };

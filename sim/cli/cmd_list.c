@@ -90,7 +90,7 @@ bool list_named(const char *name)
 static int list_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
-    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 0, 1, &arguments);
     const char *wanted = arguments.positional[0];
 
     if (code != ARGS_DONE)
@@ -110,10 +110,20 @@ static int list_main(const struct command *command, int argc, char **argv)
     return EXIT_OK;
 }
 
+static const char **words(struct arena *arena)
+{
+    const char **names = ARENA_ARRAY(arena, const char *, COUNT(lists) + 1);
+
+    for (size_t i = 0; i < COUNT(lists); i++)
+        names[i] = lists[i].name;
+    return names;
+}
+
 const struct command cmd_list = {
     .name = "list",
     .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
+    .words = words,
     .main = list_main,
 };

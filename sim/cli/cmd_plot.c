@@ -182,7 +182,7 @@ static int plot_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct arena arena = {0};
     const struct plot_kind *kind;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, ARGS_MAX, &arguments);
+    int code = arguments_parse(command, argc, argv, 2, ARGS_MAX, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -201,6 +201,19 @@ static int plot_main(const struct command *command, int argc, char **argv)
     arena_release(&arena);
     return report(&err);
 }
+
+#define CHART(name, inputs, brief) #name,
+static const char **words(struct arena *arena)
+{
+    static const char *names[] = {
+#include "plots/list.h"
+        NULL,
+    };
+
+    (void)arena;
+    return names;
+}
+#undef CHART
 
 #define CHART(name, inputs, brief) "  " #name ": " brief "\n"
 const struct command cmd_plot = {
@@ -236,6 +249,9 @@ const struct command cmd_plot = {
                "charts (gantt, utilization, memory and links are of one run):\n"
 #include "plots/list.h"
     ,
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = plot_main,
 };
 #undef CHART

@@ -120,7 +120,7 @@ static int results_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     enum results_format format = FORMAT_TEXT;
     size_t top = SIZE_MAX, formats = 0;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -168,5 +168,7 @@ const struct command cmd_results = {
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
                "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"
                "otherwise.\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = results_main,
 };

@@ -247,7 +247,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct run run = {0};
     struct folder folder = {0};
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -287,5 +287,7 @@ const struct command cmd_run = {
                "                      starts and ends of operations differ at most\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario; errors are JSON too\n",
+    .accepts = run_options,
+    .naccepts = COUNT(run_options),
     .main = run_main,
 };

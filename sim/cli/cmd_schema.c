@@ -4,7 +4,7 @@ static int schema_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct arena arena = {0};
-    int code = arguments_parse(command, argc, argv, NULL, 0, 0, 0, &arguments);
+    int code = arguments_parse(command, argc, argv, 0, 0, &arguments);
 
     if (code != ARGS_DONE)
         return code;

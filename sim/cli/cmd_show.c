@@ -199,7 +199,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), views = 0, rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
 
     if (code != ARGS_DONE)
         return code;
@@ -258,5 +258,7 @@ const struct command cmd_show = {
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = show_main,
 };

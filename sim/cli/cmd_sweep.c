@@ -166,7 +166,7 @@ static int sweep_main(const struct command *command, int argc, char **argv)
     struct sweep sweep = {0};
     struct error err = {0};
     size_t most;
-    int code = arguments_parse(command, argc, argv, option_names, COUNT(option_names), 1, 1, &arguments);
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments);
     int ended = EXIT_OK;
 
     if (code == ARGS_DONE)
@@ -211,5 +211,7 @@ const struct command cmd_sweep = {
                "and after a change of the sweep it runs the new points. Ctrl-C lets running points end, a second one\n"
                "kills them. Points that cannot be (memory, degrees that do not divide) are rows 'infeasible' with the\n"
                "rule that forbids them. The exit code is 3 if a point ended with an error, a crash or the timeout.\n",
+    .accepts = option_names,
+    .naccepts = COUNT(option_names),
     .main = sweep_main,
 };

@@ -109,8 +109,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct validation_options options = {0};
     bool missed = false;
-    int code = arguments_parse(command, argc, argv, validate_options, COUNT(validate_options), 1,
-                               COUNT(arguments.positional), &arguments);
+    int code = arguments_parse(command, argc, argv, 1, COUNT(arguments.positional), &arguments);
 
     if (code == ARGS_DONE)
         code = jobs_parse(command, arguments.values[OPT_JOBS], &options.jobs);
@@ -155,5 +154,7 @@ const struct command cmd_validate = {
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
+    .accepts = validate_options,
+    .naccepts = COUNT(validate_options),
     .main = validate_main,
 };

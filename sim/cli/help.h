@@ -14,4 +14,7 @@ bool list_named(const char *name);
  * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. */
 const char **help_topics(struct arena *arena);
 
+/* The manual page, dtsim(1), as man reads it (groff's man macros). */
+void man_page_print(FILE *out);
+
 #endif
