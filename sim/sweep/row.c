@@ -165,6 +165,7 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
             outcome_refused(row, &err);
         }
     } else {
+        scenario_prefer(&scenario, ENGINE_FAST);
         resolved_id(maker, &scenario, note);
         if (!is_done(maker, note)) {
             row = row_begin(note, point);

@@ -155,7 +155,7 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
         enum pool_end end;
 
         pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
-        if (!options->engine || !strcmp(options->engine, engine_names[ENGINE_SIMGRID]))
+        if (options->engine && !strcmp(options->engine, engine_names[ENGINE_SIMGRID]))
             replay_prepare(ENGINE_SIMGRID);
         end = pool_run(&pool, err);
         state->interrupted = end == POOL_INTERRUPTED;
