@@ -83,6 +83,7 @@ const struct schedule schedule_interleaved = {
     .placement = PLACEMENT_LOOP,
     .min_chunks = 1,
     .max_chunks = 1024,
+    .usual_chunks = 2,
     .check = check,
     .row = row,
     .ideal_makespan = ideal_makespan,

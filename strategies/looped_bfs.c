@@ -48,6 +48,7 @@ const struct schedule schedule_looped_bfs = {
     .placement = PLACEMENT_LOOP,
     .min_chunks = 1,
     .max_chunks = 1024,
+    .usual_chunks = 2,
     .row = row,
     .ideal_makespan = ideal_makespan,
     .ideal_in_flight = ideal_in_flight,

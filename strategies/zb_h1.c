@@ -46,6 +46,7 @@ const struct schedule schedule_zb_h1 = {
                "min(M, P) micro-batches in flight until their W, on every rank",
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
+    .own_spans = true,
     .rows = rows,
     .ideal_makespan = ideal_makespan,
     .ideal_in_flight = ideal_in_flight,

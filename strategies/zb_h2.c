@@ -40,6 +40,7 @@ const struct schedule schedule_zb_h2 = {
                "forward and after its last W where M >= 2P-1; the memory of 2P micro-batches until their W",
     .options = &zero_bubble_options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
+    .own_spans = true,
     .rows = rows,
     .ideal_makespan = ideal_makespan,
 };

@@ -140,6 +140,7 @@ const struct schedule schedule_zb_v = {
                "much as P whole ones",
     .options = &options,
     .recompute = RECOMPUTE_WITH_GRADIENT,
+    .own_spans = true,
     .placement = PLACEMENT_V,
     .min_chunks = 2, .max_chunks = 2,
     .rows = rows,

@@ -1,5 +1,6 @@
 #!/bin/sh
-# An installation finds its own platforms, models and scenarios wherever it has been put: install.sh BUILD_FOLDER
+# An installation is whole: it finds its data and its modules wherever it has been put, when the sources are gone, and has
+# a manual page and completions: install.sh BUILD_FOLDER SOURCE_FOLDER
 set -eu
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -8,17 +9,34 @@ unset DTSIM_DATA
 cmake --install "$1" --prefix "$scratch/first place" >/dev/null
 mv "$scratch/first place" "$scratch/second place"
 cd "$scratch/second place"
+# The only place of the sources that the program knows becomes one that does not exist, of the same length.
+nowhere=$(printf %s "$2" | tr -c / x)
+grep -q "$2" bin/dtsim
+LC_ALL=C sed -i "s|$2|$nowhere|g" bin/dtsim
+[ ! -e "$nowhere" ]
+share=$PWD/share/dtsim
+dtsim=$PWD/bin/dtsim
+
 mv share/dtsim/platforms/dgx-a100.yaml share/dtsim/platforms/installed.yaml
 mv share/dtsim/scenarios/models/gpt2-355m.yaml share/dtsim/scenarios/models/installed.yaml
-bin/dtsim list platforms | grep -q '^installed '
-run="bin/dtsim run share/dtsim/scenarios/tour/01-data-parallel.yaml --set model.preset=installed
-     --set cluster.platform=installed"
-$run --json | grep -q iteration_time_s
+mkdir "$scratch/elsewhere"
+cd "$scratch/elsewhere"
+for list in gpus profiles platforms communication models; do
+    [ "$("$dtsim" list $list | wc -l)" -gt 3 ]
+done
+"$dtsim" run "$share/scenarios/tour/01-data-parallel.yaml" --set model.preset=installed \
+    --set cluster.platform=installed -o out >printed 2>&1
+"$dtsim" explain out >printed
+"$dtsim" check "$share/scenarios/first.yaml" >printed
+"$dtsim" collective dgx-h100 --ranks 8 --bytes 1M >printed
+"$dtsim" validate "$share/scenarios/paper/nanotron-h100.yaml" --rows= >printed
+"$dtsim" sweep "$share/scenarios/first.yaml" --set strategy.tensor=2,4 --engine ideal -o sweep >printed 2>&1
+"$dtsim" results sweep >printed
+"$dtsim" help dgx-h100 >printed
 
-# SimGrid is a module of its own. Without it all else works, and whoever needs it is told which file is missing.
-rm -r lib*/dtsim
-$run --engine ideal | grep -q 'engine ideal'
-code=0
-$run 2>error.txt || code=$?
-[ "$code" = 6 ]
-grep -q 'error: the simgrid engine needs a module that is not installed: there is neither .*bin/dtsim-simgrid.so nor ' error.txt
+# Manual page and completions stand where Debian's programs look for them.
+installed="$scratch/second place/share"
+"$dtsim" help --man | cmp - "$installed/man/man1/dtsim.1"
+[ -s "$installed/bash-completion/completions/dtsim" ]
+[ -s "$installed/zsh/site-functions/_dtsim" ]
+[ -s "$installed/doc/dtsim/copyright" ]

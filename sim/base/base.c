@@ -142,6 +142,26 @@ void arena_release(struct arena *arena)
     arena->last = NULL;
 }
 
+size_t arena_bytes(const struct arena *arena)
+{
+    size_t bytes = 0;
+
+    for (const struct arena_block *block = arena->last; block; block = block->previous)
+        bytes += sizeof *block + block->size;
+    return bytes;
+}
+
+void arena_join(struct arena *arena, struct arena *other)
+{
+    struct arena_block **end = &other->last;
+
+    while (*end)
+        end = &(*end)->previous;
+    *end = arena->last;
+    arena->last = other->last;
+    other->last = NULL;
+}
+
 size_t text_mark(const char *text, size_t length)
 {
     static const char mark[] = "\xEF\xBB\xBF";
@@ -207,6 +227,37 @@ int gcd(int a, int b)
     return b ? gcd(b, a % b) : a;
 }
 
+/* Whether the word is a part of the name, between its ends and separators: "h100" of "dgx-h100". `first`: the first. */
+static bool is_part(const char *word, size_t length, const char *name, bool first)
+{
+    for (const char *at = name;; at++) {
+        size_t n = strcspn(at, "-_."), i = 0;
+
+        while (i < n && i < length && folded(at[i]) == folded(word[i]))
+            i++;
+        if (i == n && n == length)
+            return true;
+        at += n;
+        if (!*at || first)
+            return false;
+    }
+}
+
+/* The first candidate that begins with the word as a part, else the first that has it as one; short words are parts of
+ * too many. */
+static const char *with_part(const char *word, const char *(*candidate)(size_t i, const void *context),
+                             const void *context)
+{
+    size_t length = strlen(word);
+    const char *name;
+
+    for (int first = 1; first >= 0 && length > 1; first--)
+        for (size_t i = 0; (name = candidate(i, context)); i++)
+            if (is_part(word, length, name, first))
+                return name;
+    return NULL;
+}
+
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context)
 {
     const char *best = NULL, *name;
@@ -229,7 +280,7 @@ const char *nearest(const char *word, const char *(*candidate)(size_t i, const v
             limit = distance - 1;
         }
     }
-    return best;
+    return best ? best : with_part(word, candidate, context);
 }
 
 char *file_read(const char *path, const char *what, size_t most, struct loc loc, size_t *length, struct error *err)

@@ -32,7 +32,7 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size);
 
 /* For people: four significant digits and a fitting prefix ("1.234 ms", "79.3 GiB"). */
 char *unit_format_short(enum unit unit, double value, char *buffer, size_t size);
-/* The same with the prefix that `like` gets, so that a column of values has one. */
+/* The same with the prefix that `like` gets, so that a table has one, usually that of its largest value. */
 char *unit_format_like(enum unit unit, double like, double value, char *buffer, size_t size);
 
 /* The kind of the quantity and examples, for messages, help and the schema: "bytes such as '80 GiB' or '25 MB'". */

@@ -7,7 +7,7 @@
 
 static const struct command *const commands[] = {
     &cmd_run, &cmd_show, &cmd_check, &cmd_compare, &cmd_explain, &cmd_sweep, &cmd_results, &cmd_validate,
-    &cmd_collective, &cmd_plot, &cmd_import, &cmd_calibrate, &cmd_list, &cmd_schema, &cmd_help,
+    &cmd_collective, &cmd_plot, &cmd_import, &cmd_calibrate, &cmd_list, &cmd_schema, &cmd_completion, &cmd_help,
 };
 
 const struct command *command_at(size_t index)
@@ -55,6 +55,25 @@ int engine_parse(const struct command *command, const char *name, enum engine *e
     return usage_error(command, "--engine: unknown engine '%s'; expected simgrid, fast or ideal", name);
 }
 
+static const char *op_candidate(size_t i, const void *context)
+{
+    (void)context;
+    return collective_op_names[i];
+}
+
+int op_parse(const struct command *command, const char *operation, enum collective_op *op)
+{
+    const char *meant;
+
+    for (*op = 0; *op < COLLECTIVE_OP_COUNT; ++*op)
+        if (!strcmp(collective_op_names[*op], operation))
+            return ARGS_DONE;
+    meant = nearest(operation, op_candidate, NULL);
+    return meant ? usage_error(command, "--op: unknown operation '%s'; did you mean '%s'?", operation, meant) :
+           usage_error(command, "--op: unknown operation '%s'; expected all_reduce, reduce_scatter, all_gather, "
+                       "broadcast, reduce or all_to_all", operation);
+}
+
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value)
 {
     char *end;
@@ -74,6 +93,53 @@ int jobs_parse(const struct command *command, const char *text, size_t *jobs)
     return text ? count_parse(command, "-j", text, 1024, jobs) : ARGS_DONE;
 }
 
+static const struct exit_text exit_texts[] = {
+    {EXIT_OK, "done"},
+    {EXIT_UNEXPECTED, "something failed that is not the user's fault"},
+    {EXIT_USAGE, "the command line is wrong"},
+    {EXIT_SOME_FAILED, "some of several scenarios failed, or a bar is missed"},
+    {EXIT_INPUT, "an input file is wrong"},
+    {EXIT_INFEASIBLE, "the scenario is not possible: memory, or degrees that do not divide"},
+    {EXIT_NO_TOOL, "a helper program is missing (gnuplot)"},
+    {EXIT_INTERRUPTED, "Ctrl-C ended a sweep"},
+};
+
+const struct exit_text *exit_text_at(size_t index)
+{
+    return index < COUNT(exit_texts) ? &exit_texts[index] : NULL;
+}
+
+static json_t *text_json(const char *text)
+{
+    return text && *text ? json_string(text) : json_null();
+}
+
+static void print_errors_json(const struct error *err)
+{
+    json_t *list = json_array(), *whole;
+
+    for (int i = 0; i < err->count; i++) {
+        const struct error_message *message = &err->messages[i];
+        const struct loc *loc = &message->loc;
+
+        json_array_append_new(list, json_pack(
+            "{s:o, s:o, s:o, s:s, s:o}", "file", text_json(loc->file), "line",
+            loc->line ? json_integer(loc->line) : json_null(), "column",
+            loc->line ? json_integer(loc->column) : json_null(), "message", message->text, "rule",
+            text_json(error_kind_names[message->kind])));
+    }
+    whole = json_pack("{s:o, s:i}", "errors", list, "exit_code", (int)error_exit_code(err));
+    json_print(whole, stdout);
+    json_decref(whole);
+}
+
+int report_as(struct error *err, bool json)
+{
+    if (json && err->count)
+        print_errors_json(err);
+    return report(err);
+}
+
 int report(struct error *err)
 {
     int code = (int)error_exit_code(err);
@@ -84,26 +150,24 @@ int report(struct error *err)
     return code;
 }
 
-struct option_names { const char *const *options; size_t count; };
-
 static const char *option_candidate(size_t i, const void *context)
 {
-    const struct option_names *names = context;
+    const struct command *command = context;
     static const char *const common[] = {"--set", "--help", "--color"};
 
-    if (i < names->count)
-        return names->options[i];
-    return i - names->count < COUNT(common) ? common[i - names->count] : NULL;
+    if (i < command->naccepts)
+        return command->accepts[i];
+    return i - command->naccepts < COUNT(common) ? common[i - command->naccepts] : NULL;
 }
 
-static int unknown_option(const struct command *command, const char *word, const char *const *options, size_t count)
+static int unknown_option(const struct command *command, const char *word)
 {
-    struct option_names names = {options, count};
-    const char *meant = nearest(word, option_candidate, &names);
+    const char *meant = nearest(word, option_candidate, command);
 
-    for (size_t k = 0; k < count; k++)
-        if (!strncmp(word, options[k], strlen(options[k])) && word[strlen(options[k])] == '=')
-            return usage_error(command, "%s takes no value, found '%s'", options[k], word);
+    for (size_t k = 0; k < command->naccepts; k++)
+        if (!strncmp(word, command->accepts[k], strlen(command->accepts[k])) &&
+            word[strlen(command->accepts[k])] == '=')
+            return usage_error(command, "%s takes no value, found '%s'", command->accepts[k], word);
     if (!meant)
         return usage_error(command, "unknown option '%s'", word);
     return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);
@@ -144,8 +208,7 @@ static int choose_color(const struct command *command, const char *when)
     return ARGS_DONE;
 }
 
-static int parse_option(const struct command *command, int argc, char **argv, int *i, const char *const *options,
-                        size_t noptions, struct arguments *arguments)
+static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)
 {
     const char *value, *word = argv[*i];
 
@@ -165,19 +228,19 @@ static int parse_option(const struct command *command, int argc, char **argv, in
         arguments->sets[arguments->nsets++] = value;
         return ARGS_DONE;
     }
-    for (size_t k = 0; k < noptions; k++) {
-        if (!match(options[k], argc, argv, i, &value))
+    for (size_t k = 0; k < command->naccepts; k++) {
+        if (!match(command->accepts[k], argc, argv, i, &value))
             continue;
         if (!value)
             return usage_error(command, "%s: expected a value after it", word);
         arguments->values[k] = value;
         return ARGS_DONE;
     }
-    return unknown_option(command, word, options, noptions);
+    return unknown_option(command, word);
 }
 
-int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
-                    int min_positional, int max_positional, struct arguments *arguments)
+int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
+                    struct arguments *arguments)
 {
     bool only_positional = false;
 
@@ -186,7 +249,7 @@ int arguments_parse(const struct command *command, int argc, char **argv, const 
         if (!only_positional && !strcmp(argv[i], "--")) {
             only_positional = true;
         } else if (!only_positional && argv[i][0] == '-' && argv[i][1]) {
-            int code = parse_option(command, argc, argv, &i, options, noptions, arguments);
+            int code = parse_option(command, argc, argv, &i, arguments);
 
             if (code != ARGS_DONE)
                 return code;

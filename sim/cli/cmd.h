@@ -10,11 +10,19 @@ struct command {
     const char *brief;
     const char *examples;            /* first in the help, a line each */
     const char *options;             /* the rest of the help */
+    const char *const *accepts;      /* its options: "--json" takes no value, "--engine=" does; "-o=" is short */
+    size_t naccepts;
+    const char **(*words)(struct arena *arena);      /* what its first argument may be, NULL-terminated, for completion;
+                                                      * NULL: a file or a folder */
     int (*main)(const struct command *command, int argc, char **argv);   /* argv[0]: the name; returns an exit code */
 };
 extern const struct command cmd_run, cmd_show, cmd_check, cmd_compare, cmd_collective, cmd_plot, cmd_import,
-    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain;
+    cmd_calibrate, cmd_list, cmd_help, cmd_schema, cmd_validate, cmd_sweep, cmd_results, cmd_explain,
+    cmd_completion;
 const struct command *command_at(size_t index);      /* NULL past the last */
+/* What an exit code says, in the order of codes; NULL past the last. */
+struct exit_text { enum exit_code code; const char *text; };
+const struct exit_text *exit_text_at(size_t index);
 void command_help(const struct command *command, FILE *out);
 
 /* What several commands accept. */
@@ -24,22 +32,27 @@ struct arguments {
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;
-    const char *values[32];          /* by index in the command's option table */
+    const char *values[32];          /* by index in `accepts` */
 };
-/* An option: "--json" takes no value, "--engine=" does; "-o=" is short. Its value, or "" for one without, goes to
- * arguments.values at its index. --set, --help and --color are known to all. */
+/* The value of an option, or "" of one that takes none, goes to arguments.values. --set, --help and --color are known to
+ * all commands. */
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
-int arguments_parse(const struct command *command, int argc, char **argv, const char *const *options, size_t noptions,
-                    int min_positional, int max_positional, struct arguments *arguments);
+int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
+                    struct arguments *arguments);
 /* "dtsim run: MESSAGE", then where help is; EXIT_USAGE. */
 int usage_error(const struct command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The engine of that name; ARGS_DONE, or EXIT_USAGE after saying which there are. */
 int engine_parse(const struct command *command, const char *name, enum engine *engine);
+/* The operation of collectives of that name, behind --op; the same. */
+int op_parse(const struct command *command, const char *name, enum collective_op *op);
 /* A whole number from 1 to `most` behind an option; ARGS_DONE, or EXIT_USAGE after saying what was expected. */
 int count_parse(const struct command *command, const char *option, const char *text, size_t most, size_t *value);
 /* The same for -j, whose default (text NULL) is one process a processor. */
 int jobs_parse(const struct command *command, const char *text, size_t *jobs);
 /* Prints the errors and gives their exit code; releases them. */
 int report(struct error *err);
+/* The same; where a program reads (`json`) and has got nothing yet, stdout gets them too: {"errors": [{"file", "line",
+ * "column", "message", "rule"}], "exit_code"}. */
+int report_as(struct error *err, bool json);
 
 #endif

@@ -157,14 +157,14 @@ static int fit(struct arguments *arguments, struct error *err)
         rc = calibrate(&arena, &samples, &calibration, err);
     if (!rc && keep)
         rc = calibrate_keep(&arena, &calibration, keep, err);
+    if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
+        fprintf(stderr, "wrote %s\n", out);
     if (!rc && arguments->values[OPT_JSON])
         print_json(&calibration);
     else if (!rc)
         print_calibration(&calibration, keep);
     if (!rc)
         warn_of_errors(&calibration);
-    if (!rc && out && !(rc = file_replace(out, write_profile, &writing, err)))
-        fprintf(stderr, "wrote %s\n", out);
     calibration_release(&calibration);
     samples_release(&samples);
     arena_release(&arena);
@@ -175,8 +175,7 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
     struct error err = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 2, COUNT(arguments.positional),
-                               &arguments);
+    int code = arguments_parse(command, argc, argv, 2, COUNT(arguments.positional), &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -185,7 +184,15 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
     if (strcmp(arguments.positional[0], "fit") != 0)
         return usage_error(command, "unknown action '%s'; expected fit", arguments.positional[0]);
     fit(&arguments, &err);
-    return report(&err);
+    return report_as(&err, arguments.values[OPT_JSON]);
+}
+
+static const char **words(struct arena *arena)
+{
+    static const char *actions[] = {"fit", NULL};
+
+    (void)arena;
+    return actions;
 }
 
 const struct command cmd_calibrate = {
@@ -214,5 +221,8 @@ const struct command cmd_calibrate = {
         "                      size\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"
         "  -backward, adam, reduction, copy-device: bytes read and written, or m rows of n values\n",
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = calibrate_main,
 };

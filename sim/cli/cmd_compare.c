@@ -44,7 +44,7 @@ static int compare_scenarios(const struct arguments *arguments, enum compare_for
         print(&compared, format);
         code = report(&err) ? EXIT_SOME_FAILED : EXIT_OK;
     } else {
-        code = report(&err);
+        code = report_as(&err, format == COMPARE_JSON);
     }
     compared_release(&compared);
     arena_release(&arena);
@@ -57,7 +57,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     enum compare_format format = COMPARE_TEXT;
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, ARGS_MAX, &arguments), formats = 0;
+    int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments), formats = 0;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -75,7 +75,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
     if (arguments.values[OPT_ENGINE])
         return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
     methods_print(&arguments, format, &err);
-    return report(&err);
+    return report_as(&err, format == COMPARE_JSON);
 }
 
 const struct command cmd_compare = {
@@ -96,5 +96,7 @@ const struct command cmd_compare = {
                "  --markdown          the table for a document\n"
                "The first row is what the others are measured by. A scenario that is refused or that does not fit in\n"
                "memory is a row that says why; the exit code is 3 if one could not be read.\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = compare_main,
 };

@@ -60,7 +60,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
     struct workload workload = {0};
     struct run run = {0};
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -77,7 +77,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
         print(&run, how, &arguments);
     run_release(&run);
     workload_release(&workload);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     scenario_release(&scenario);
     return code;
 }
@@ -101,5 +101,7 @@ const struct command cmd_explain = {
                "\n"
                "Each 'what if' is simulated: about twenty simulations in all. The lines below one are changes of the\n"
                "scenario that come nearest to it, of a short list, and what an iteration takes with them.\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = explain_main,
 };

@@ -5,7 +5,7 @@
 #include "validate/import_nccl.h"
 
 /* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
-typedef struct node *importer(struct arena *arena, const char *path, struct error *err);
+typedef struct node *importer(struct arena *arena, const char *path, const char *op, struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
 {
@@ -21,11 +21,12 @@ static void put_number(struct arena *arena, struct node *mapping, const char *ke
 }
 
 /* Which stages take how long, nobody knows from an order alone: a backward twice as long as a forward is usual. */
-static struct node *import_order(struct arena *arena, const char *path, struct error *err)
+static struct node *import_order(struct arena *arena, const char *path, const char *op, struct error *err)
 {
     struct node *root = node_mapping(arena), *strategy, *stages;
     struct order order;
 
+    (void)op;
     if (order_load(arena, path, (struct loc){0}, RECOMPUTE_WITH_GRADIENT, &order, err))
         return NULL;
     stages = put_mapping(arena, put_mapping(arena, root, "model"), "stages");
@@ -45,6 +46,9 @@ static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
     {"nccl-tests", import_nccl_load},
 };
+
+enum { OPT_OP };
+static const char *const options[] = {[OPT_OP] = "--op="};
 
 static const char *import_candidate(size_t i, const void *context)
 {
@@ -68,7 +72,8 @@ static int import_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     const struct import *import = NULL;
     struct node *root;
-    int code = arguments_parse(command, argc, argv, NULL, 0, 2, 2, &arguments);
+    enum collective_op op;
+    int code = arguments_parse(command, argc, argv, 2, 2, &arguments);
 
     if (code != ARGS_DONE)
         return code;
@@ -79,16 +84,29 @@ static int import_main(const struct command *command, int argc, char **argv)
             import = &imports[i];
     if (!import)
         return unknown_kind(command, arguments.positional[0]);
-    root = import->import(&arena, arguments.positional[1], &err);
+    if (arguments.values[OPT_OP] && import->import != import_nccl_load)
+        return usage_error(command, "--op goes with nccl-tests");
+    if (arguments.values[OPT_OP] && (code = op_parse(command, arguments.values[OPT_OP], &op)) != ARGS_DONE)
+        return code;
+    root = import->import(&arena, arguments.positional[1], arguments.values[OPT_OP], &err);
     if (root)
         node_print(root, stdout);
     arena_release(&arena);
     return report(&err);
 }
 
+static const char **words(struct arena *arena)
+{
+    const char **names = ARENA_ARRAY(arena, const char *, COUNT(imports) + 1);
+
+    for (size_t i = 0; i < COUNT(imports); i++)
+        names[i] = imports[i].name;
+    return names;
+}
+
 const struct command cmd_import = {
     .name = "import",
-    .usage = "pytorch-schedule | nccl-tests FILE",
+    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION]",
     .brief = "Prints a scenario, or a table of measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
@@ -104,8 +122,13 @@ const struct command cmd_import = {
                "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
                "Where no platform\n"
                "                      has such GPUs, put yours under 'cluster'\n"
+               "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
+               "all_reduce, ...\n"
                "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take "
                "1 s forward and\n"
                "2 s backward on a free network: put your model and cluster there.\n",
+    .words = words,
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = import_main,
 };

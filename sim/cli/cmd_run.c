@@ -11,13 +11,13 @@ static const char *const run_options[] = {
     [OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_VERIFY] = "--verify",
 };
 
-static void line(FILE *out, const char *what, enum unit unit, double value, const char *note)
+static void line(FILE *out, const char *what, enum unit unit, double value)
 {
     char text[48];
 
     if (isnan(value))
         return;
-    fprintf(out, "  %-24s %s%s\n", what, unit_format_short(unit, value, text, sizeof text), note);
+    fprintf(out, "  %-24s %s\n", what, unit_format_short(unit, value, text, sizeof text));
 }
 
 static void rate(FILE *out, const char *what, double value)
@@ -32,30 +32,32 @@ static void percent(FILE *out, const char *what, double value)
         fprintf(out, "  %-24s %.2f %%\n", what, 100 * value);
 }
 
-static void part(FILE *out, const char *name, double value)
+/* A row of the table of times, which has one unit; `always`: though it is zero. */
+static void part(const struct metrics *m, const char *name, double seconds, bool always, FILE *out)
 {
-    if (value > 0)
-        line(out, name, UNIT_TIME, value, "");
+    char text[48];
+
+    if (always ? !isnan(seconds) : seconds != 0 && !isnan(seconds))
+        fprintf(out, "  %-24s %s\n", name,
+                unit_format_like(UNIT_TIME, m->iteration_time, seconds, text, sizeof text));
 }
 
 static void print_breakdown(const struct metrics *m, FILE *out)
 {
     fputs("where the average rank's time goes\n", out);
     for (int what = 0; what <= WHAT_UPDATE; what++)
-        part(out, op_what_names[what], m->seconds[account_of((enum op_what)what)]);
-    line(out, "exposed communication", UNIT_TIME, m->exposed_communication, "");
+        part(m, op_what_names[what], m->seconds[account_of((enum op_what)what)], false, out);
+    part(m, "exposed communication", m->exposed_communication, true, out);
     for (int kind = ACCOUNT_COMMUNICATION_FIRST; kind <= ACCOUNT_COMMUNICATION_LAST; kind++) {
         char name[32];
 
         snprintf(name, sizeof name, "  %s", account_names[kind] + strlen("exposed_"));
-        part(out, name, m->seconds[kind]);
+        part(m, name, m->seconds[kind], false, out);
     }
-    part(out, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD]);
-    line(out, "bubble", UNIT_TIME, m->seconds[ACCOUNT_BUBBLE], "");
-    if (m->imbalance != 0)
-        line(out, "  of which imbalance", UNIT_TIME, m->imbalance, "");
-    if (m->jitter != 0)
-        line(out, "of all, jitter adds", UNIT_TIME, m->jitter, "");
+    part(m, "exposed offload", m->seconds[ACCOUNT_EXPOSED_OFFLOAD], false, out);
+    part(m, "bubble", m->seconds[ACCOUNT_BUBBLE], true, out);
+    part(m, "  of which imbalance", m->imbalance, false, out);
+    part(m, "of all, jitter adds", m->jitter, false, out);
 }
 
 /* "; attention 12 % (measured 9 %, at other sizes 3 %)": shares of the compute time. Returns their seconds. */
@@ -110,14 +112,47 @@ static void print_costs(const struct run *run, FILE *out)
     fputc('\n', out);
 }
 
-static void print_caveats(const struct scenario *scenario, FILE *out)
+static void print_model(const struct model *model, FILE *out)
 {
-    struct arena arena = {0};
-    struct caveats caveats = caveats_of(&arena, scenario);
+    double parameters = model_parameters(model);
+    char text[48];
 
-    for (size_t i = 0; i < caveats.count; i++)
-        fprintf(out, "note: %s\n", caveats.items[i]);
-    arena_release(&arena);
+    fprintf(out, "  %-24s ", "model");
+    text_write(TEXT_LINE, model->title ? model->title : model->transformer ? "a transformer" :
+               model->stages.count ? "stages with given times" : "given layers", out);
+    if (parameters > 0)
+        fprintf(out, ", %s parameters", unit_format_short(UNIT_COUNT, parameters, text, sizeof text));
+    if (model->transformer)
+        fprintf(out, ", %d tokens a sample", model->sequence);
+    fputc('\n', out);
+}
+
+/* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
+static void print_cluster(const struct cluster *cluster, FILE *out)
+{
+    fprintf(out, "  %-24s ", "cluster");
+    if (cluster->ideal)
+        fputs(cluster->gpu_name ? "GPUs on a network that takes no time, each " : "a network that takes no time", out);
+    else
+        fprintf(out, "%d node%s of %d ", cluster->nodes, cluster->nodes == 1 ? "" : "s", cluster->gpus_per_node);
+    if (cluster->gpu_name)
+        text_write(TEXT_LINE, cluster->gpu.title, out);
+    else if (!cluster->ideal)
+        fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
+    if (cluster->title) {
+        fputs("; ", out);
+        text_write(TEXT_LINE, cluster->title, out);
+    }
+    fputc('\n', out);
+}
+
+/* Where ranks need not wait for each other at the end of an iteration, only the bubble between a rank's first and last
+ * work counts. */
+static void print_span_bubble(const struct scenario *scenario, const struct metrics *m, FILE *out)
+{
+    if (scenario_schedule(scenario)->own_spans && !isnan(m->span_utilization))
+        fprintf(out, "    %-22s %.2f %% (from a rank's first work to its last, as the schedule's paper counts it)\n",
+                "in ranks' own spans", 100 * (1 - m->span_utilization) + 0.0);
 }
 
 static void print_run(const struct run *run, FILE *out)
@@ -131,10 +166,17 @@ static void print_run(const struct run *run, FILE *out)
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
             scenario_gpus(scenario), scenario->plan.micro_batches, engine_names[scenario->simulation.engine],
             run->lowered.folded ? ", one replica simulated for all" : "");
+    print_model(&scenario->model, out);
+    print_cluster(&scenario->cluster, out);
     if (scenario->simulation.jitter > 0)
-        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
-                scenario->simulation.seed);
-    line(out, "iteration time", UNIT_TIME, m->iteration_time, "");
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
+                100 * scenario->simulation.jitter, run->seed);
+    line(out, "iteration time", UNIT_TIME, m->iteration_time);
+    if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
+                unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->iteration_time_p90, text[1], sizeof text[1]),
+                scenario->simulation.repeat);
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
@@ -146,34 +188,37 @@ static void print_run(const struct run *run, FILE *out)
         fputs("  no steady state in so few micro-batches: means over all, fill and drain included\n", out);
     rate(out, "samples/s", m->samples_per_s);
     rate(out, "tokens/s", m->tokens_per_s);
-    line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu, "");
-    line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu, "");
+    line(out, "model FLOP/s per GPU", UNIT_FLOP_RATE, m->model_flops_per_gpu);
+    line(out, "hardware FLOP/s per GPU", UNIT_FLOP_RATE, m->hardware_flops_per_gpu);
     percent(out, "MFU", m->mfu);
     percent(out, "HFU", m->hfu);
     if (m->hfu < m->mfu && scenario->model.transformer)
         fputs("    below MFU: kernels skip the scores that a causal mask hides; MFU counts them, as publications do\n",
               out);
     percent(out, "bubble", m->bubble_fraction);
+    print_span_bubble(scenario, m, out);
     percent(out, "utilization", m->utilization);
-    line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu, "");
-    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory, "");
+    line(out, "sent by a GPU", UNIT_BYTES, m->communication_bytes_per_gpu);
+    line(out, "peak memory of a GPU", UNIT_BYTES, m->peak_memory);
     print_breakdown(m, out);
     print_costs(run, out);
-    print_caveats(scenario, out);
+    caveats_print(scenario, out);
 }
 
 /* What was simulated, for people or programs, and into the folder, if any. */
 static void tell(const struct run *run, bool json, struct folder *folder, struct error *err)
 {
-    if (json) {
+    int failed = folder->path && result_write(run, folder, err);
+
+    if (json && !failed) {
         json_t *result = result_json(run);
 
         json_print(result, stdout);
         json_decref(result);
-    } else {
+    } else if (!json) {
         print_run(run, stdout);
     }
-    if (folder->path && !result_write(run, folder, err))
+    if (folder->path && !failed)
         fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
 }
 
@@ -202,7 +247,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct run run = {0};
     struct folder folder = {0};
     enum engine engine;
-    int code = arguments_parse(command, argc, argv, run_options, COUNT(run_options), 1, 1, &arguments), rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -222,7 +267,7 @@ static int run_main(const struct command *command, int argc, char **argv)
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     scenario_release(&scenario);
     return code;
 }
@@ -241,38 +286,8 @@ const struct command cmd_run = {
                "  --verify            replay on simgrid too (or on fast, if the run is on simgrid), and say by how much\n"
                "                      starts and ends of operations differ at most\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
-               "  --json              print all metrics and the resolved scenario\n",
+               "  --json              print all metrics and the resolved scenario; errors are JSON too\n",
+    .accepts = run_options,
+    .naccepts = COUNT(run_options),
     .main = run_main,
-};
-
-static int check_main(const struct command *command, int argc, char **argv)
-{
-    struct arguments arguments;
-    struct error err = {0};
-    struct scenario scenario;
-    struct workload workload = {0};
-    struct arena arena = {0};
-    int code = arguments_parse(command, argc, argv, NULL, 0, 1, 1, &arguments);
-
-    if (code != ARGS_DONE)
-        return code;
-    if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
-        !workload_init(&workload, &scenario, &err)) {
-        node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
-        print_caveats(&scenario, stderr);
-    }
-    arena_release(&arena);
-    code = report(&err);
-    workload_release(&workload);
-    scenario_release(&scenario);
-    return code;
-}
-
-const struct command cmd_check = {
-    .name = "check",
-    .usage = "SCENARIO [--set PATH=VALUE]...",
-    .brief = "Checks a scenario and prints it with every default filled in.",
-    .examples = "  dtsim check scenario.yaml\n"
-                "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
-    .main = check_main,
 };

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -5,6 +6,7 @@
 #include "engine/program_text.h"
 #include "report/figure.h"
 #include "recompute/stage_plan.h"
+#include "run/memory_advice.h"
 
 enum { OPT_FIGURE, OPT_ORDERS, OPT_GRID, OPT_GROUPS, OPT_MEMORY, OPT_PROGRAM, OPT_PLATFORM, OPT_JSON };
 static const char *const options[] = {
@@ -26,11 +28,23 @@ static void show_plan(const struct stage_plan *plan, FILE *out)
     }
 }
 
+/* s: the longest of the stages' forwards and backwards. */
+static double longest_work(const struct workload *workload)
+{
+    double longest = 0;
+
+    for (int s = 0; s < plan_virtual_stages(&workload->scenario->plan); s++)
+        longest = fmax(longest, fmax(workload->stages[s].work[FORWARD].seconds,
+                                     workload->stages[s].work[BACKWARD].seconds));
+    return longest;
+}
+
 static void show_stages(const struct workload *workload, FILE *out)
 {
     const struct scenario *scenario = workload->scenario;
     const struct stage *stages = workload->stages;
     bool again = scenario->plan.recompute, layers = scenario->model.stages.count == 0, plans = stages[0].plan != NULL;
+    double longest = longest_work(workload);
     char text[6][48], degrees[128];
 
     text_write(TEXT_LINE, scenario->name, out);
@@ -53,9 +67,9 @@ static void show_stages(const struct workload *workload, FILE *out)
 
         fprintf(out, " %12s %12s %12s %12s %12s %12s",
                 unit_format_short(UNIT_COUNT, stage->parameters + stage->frozen, text[0], 48),
-                unit_format_short(UNIT_TIME, stage->work[FORWARD].seconds, text[1], 48),
-                unit_format_short(UNIT_TIME, stage->work[BACKWARD].seconds, text[2], 48),
-                unit_format_short(UNIT_TIME, recompute, text[3], 48),
+                unit_format_like(UNIT_TIME, longest, stage->work[FORWARD].seconds, text[1], 48),
+                unit_format_like(UNIT_TIME, longest, stage->work[BACKWARD].seconds, text[2], 48),
+                unit_format_like(UNIT_TIME, longest, recompute, text[3], 48),
                 unit_format_short(UNIT_BYTES, held, text[4], 48),
                 unit_format_short(UNIT_BYTES, stage->boundary, text[5], 48));
         if (stage->plan) {
@@ -114,19 +128,12 @@ static void print_memory_json(const struct metrics *metrics, int ranks)
     json_decref(whole);
 }
 
-/* Memory follows from the order, which the engine without contention tells sooner; where copies to hosts or choices at
- * run time matter, from the times. The network stays, as plans and some schedules' orders depend on it. */
 static int show_memory(const struct workload *workload, bool json, struct error *err)
 {
     const struct scenario *scenario = workload->scenario;
-    struct simulate_options how = simulate_options_of(scenario);
-    bool ordered = !scenario_by_layers(scenario) && !plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
     struct run run = {0};
-    int rc;
+    int rc = simulate_advised(workload, memory_options_of(scenario), &run, err);
 
-    if (ordered)
-        how.engine = ENGINE_IDEAL;
-    rc = simulate_advised(workload, how, &run, err);
     if (run.metrics.ranks)
         (json ? print_memory_json : print_memory)(&run.metrics, scenario->plan.stages);
     run_release(&run);
@@ -192,7 +199,7 @@ static int show_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct scenario scenario;
     struct workload workload = {0};
-    int code = arguments_parse(command, argc, argv, options, COUNT(options), 1, 1, &arguments), views = 0, rc;
+    int code = arguments_parse(command, argc, argv, 1, 1, &arguments), views = 0, rc;
 
     if (code != ARGS_DONE)
         return code;
@@ -227,7 +234,7 @@ static int show_main(const struct command *command, int argc, char **argv)
         plan_opportunistic(scenario_schedule(&scenario), &scenario.plan))
         fputs("this is the order computed beforehand; 'dtsim run -o DIR' writes what happened to DIR/spans.tsv\n",
               stderr);
-    code = report(&err);
+    code = report_as(&err, rc && arguments.values[OPT_JSON]);
     workload_release(&workload);
     scenario_release(&scenario);
     return code;
@@ -251,5 +258,7 @@ const struct command cmd_show = {
                "                      micro-batch, stage, seconds or bytes, and the ids of those that it waits for\n"
                "  --platform          the cluster with its links, every default filled in\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",
+    .accepts = options,
+    .naccepts = COUNT(options),
     .main = show_main,
 };

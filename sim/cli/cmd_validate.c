@@ -109,8 +109,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct validation_options options = {0};
     bool missed = false;
-    int code = arguments_parse(command, argc, argv, validate_options, COUNT(validate_options), 1,
-                               COUNT(arguments.positional), &arguments);
+    int code = arguments_parse(command, argc, argv, 1, COUNT(arguments.positional), &arguments);
 
     if (code == ARGS_DONE)
         code = jobs_parse(command, arguments.values[OPT_JOBS], &options.jobs);
@@ -128,7 +127,7 @@ static int validate_main(const struct command *command, int argc, char **argv)
     if (!run_papers(&papers, &arguments, &options, &err))
         for (size_t i = 0; arguments.values[OPT_STRICT] && i < papers.count; i++)
             missed |= !held(&papers.validations[i]);
-    code = report(&err);
+    code = report_as(&err, arguments.values[OPT_JSON]);
     for (size_t i = 0; i < papers.count; i++) {
         validation_release(&papers.validations[i]);
         paper_release(&papers.papers[i]);
@@ -145,7 +144,7 @@ const struct command cmd_validate = {
     .brief = "Simulates published measurements and prints how far off the predictions are.",
     .examples = "  dtsim validate scenarios/paper/narayanan-sc21-table1.yaml\n"
                 "  dtsim validate scenarios/paper/*.yaml --summary\n"
-                "  dtsim validate scenarios/paper/zero-bubble.yaml --set strategy.scatter_gather=false\n",
+                "  dtsim validate scenarios/paper/zero-bubble-throughput.yaml --set strategy.scatter_gather=false\n",
     .options = "  PAPER               a file of scenarios/paper, see 'dtsim help paper'\n"
                "  --rows ID,...       these rows alone, and no bars, which are of all\n"
                "  --set PATH=VALUE    change every row; may be repeated\n"
@@ -155,5 +154,7 @@ const struct command cmd_validate = {
                "  --json              every row with all its metrics\n"
                "  --markdown          a table's errors as lines of a document, such as scenarios/paper/README.md\n"
                "An error is predicted over measured less 1; of a rate, of the time behind it: positive is too slow.\n",
+    .accepts = validate_options,
+    .naccepts = COUNT(validate_options),
     .main = validate_main,
 };

@@ -84,8 +84,8 @@ static void print_text(const struct compared *table)
         printf("%-14s %-16s %8s %6d %12s %14s %14s %+7.1f%%\n", collective_op_names[row->op],
                table->measured[i].used->name, protocol ? protocol : "-", row->ranks,
                unit_format_short(UNIT_BYTES, row->bytes, text[0], 48),
-               unit_format_short(UNIT_TIME, published_seconds(row), text[1], 48),
-               unit_format_short(UNIT_TIME, table->measured[i].seconds, text[2], 48), 100 * row_error(table, i));
+               unit_format_like(UNIT_TIME, 1e-6, published_seconds(row), text[1], 48),
+               unit_format_like(UNIT_TIME, 1e-6, table->measured[i].seconds, text[2], 48), 100 * row_error(table, i));
     }
     for (size_t class = COUNT(classes); class-- > 0;) {
         const struct summary *summary = &table->summaries[class];

@@ -10,28 +10,6 @@ const struct node **object_node(const struct table *table, const void *object)
     return (const struct node **)(uintptr_t)((const char *)object + table->node_offset);
 }
 
-bool word_in(const char *words, const char *word)
-{
-    size_t length = strlen(word);
-
-    while (words && *words) {
-        size_t n = strcspn(words, " ");
-
-        if (n == length && memcmp(words, word, n) == 0)
-            return true;
-        words += n + strspn(words + n, " ");
-    }
-    return false;
-}
-
-static const struct field *field_find(const struct table *table, const char *key)
-{
-    for (size_t i = 0; table && i < table->count; i++)
-        if (strcmp(table->fields[i].key, key) == 0)
-            return &table->fields[i];
-    return NULL;
-}
-
 static int object_parse(const struct reading *reading, const struct table *table, const struct node *node,
                         void *object);
 
@@ -146,18 +124,13 @@ static struct node *fallback_node(const struct reading *reading, const struct fi
     return node;
 }
 
-static const char *table_key(size_t i, const void *context)
-{
-    const struct table *table = context;
-
-    return i < table->count ? table->fields[i].key : NULL;
-}
-
 /* Whether the mapping has the key misspelt: only the unknown key is then reported, not the missing one. */
 static bool misspelt_key(const struct table *table, const struct node *node, const char *key)
 {
+    const struct key_tables keys = {{table, NULL}};
+
     for (size_t i = 0; i < node->count; i++) {
-        const char *near = field_find(table, node->keys[i]) ? NULL : nearest(node->keys[i], table_key, table);
+        const char *near = field_find(table, node->keys[i]) ? NULL : key_meant(&keys, node->keys[i]);
 
         if (near && strcmp(near, key) == 0)
             return true;
@@ -208,23 +181,6 @@ static int fields_parse(const struct reading *reading, const struct table *table
     return result;
 }
 
-/* Two tables whose keys stand in the same mapping; the second may be NULL. */
-struct key_tables {
-    const struct table *tables[2];
-};
-
-static const char *key_candidate(size_t i, const void *context)
-{
-    const struct key_tables *keys = context;
-
-    for (int t = 0; t < 2 && keys->tables[t]; t++) {
-        if (i < keys->tables[t]->count)
-            return keys->tables[t]->fields[i].key;
-        i -= keys->tables[t]->count;
-    }
-    return NULL;
-}
-
 static char *keys_text(struct arena *arena, const struct key_tables *keys)
 {
     char *text = arena_strdup(arena, "");
@@ -247,7 +203,7 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
 
         if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
             continue;
-        near = nearest(node->keys[i], key_candidate, keys);
+        near = key_meant(keys, node->keys[i]);
         text_clip(node->keys[i], shown, sizeof shown);
         if (keys->tables[0]->misplaced && !only_near)
             misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);

@@ -41,6 +41,8 @@ struct field {
     enum field_kind kind;
     size_t offset;              /* of the member in the struct */
     const char *brief;          /* one line of help: the meaning of the value */
+    const char *also;           /* space-separated words that other programs use for the key: messages and help know
+                                   them, a file may not hold them; or NULL */
     const char *fallback;       /* the default as YAML text, parsed as if the user had written it; NULL: no default */
     bool required;              /* without a default, it is an error to leave the key out, */
     bool (*dispensable)(const struct node *mapping);     /* unless this function is true of the mapping; or NULL */
@@ -77,6 +79,8 @@ struct table {
      * from the arena. It is called once all fields of this table could be read, and again for a dump: it must allocate
      * only once and keep the address in the object. NULL, or a NULL result: there is no second table. */
     const struct table *(*extension)(struct arena *arena, void *object, void **extra);
+    /* All tables that `extension` may return, for help and schema: the i-th, NULL past the last. One may come twice. */
+    const struct table *(*extension_at)(size_t i);
     /* The message for a key that neither table has but another one does ("'x' is an option of a, not of b"), or NULL.
      * The function may be NULL too. */
     const char *(*misplaced)(struct arena *arena, const void *object, const char *key);
@@ -98,6 +102,14 @@ struct table {
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
+/* Makes way for a value at the dotted path below the tree, whose root the table describes: a scalar on the way that
+ * stands for a mapping (a shorthand: `cluster: dgx-a100`) becomes this mapping. Error: the path is too long. */
+int field_open(struct arena *arena, const struct table *table, struct node *root, const char *path, struct error *err);
+
+/* Fills *object from a file that many scenarios name. Where the arena has a cache that is done once: what *object
+ * points to is shared then, and const. */
+int field_load(struct arena *arena, const struct table *table, const char *path, void *object, struct error *err);
+
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
 /* The place of the key's value or, if the key was left out, of its mapping. */
@@ -114,12 +126,12 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 void field_help(const struct table *table, int depth, FILE *out);
 /* The help of one key at a dotted path, "cluster.network". Prints nothing and returns false if there is no such key. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);
-/* The help of a key, "zero", wherever the table or a table below it has it, each after a line with its path. Returns
- * false if there is none. */
+/* The help of a key, "zero", or of a word that other programs use for it, wherever the table, a table below it or an
+ * extension has it, each after a line with its path. Returns false if there is none. */
 bool field_help_everywhere(const struct table *table, const char *key, FILE *out);
 
-/* The table as a JSON schema (draft 2020-12), a tree for node_print_json. A table with an extension allows keys that it
- * does not list. */
+/* The table as a JSON schema (draft 2020-12), a tree for node_print_json. A table with an extension allows the keys of
+ * all its extensions, whatever the other values are. */
 struct node *field_schema(struct arena *arena, const struct table *table);
 
 #endif

@@ -81,9 +81,19 @@ static void help_alone(const struct table *table, const struct field *field, FIL
     field_help(&alone, 0, out);
 }
 
+/* Whether an earlier extension is the same. */
+static bool seen(const struct table *table, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (table->extension_at(i) == table->extension_at(index))
+            return true;
+    return false;
+}
+
 bool field_help_at(const struct table *table, const char *path, FILE *out)
 {
     size_t length = strcspn(path, ".");
+    bool found = false;
 
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
@@ -95,7 +105,12 @@ bool field_help_at(const struct table *table, const char *path, FILE *out)
         help_alone(table, field, out);
         return true;
     }
-    return false;
+    for (size_t i = 0; table->extension_at && table->extension_at(i); i++)
+        if (!seen(table, i) && field_find(table->extension_at(i), path)) {
+            fprintf(out, "%s\n", table->extension_at(i)->brief);
+            found |= field_help_at(table->extension_at(i), path, out);
+        }
+    return found;
 }
 
 /* `where`: the path down to this table, with a dot at its end. */
@@ -107,8 +122,8 @@ static bool help_everywhere(struct arena *arena, const struct table *table, cons
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
 
-        if (!strcmp(field->key, key)) {
-            fprintf(out, "%s%s\n", where, key);
+        if (!strcmp(field->key, key) || field_is_also(field, key)) {
+            fprintf(out, "%s%s\n", where, field->key);
             help_alone(table, field, out);
             found = true;
         }
@@ -116,6 +131,11 @@ static bool help_everywhere(struct arena *arena, const struct table *table, cons
             found |= help_everywhere(arena, field->table, arena_printf(arena, "%s%s.", where, field->key), key,
                                      depth + 1, out);
     }
+    for (size_t i = 0; table->extension_at && table->extension_at(i); i++)
+        if (!seen(table, i))
+            found |= help_everywhere(arena, table->extension_at(i),
+                                     arena_printf(arena, "%s: %s", table->extension_at(i)->brief, where), key, depth,
+                                     out);
     return found;
 }
 

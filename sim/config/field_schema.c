@@ -176,14 +176,29 @@ static struct node *exactly_one_schema(struct arena *arena, const char *words)
     return list;
 }
 
+/* Adds the fields to the properties; a key that is there already may be either. */
+static void properties_put(struct arena *arena, struct node *properties, const struct table *table, int depth)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const char *key = table->fields[i].key;
+        struct node *schema = field_schema_of(arena, &table->fields[i], depth), *before = node_get(properties, key);
+
+        if (before && !node_equal(before, schema))
+            schema = combine(arena, "anyOf", before, schema);
+        node_put(arena, properties, key, schema);
+    }
+}
+
 static struct node *mapping_schema(struct arena *arena, const struct table *table, int depth)
 {
     struct node *schema = typed(arena, "object"), *properties = node_mapping(arena), *required = node_sequence(arena);
 
+    properties_put(arena, properties, table, depth);
+    for (size_t i = 0; table->extension_at && table->extension_at(i); i++)
+        properties_put(arena, properties, table->extension_at(i), depth);
     for (size_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
 
-        node_put(arena, properties, field->key, field_schema_of(arena, field, depth));
         if (field->required && !field->fallback && !field->dispensable && !table->partial)
             node_append(arena, required, node_scalar(arena, field->key, true));
     }
@@ -192,7 +207,7 @@ static struct node *mapping_schema(struct arena *arena, const struct table *tabl
         node_put(arena, schema, "required", required);
     if (table->exactly_one)
         node_put(arena, schema, "oneOf", exactly_one_schema(arena, table->exactly_one));
-    if (!table->extension)
+    if (!table->extension || table->extension_at)
         node_put(arena, schema, "additionalProperties", node_scalar(arena, "false", false));
     return schema;
 }

@@ -1,4 +1,4 @@
-/* field_value: reads one scalar of a table; for field*.c only. */
+/* field_value: reads one scalar of a table, and finds fields; for field*.c only. */
 #ifndef DTSIM_FIELD_VALUE_H
 #define DTSIM_FIELD_VALUE_H
 
@@ -23,6 +23,18 @@ int value_parse(const struct reading *reading, const struct field *field, const 
 /* Reads a name of the field's choices into *index. */
 int choice_parse(const struct reading *reading, const struct field *field, const struct node *node, int *index);
 
+/* Whether other programs use the word for the field's key (`also`); case does not count, nor '-' instead of '_'. */
+bool field_is_also(const struct field *field, const char *word);
+
+/* Two tables whose keys stand in the same mapping; the second may be NULL. */
+struct key_tables {
+    const struct table *tables[2];
+};
+
+const char *key_candidate(size_t i, const void *key_tables);
+/* The key that was meant by a word that is none; NULL: nobody knows. */
+const char *key_meant(const struct key_tables *keys, const char *word);
+
 /* The i-th name a CHOICE accepts, NULL past the last. */
 const char *choice_at(const struct field *field, size_t i);
 /* All names of the field's choices: "1f1b, gpipe". */
@@ -36,6 +48,8 @@ bool field_max(const struct field *field, double *max);
 /* The bounds as text: "1 to 8", "1 or more", "at most 8", "more than 0 and at most 1"; NULL if there is none. */
 char *bounds_text(struct arena *arena, const struct field *field);
 
+/* The table's field of that key; NULL: none, or no table. */
+const struct field *field_find(const struct table *table, const char *key);
 /* The member of the object that holds the mapping it was read from. */
 const struct node **object_node(const struct table *table, const void *object);
 /* Whether `words`, separated by spaces, contain the word. */

@@ -14,16 +14,15 @@ struct names {
     size_t count, capacity;
 };
 
-/* share/dtsim of the installation whose bin/dtsim is this program, wherever it is installed. */
+/* The folder of the installation to which this program belongs, wherever it has been put: share/dtsim for bin/dtsim. */
 static const char *beside_program(struct arena *arena)
 {
     char path[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path);
 
-    for (int level = 0; level < 2; level++)
-        while (length > 0 && path[--length] != '/')
-            ;
-    return length <= 0 ? NULL : arena_printf(arena, "%.*s/share/dtsim", (int)length, path);
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    return length <= 0 ? NULL : arena_printf(arena, "%.*s" DTSIM_DATA_FOLDER, (int)length, path);
 }
 
 /* The folders that are searched, in order. The user's own ($DTSIM_DATA) comes first, so its files replace those of the

@@ -98,9 +98,9 @@ static void add_hop(struct flows *flows, struct flow *flow, enum link_kind kind,
     if (link->capacity == 0) {
         enum link_kind end = kind == LINK_LEAF_UP || kind == LINK_LEAF_DOWN ? LINK_NIC_UP : kind;
 
-        link->capacity = cluster_link_bandwidth(flows->cluster, kind) * flows->unit;
+        link->capacity = cluster_link_bandwidth(flows->cluster, (struct link){kind, index}) * flows->unit;
         link->most = most_flows(link->capacity,
-                                fmin(link->capacity, cluster_link_bandwidth(flows->cluster, end) * flows->unit));
+                                fmin(link->capacity, cluster_usual_bandwidth(flows->cluster, end) * flows->unit));
         link->first = NONE;
     }
     flow->links[flow->hops++] = id;

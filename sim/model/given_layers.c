@@ -44,6 +44,10 @@ static const struct field stage_fields[] = {
     TIME(forward, .brief = "time of the forward of one micro-batch", .required = true),
     BACKWARD_FIELDS,
     BYTES(activation, .brief = "bytes kept for the backward"),
+    {KEY(given_layer, per), .kind = FIELD_CHOICE, .choices = CHOICES(GIVEN_PERS), .fallback = "chunk",
+     .choice_briefs = NAMES("each chunk (virtual stage) of a rank takes these times and holds these parameters",
+                            "all chunks of a rank together do; each has an equal part; the boundary is the same"),
+     .brief = "what the numbers are of, where ranks have several chunks"},
     BYTES(boundary, .brief = "bytes of the output"),
 };
 
@@ -127,6 +131,10 @@ int given_finish(const struct table *table, struct list *list, struct error *err
             result = error_add(err, EXIT_INPUT, field_loc(table, given, flops ? "flops" : "forward"),
                                "%s: some layers have times, others flops; expected the same for all layers",
                                table->name);
+        if (given->per != all->per)
+            result = error_add(err, EXIT_INPUT, field_loc(table, given, "per"),
+                               "%s: per: some stages are given per rank, others per chunk; expected the same for all "
+                               "stages", table->name);
     }
     return result;
 }

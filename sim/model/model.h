@@ -83,7 +83,11 @@ struct given_layer {
     double operands;                         /* with flops: B of a product's inputs and outputs, without weights */
     double traffic, traffic_backward;        /* with flops: B that kernels other than products read and write */
     double activation, boundary;             /* B kept for the backward; B of the output */
+    int per;                                 /* enum given_per, of stages */
 };
+/* What the numbers of a given stage are of. */
+#define GIVEN_PERS(X) X(GIVEN_PER_CHUNK, "chunk") X(GIVEN_PER_RANK, "rank")
+enum given_per { GIVEN_PERS(ENUM_VALUE) };
 extern const struct table given_layer_table;
 /* A pipeline stage (or chunk) whose times are given, per micro-batch: the same struct without name and flops. */
 extern const struct table given_stage_table;
@@ -95,7 +99,8 @@ struct model {
     const char *hf_config;                   /* path, relative to the scenario's file */
     struct transformer *with;                /* keys that replace those of preset or hf_config; NULL after model_load */
     struct list layers;                      /* of struct given_layer */
-    struct list stages;                      /* of struct given_layer; one item: all stages are alike */
+    struct list stages;                      /* of struct given_layer; one item: all stages are alike; all items are of
+                                              * one kind (per) */
     int sequence;                            /* replaces the transformer's, and equals it after model_load; 0: none */
     double published_parameters;             /* of presets: the number that the source publishes; 0: none */
     const char *title;
@@ -105,6 +110,8 @@ extern const struct table model_table;
 /* Reads the `model:` mapping. Follows preset and hf_config until exactly one of transformer, layers and stages is set,
  * and sets preset and hf_config to NULL, so that field_dump prints the whole model. */
 int model_load(struct arena *arena, const struct node *value, struct model *model, struct error *err);
+/* Whether stages are given per rank: each chunk of a rank takes an equal part of it. */
+bool model_is_per_rank(const struct model *model);
 bool model_is_timed(const struct model *model);          /* all times are given: no GPU is needed */
 bool model_has_samples(const struct model *model);       /* transformer or flops: batch.global is meaningful */
 double model_parameters(const struct model *model);      /* whole; NaN for one item of `stages`, as it has no count */

@@ -5,10 +5,12 @@
 #include "scenario/scenario.h"
 
 struct caveats {
-    const char *items[4];        /* a sentence each, without a full stop; in the arena */
+    const char *items[8];        /* a sentence each, without a full stop; in the arena */
     size_t count;
 };
 
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
+/* "note: ...", a line each. */
+void caveats_print(const struct scenario *scenario, FILE *out);
 
 #endif

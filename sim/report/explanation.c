@@ -34,9 +34,10 @@ static const char *wait_text(const struct idle_wait *wait, char *buffer, size_t 
     return buffer;
 }
 
-static const char *seconds_text(double seconds, char *buffer, size_t size)
+/* A part of `whole` seconds, all in one unit. */
+static const char *seconds_text(double seconds, double whole, char *buffer, size_t size)
 {
-    return unit_format_short(UNIT_TIME, seconds, buffer, size);
+    return unit_format_like(UNIT_TIME, whole, seconds, buffer, size);
 }
 
 static double busy_of(const double *seconds)
@@ -104,18 +105,18 @@ static void print_idle(const struct explanation *explanation, FILE *out)
 
         if (!is_shown(rank, explanation->path.nranks))
             continue;
-        fprintf(out, "  rank %-4d %s of %s (%.1f %%)\n", rank, seconds_text(idle, text[0], sizeof text[0]),
-                seconds_text(whole, text[1], sizeof text[1]), 100 * idle / whole);
+        fprintf(out, "  rank %-4d %s of %s (%.1f %%)\n", rank, seconds_text(idle, whole, text[0], sizeof text[0]),
+                seconds_text(whole, whole, text[1], sizeof text[1]), 100 * idle / whole);
         for (size_t i = 0; i < explanation->idle.count; i++) {
             const struct idle_wait *wait = &explanation->idle.items[i];
             double seconds = wait->bubble + wait->exposed;
 
             if (wait->rank != rank || seconds < 0.0005 * whole)
                 continue;
-            fprintf(out, "    %-10s for %s", seconds_text(seconds, text[0], sizeof text[0]),
+            fprintf(out, "    %-10s for %s", seconds_text(seconds, whole, text[0], sizeof text[0]),
                     wait_text(wait, text[1], sizeof text[1]));
             if (wait->bubble > 0 && wait->exposed > 0)
-                fprintf(out, " (%s of it on the way)", seconds_text(wait->exposed, text[2], sizeof text[2]));
+                fprintf(out, " (%s of it on the way)", seconds_text(wait->exposed, whole, text[2], sizeof text[2]));
             fputc('\n', out);
         }
     }
@@ -133,16 +134,17 @@ static void print_path(const struct explanation *explanation, FILE *out)
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
         if (path->seconds[kind] > 0)
             fprintf(out, "  %-26s %-10s %5.1f %%\n", kind_text(kind, text[0], sizeof text[0]),
-                    seconds_text(path->seconds[kind], text[1], sizeof text[1]), 100 * path->seconds[kind] / whole);
+                    seconds_text(path->seconds[kind], whole, text[1], sizeof text[1]),
+                    100 * path->seconds[kind] / whole);
     for (int rank = 0; rank < path->nranks && path->nranks > 1; rank++) {
         double busy = busy_of(path->ranks[rank]), other = sum_of(path->ranks[rank]) - busy;
 
         if (busy + other == 0 || !(is_shown(rank, path->nranks) || busy + other > 0.05 * whole))
             continue;
-        fprintf(out, "  rank %-21d %-10s", rank, seconds_text(busy, text[0], sizeof text[0]));
+        fprintf(out, "  rank %-21d %-10s", rank, seconds_text(busy, whole, text[0], sizeof text[0]));
         fprintf(out, " %5.1f %%", 100 * busy / whole);
         if (other > 0)
-            fprintf(out, ", and %s of communication from there", seconds_text(other, text[1], sizeof text[1]));
+            fprintf(out, ", and %s of communication from there", seconds_text(other, whole, text[1], sizeof text[1]));
         fputc('\n', out);
     }
     print_others(path->nranks, out);
@@ -175,11 +177,11 @@ static void print_gains(const struct explanation *explanation, FILE *out)
     for (size_t i = 0; i < explanation->gains.count; i++) {
         const struct gain *gain = &explanation->gains.items[i];
 
-        fprintf(out, "  %-22s %-10s %+6.1f %%\n", gain->title, seconds_text(gain->time, text[0], sizeof text[0]),
+        fprintf(out, "  %-22s %-10s %+6.1f %%\n", gain->title, seconds_text(gain->time, whole, text[0], sizeof text[0]),
                 100 * (gain->time / whole - 1) + 0.0);
         if (gain->sets)
             fprintf(out, "    %s: %s%s\n", sets_text(&arena, gain->sets),
-                    seconds_text(gain->sets_time, text[1], sizeof text[1]),
+                    seconds_text(gain->sets_time, whole, text[1], sizeof text[1]),
                     gain->fits ? "" : ", and does not fit in memory");
     }
     arena_release(&arena);
@@ -193,7 +195,7 @@ void explanation_print(const struct explanation *explanation, FILE *out)
 
     fprintf(out, "%s: %s, %s = %d GPUs, iteration time %s, engine %s\n", scenario->name,
             scenario_schedule(scenario)->name, scenario_degrees(scenario, degrees, sizeof degrees),
-            scenario_gpus(scenario), seconds_text(m->iteration_time, text[0], sizeof text[0]),
+            scenario_gpus(scenario), unit_format_short(UNIT_TIME, m->iteration_time, text[0], sizeof text[0]),
             engine_names[scenario->simulation.engine]);
     if (m->window.steady)
         fprintf(out, "  means over %d updates in the steady state; seconds an update\n", m->window.updates);
@@ -204,6 +206,7 @@ void explanation_print(const struct explanation *explanation, FILE *out)
 
 static void markdown_idle(const struct explanation *explanation, FILE *out)
 {
+    double whole = explanation->run->metrics.iteration_time;
     char text[3][64];
 
     fputs("| rank | waits for | computing there | on the way |\n|---:|---|---:|---:|\n", out);
@@ -211,8 +214,8 @@ static void markdown_idle(const struct explanation *explanation, FILE *out)
         const struct idle_wait *wait = &explanation->idle.items[i];
 
         fprintf(out, "| %d | %s | %s | %s |\n", wait->rank, wait_text(wait, text[0], sizeof text[0]),
-                seconds_text(wait->bubble, text[1], sizeof text[1]),
-                seconds_text(wait->exposed, text[2], sizeof text[2]));
+                seconds_text(wait->bubble, whole, text[1], sizeof text[1]),
+                seconds_text(wait->exposed, whole, text[2], sizeof text[2]));
     }
 }
 
@@ -228,15 +231,16 @@ void explanation_markdown(const struct explanation *explanation, FILE *out)
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)
         if (path->seconds[kind] > 0)
             fprintf(out, "| %s | %s | %.1f %% |\n", kind_text(kind, text[0], sizeof text[0]),
-                    seconds_text(path->seconds[kind], text[1], sizeof text[1]), 100 * path->seconds[kind] / whole);
+                    seconds_text(path->seconds[kind], whole, text[1], sizeof text[1]),
+                    100 * path->seconds[kind] / whole);
     fputs("\n| what if | iteration time | nearest change | with it |\n|---|---:|---|---:|\n", out);
     for (size_t i = 0; i < explanation->gains.count; i++) {
         const struct gain *gain = &explanation->gains.items[i];
 
-        fprintf(out, "| %s | %s | ", gain->title, seconds_text(gain->time, text[0], sizeof text[0]));
+        fprintf(out, "| %s | %s | ", gain->title, seconds_text(gain->time, whole, text[0], sizeof text[0]));
         if (gain->sets)
             fprintf(out, "`%s` | %s%s |\n", sets_text(&arena, gain->sets),
-                    seconds_text(gain->sets_time, text[1], sizeof text[1]), gain->fits ? "" : ", too large");
+                    seconds_text(gain->sets_time, whole, text[1], sizeof text[1]), gain->fits ? "" : ", too large");
         else
             fputs("| |\n", out);
     }

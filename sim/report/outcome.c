@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/result.h"
+#include "run/memory_advice.h"
 
 enum { REASON_MOST = 400 };      /* bytes of a reason */
 
@@ -75,14 +76,10 @@ static json_t *metrics_of(const struct run *run)
 static void too_large(json_t *row, const struct run *run)
 {
     const struct metrics *m = &run->metrics;
-    char need[48], have[48], reason[160];
+    char reason[160];
     json_t *metrics = json_object();
 
-    snprintf(reason, sizeof reason, "memory: a GPU of rank %d needs %s and has %s",
-             m->peak_rank % run->workload->plan.stages,
-             unit_format_short(UNIT_BYTES, m->peak_memory, need, sizeof need),
-             unit_format_short(UNIT_BYTES, memory_limit(run->workload->scenario), have, sizeof have));
-    put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], reason);
+    put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[ERROR_MEMORY], memory_shortage(run, reason, sizeof reason));
     json_object_set_new(metrics, "peak_memory_bytes", number(m->peak_memory));
     json_object_set_new(metrics, "memory_margin_bytes", number(memory_limit(run->workload->scenario) - m->peak_memory));
     json_object_set_new(row, "metrics", metrics);

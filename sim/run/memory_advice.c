@@ -135,6 +135,14 @@ static double least_cost(const struct workload *workload)
 
 const struct simulate_options memory_needs = {.engine = ENGINE_IDEAL, .what = LOWER_COMPUTE};
 
+/* It depends on times where activations are copied to the host and where ranks choose at run time. */
+struct simulate_options memory_options_of(const struct scenario *scenario)
+{
+    if (scenario_by_layers(scenario) || plan_opportunistic(scenario_schedule(scenario), &scenario->plan))
+        return simulate_options_of(scenario);
+    return memory_needs;
+}
+
 /* A look at what ranks hold all the time saves many simulations. */
 static bool states_fit(const struct workload *workload, double limit)
 {
@@ -334,23 +342,32 @@ void memory_advise(const struct scenario *scenario, struct error *err)
     arena_release(&arena);
 }
 
+char *memory_shortage(const struct run *run, char *buffer, size_t size)
+{
+    const struct scenario *scenario = run->workload->scenario;
+    char need[48], have[48];
+
+    snprintf(buffer, size, "memory: a GPU of rank %d needs %s and has %s",
+             run->metrics.peak_rank % scenario->plan.stages,
+             unit_format_short(UNIT_BYTES, run->metrics.peak_memory, need, sizeof need),
+             unit_format_short(UNIT_BYTES, memory_limit(scenario), have, sizeof have));
+    return buffer;
+}
+
 int memory_check(const struct run *run, struct error *err)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *metrics = &run->metrics;
     double limit = memory_limit(scenario);
     struct arena arena = {0};
-    char need[48], have[48], over[48];
+    char shortage[160], over[48];
 
     if (metrics->peak_memory <= limit)
         return 0;
     error_infeasible(
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-        "memory: a GPU of rank %d needs %s and has %s, %s too little (%s); %s; or 'enforce: false' simulates "
-        "it anyway",
-        metrics->peak_rank % scenario->plan.stages,
-        unit_format_short(UNIT_BYTES, metrics->peak_memory, need, sizeof need),
-        unit_format_short(UNIT_BYTES, limit, have, sizeof have),
+        "%s, %s too little (%s); %s; or 'enforce: false' simulates it anyway",
+        memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
         largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
     arena_release(&arena);

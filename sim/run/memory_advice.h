@@ -8,6 +8,8 @@
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,
  * alone, and where none of them fits in pairs and in threes. Changes keep the model, its formats and its optimizer. */
 int memory_check(const struct run *run, struct error *err);
+/* "memory: a GPU of rank 0 needs 93 GiB and has 80 GiB", for a run that does not fit; returns buffer. */
+char *memory_shortage(const struct run *run, char *buffer, size_t size);
 /* The same advice behind an error of kind ERROR_MEMORY, for a scenario for whose layers no plan was found
  * (workload_init). */
 void memory_advise(const struct scenario *scenario, struct error *err);
@@ -15,6 +17,8 @@ void memory_advise(const struct scenario *scenario, struct error *err);
  * times, memory follows from the rows of one replica (memory_needs). False, with the reason, where it fails. */
 bool memory_fits(const struct workload *workload, struct simulate_options options, double limit, struct error *err);
 extern const struct simulate_options memory_needs;
+/* How to find the memory of a scenario with the least work: as memory_needs, or as a run where it depends on times. */
+struct simulate_options memory_options_of(const struct scenario *scenario);
 /* Whether twice the micro-batch, in twice the batch, would fit into the GPU's memory too. -1 where such a scenario is
  * none, with the reason. */
 int memory_fits_twice(const struct scenario *scenario, bool *fits, struct error *err);

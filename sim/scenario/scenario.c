@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "files/data.h"
+#include "hardware/slow_parts.h"
 
 const struct schedule *scenario_schedule(const struct scenario *scenario)
 {
@@ -103,7 +104,8 @@ static int resolve_order(struct scenario *scenario, struct error *err)
     return rc;
 }
 
-/* A schedule has one chunk a rank, or a range of them, whose least is its default. */
+/* A schedule has one chunk a rank or a range of them, and a default. One rank alone gains nothing from several chunks,
+ * so there the default is the least. */
 static int resolve_chunks(struct scenario *scenario, struct error *err)
 {
     const struct schedule *schedule = scenario_schedule(scenario);
@@ -114,7 +116,7 @@ static int resolve_chunks(struct scenario *scenario, struct error *err)
     if (order)
         min = max = order->chunks;
     if (!*chunks)
-        *chunks = min;
+        *chunks = schedule->usual_chunks && scenario->parallelism.pipeline > 1 ? schedule->usual_chunks : min;
     if (*chunks >= min && *chunks <= max)
         return 0;
     return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "chunks"),
@@ -148,7 +150,8 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
-    return 0;
+    return slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
+                          err);
 }
 
 /* Any two of global, micro and micro_batches give the third. */
@@ -189,6 +192,7 @@ static int check_model(const struct scenario *scenario, struct error *err)
     const struct model *model = &scenario->model;
     const struct list *split = &scenario->parallelism.split;
     int stages = plan_virtual_stages(&scenario->plan), rc = 0;
+    int given = model_is_per_rank(model) ? scenario->plan.stages : stages;
 
     if (!model_is_timed(model) && scenario->cluster.ideal && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
@@ -197,11 +201,11 @@ static int check_model(const struct scenario *scenario, struct error *err)
     if (!model_is_timed(model) && !scenario->cluster.gpu_name)
         return error_add(err, EXIT_INPUT, node_loc(scenario->node, "cluster"),
                          "cluster: missing key 'gpu': the model's times are to be computed (dtsim list gpus)");
-    if (model->stages.count > 1 && (int)model->stages.count != stages)
+    if (model->stages.count > 1 && (int)model->stages.count != given)
         rc = error_add(err, EXIT_INFEASIBLE, node_loc(model->node, "stages"),
-                       "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d", model->stages.count,
+                       "model: stages: %zu are given, %s with pipeline %d and chunks %d has %d%s", model->stages.count,
                        scenario_schedule(scenario)->name, scenario->parallelism.pipeline, scenario->parallelism.chunks,
-                       stages);
+                       given, given == stages ? "" : " ranks");
     if (split->node && model->stages.count)
         rc = error_add(err, EXIT_INPUT, split->node->loc,
                        "strategy: split: the model is given stage by stage, so there are no layers to divide; expected "
@@ -316,8 +320,11 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     int rc = 0;
 
     memset(scenario, 0, sizeof *scenario);
-    for (size_t i = 0; !rc && i < nsets; i++)
-        rc = conf_set(arena, root, sets[i], err);
+    for (size_t i = 0; !rc && i < nsets; i++) {
+        const char *path = arena_strndup(arena, sets[i], strcspn(sets[i], "="));
+
+        rc = field_open(arena, &scenario_table, root, path, err) ? -1 : conf_set(arena, root, sets[i], err);
+    }
     if (!rc)
         rc = field_parse(arena, &scenario_table, root, scenario, err);
     scenario->arena = *arena;
@@ -327,6 +334,26 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     return rc ? rc : resolve(scenario, err);
 }
 
+/* A variation is called by its first changes: "gpipe, schedule=1f1b", unless one of them names it. */
+static const char *changed_name(struct scenario *scenario, const char *const *sets, size_t nsets)
+{
+    enum { MOST = 8 };
+    const char *name = scenario->name;
+
+    for (size_t i = 0; i < nsets; i++) {
+        size_t path = strcspn(sets[i], "=");
+        const char *dot = memrchr(sets[i], '.', path);
+        char shown[CLIP_SIZE];
+
+        if (path == strlen("name") && !strncmp(sets[i], "name", path))
+            return scenario->name;
+        if (i < MOST)
+            name = arena_printf(&scenario->arena, "%s, %s", name,
+                                text_clip(dot ? dot + 1 : sets[i], shown, sizeof shown));
+    }
+    return nsets > MOST ? arena_printf(&scenario->arena, "%s, ...", name) : name;
+}
+
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
 {
     struct node *root;
@@ -334,10 +361,14 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
     const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
 
     memset(scenario, 0, sizeof *scenario);
-    if (!conf_load(&arena, path, &root, err))
-        return scenario_read(&arena, root, sets, nsets, name, scenario, err);
-    arena_release(&arena);
-    return -1;
+    if (conf_load(&arena, path, &root, err)) {
+        arena_release(&arena);
+        return -1;
+    }
+    if (scenario_read(&arena, root, sets, nsets, name, scenario, err))
+        return -1;
+    scenario->name = changed_name(scenario, sets, nsets);
+    return 0;
 }
 
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,

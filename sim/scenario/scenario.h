@@ -40,6 +40,9 @@ struct scenario {
         int engine, collectives, fold;
         double jitter;                   /* standard deviation of a work's time, as a share of it */
         int seed;
+        int repeat;                      /* replays with jitter, with this seed and those after it */
+        struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
+                                              * what they say */
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
@@ -47,8 +50,8 @@ struct scenario {
 };
 extern const struct table scenario_table;
 
-/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them). Degrees that do not divide, more stages
- * than layers and the like are EXIT_INFEASIBLE. Release in either case. */
+/* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that do
+ * not divide, more stages than layers and the like are EXIT_INFEASIBLE. Release in either case. */
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario,
                   struct error *err);
 /* The same from a tree in the arena, which the scenario takes over in either case; without a name of its own it is

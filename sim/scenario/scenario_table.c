@@ -1,6 +1,8 @@
 /* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
 #include "scenario/scenario.h"
 
+#include "hardware/slow_parts.h"
+
 #include <string.h>
 
 const char *const dimension_names[] = {
@@ -17,10 +19,13 @@ const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
 
 
 static const struct field batch_fields[] = {
-    {KEY(batch, global), .kind = FIELD_INT, .min = 1, .max = 1e9,
+    {KEY(batch, global), .also = "gbs global_batch_size batch_size",
+     .kind = FIELD_INT, .min = 1, .max = 1e9,
      .brief = "samples in an iteration, over all replicas"},
-    {KEY(batch, micro), .kind = FIELD_INT, .min = 1, .max = 1e6, .fallback = "1", .brief = "samples in a micro-batch"},
-    {KEY(batch, micro_batches), .kind = FIELD_INT, .min = 1, .max = 1e6,
+    {KEY(batch, micro), .also = "mbs micro_batch_size train_micro_batch_size_per_gpu",
+     .kind = FIELD_INT, .min = 1, .max = 1e6, .fallback = "1", .brief = "samples in a micro-batch"},
+    {KEY(batch, micro_batches), .also = "gradient_accumulation_steps",
+     .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "micro-batches per replica; give this or global"},
     {KEY(batch, count), .kind = FIELD_INT, .min = 1, .max = 1e6,
      .brief = "number of consecutive batches, for schedules that do not flush between batches (pipedream-2bw)"},
@@ -69,28 +74,36 @@ static const struct table compression_table = {
 static const struct field parallelism_fields[] = {
     {KEY(parallelism, schedule), .kind = FIELD_RECORD, .table = &schedule_table, .fallback = "1f1b",
      .brief = "pipeline schedule: a name (dtsim list strategies), or {csv: FILE}"},
-    {KEY(parallelism, tensor), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, tensor), .also = "tp tensor_parallel tensor_model_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "tensor-parallel degree"},
-    {KEY(parallelism, pipeline), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, pipeline), .also = "pp pipeline_parallel pipeline_model_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "pipeline-parallel degree: ranks of one replica"},
-    {KEY(parallelism, data), .kind = FIELD_INT, .min = 1, .max = 1048576,
+    {KEY(parallelism, data), .also = "dp data_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 1048576,
      .brief = "data-parallel degree: number of replicas; left out: as many as the cluster's GPUs allow"},
-    {KEY(parallelism, chunks), .kind = FIELD_INT, .min = 1, .max = 1024,
-     .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with"},
-    {KEY(parallelism, context), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, chunks), .also = "vp vpp virtual_pipeline_model_parallel_size virtual_stages",
+     .kind = FIELD_INT, .min = 1, .max = 1024,
+     .brief = "model chunks (virtual stages) per rank; left out: the fewest that the schedule works with; 2 for "
+              "interleaved, interleaved-zb and looped-bfs where pipeline is more than 1"},
+    {KEY(parallelism, context), .also = "cp context_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "context-parallel degree: GPUs that divide the tokens of every sample"},
     {KEY(parallelism, context_attention), .kind = FIELD_CHOICE, .choices = CHOICES(CONTEXT_ATTENTIONS),
      .fallback = "ring",
      .choice_briefs = NAMES("the GPUs pass keys and values around a ring while they compute",
                             "the GPUs gather all keys and values before they compute"),
      .brief = "how the GPUs of a context-parallel group exchange keys and values"},
-    {KEY(parallelism, expert), .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
+    {KEY(parallelism, expert), .also = "ep expert_model_parallel_size",
+     .kind = FIELD_INT, .min = 1, .max = 65536, .fallback = "1",
      .brief = "expert-parallel degree: number of replicas (of data x context) that divide the experts among them"},
     {KEY(parallelism, capacity_factor), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 0, .max = 1000,
      .fallback = "0",
      .brief = "rows that an expert computes, padding included, divided by its rows under balanced routing: 1 or more; "
               "0: no padding"},
-    {KEY(parallelism, sequence_parallel), .kind = FIELD_BOOL, .fallback = "false",
+    {KEY(parallelism, sequence_parallel), .also = "sp",
+     .kind = FIELD_BOOL, .fallback = "false",
      .brief = "the tensor-parallel group divides activations outside the tensor-parallel products along the sequence"},
     {KEY(parallelism, scatter_gather), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "true: each GPU of a tensor-parallel group sends a share of the stage's output, and the receiving group "
@@ -116,7 +129,8 @@ static const struct field parallelism_fields[] = {
      .brief = "a product is cut into pieces, and the tensor-parallel group gathers its input or scatters its result "
               "while the pieces are computed (Transformer Engine's user buffers, ub_tp_comm_overlap); needs "
               "sequence_parallel"},
-    {KEY(parallelism, zero), .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
+    {KEY(parallelism, zero), .also = "zero_stage fsdp",
+     .kind = FIELD_INT, .min = 0, .max = 3, .fallback = "0",
      .brief = "ZeRO stage: replicas divide among them (1) the optimizer states, (2) also the gradients, (3) also the "
               "parameters (FSDP); 0: no ZeRO"},
     {KEY(parallelism, shard), .kind = FIELD_INT, .min = 1, .max = 1048576,
@@ -173,6 +187,13 @@ static const struct table *strategy_options(struct arena *arena, void *object, v
     *extra = spec->options;
     return spec->options_table;
 }
+static const struct table *strategy_options_at(size_t index)
+{
+    for (size_t i = 0; schedule_at(i); i++)
+        if (schedule_at(i)->options && index-- == 0)
+            return schedule_at(i)->options;
+    return NULL;
+}
 /* The key is an option of another schedule: the user changed the schedule, or confused it with a similar one. */
 static const char *option_misplaced(struct arena *arena, const void *object, const char *key)
 {
@@ -189,7 +210,7 @@ static const char *option_misplaced(struct arena *arena, const void *object, con
 static const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
-    .extension = strategy_options, .misplaced = option_misplaced,
+    .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
 };
 
 static const struct field recompute_spec_fields[] = {
@@ -260,7 +281,8 @@ static const struct field memory_spec_fields[] = {
      .fallback = "false",
      .brief = "the products that compute weight gradients also add them to the accumulated gradients (Megatron-LM "
               "since 2022); false: a separate kernel adds them after each backward"},
-    {KEY(memory_spec, recompute), .kind = FIELD_RECORD, .table = &recompute_table, .fallback = "none",
+    {KEY(memory_spec, recompute), .also = "checkpointing activation_checkpointing gradient_checkpointing",
+     .kind = FIELD_RECORD, .table = &recompute_table, .fallback = "none",
      .brief = "which activations the backward recomputes: a mode, or a mapping such as {mode: full, blocks: 4}"},
     {KEY(memory_spec, offload), .kind = FIELD_CHOICES, .single = true, .fallback = "none", .choices = CHOICES(OFFLOADS),
      .choice_briefs = NAMES("nothing is offloaded", "activations that do not fit in GPU memory",
@@ -323,8 +345,17 @@ static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, jitter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
               "folding off"},
+    {KEY(simulation_spec, stragglers), .kind = FIELD_LIST, .table = &straggler_table, .single = true,
+     .may_be_empty = true,
+     .brief = "GPUs that compute slower; of a tensor-parallel group the slowest decides; turns folding off"},
+    {KEY(simulation_spec, slow_links), .kind = FIELD_LIST, .table = &slow_link_table, .single = true,
+     .may_be_empty = true,
+     .brief = "NICs with less bandwidth, in both directions; turns folding off"},
     {KEY(simulation_spec, seed), .kind = FIELD_INT, .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "seed of all random numbers"},
+    {KEY(simulation_spec, repeat), .kind = FIELD_INT, .min = 1, .max = 10000, .fallback = "1",
+     .brief = "with jitter: replays with so many seeds, from 'seed' on; the result is the run of the median time, with "
+              "quantiles of all"},
 };
 static const struct table simulation_table = {
     TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),

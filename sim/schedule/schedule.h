@@ -86,6 +86,7 @@ struct schedule {
     const struct table *options;     /* its own keys under `strategy:`, or NULL */
     enum recompute_rule recompute;
     bool asynchronous;       /* no flush: the rows hold several updates, and metrics are of the steady state */
+    bool own_spans;          /* its paper counts the bubble of each rank from its first work to the end of its last */
     int batches;             /* default of batch.count, the number of batches in the rows; 0: always one batch */
     bool (*vertical_sync)(const struct plan *plan);  /* all stages use the input stage's weight version; NULL: no */
     /* The rows are the order that was computed beforehand. At run time, if a rank comes to a recomputation whose
@@ -96,6 +97,7 @@ struct schedule {
     /* The list, among the options, of how many ranks share each stage (of int; empty: one each). NULL: one each. */
     const struct list *(*sharers)(const void *options);
     int min_chunks, max_chunks;  /* model chunks per rank; 0: one */
+    int usual_chunks;        /* the default in a pipeline of several ranks; 0: min_chunks */
     /* Refuses plans that the schedule cannot do, with an error at `loc`; or NULL. */
     int (*check)(const struct plan *plan, struct loc loc, struct error *err);
     /* Writes the row of one rank; or, if rows depend on each other, `rows` writes the rows of all ranks at once. */

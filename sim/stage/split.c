@@ -39,17 +39,19 @@ int split_blocks(struct arena *arena, const struct parallelism *spec, const stru
                  const struct layer *layers, size_t count, size_t **begins, struct error *err)
 {
     size_t nstages = (size_t)plan_virtual_stages(plan), blocks = 0, others;
+    char product[64];
 
     for (size_t i = 0; i < count; i++)
         blocks += layers[i].role == LAYER_BLOCK;
     if (spec->split.count && check_split(&spec->split, layers, count, blocks, err))
         return -1;
+    snprintf(product, sizeof product, " (pipeline %d x chunks %d)", plan->stages, plan->chunks);
     others = count - blocks;         /* the embedding and the output layer: each may be a stage of its own */
     if (!spec->split.count && nstages > blocks + others)
         return error_add(err, EXIT_INFEASIBLE, node_loc(spec->node, "pipeline"),
-                         "strategy: pipeline: %zu stages for a model of %zu layers; expected at most one a layer%s%s",
-                         nstages, blocks, others ? ", and two beside them" : "",
-                         plan->chunks > 1 ? " (each rank has several chunks)" : "");
+                         "strategy: pipeline: %zu stages%s for a model of %zu layers; expected at most one a layer%s",
+                         nstages, nstages > (size_t)plan->stages ? product : "", blocks,
+                         others ? ", and two beside them" : "");
     *begins = ARENA_ARRAY(arena, size_t, nstages + 1);
     for (size_t s = 0; s < nstages; s++)
         (*begins)[s + 1] = spec->split.count ? (*begins)[s] + (size_t)((const int *)spec->split.items)[s] :

@@ -310,16 +310,38 @@ static int from_layers(struct arena *arena, const struct scenario *scenario, str
     return 0;
 }
 
+/* The given stage that stands for virtual stage s: the only one, that of its rank, or its own. */
+static const struct given_layer *given_of(const struct model *model, const struct plan *plan, int s)
+{
+    const struct given_layer *items = model->stages.items;
+
+    if (model->stages.count == 1)
+        return items;
+    return items + (model_is_per_rank(model) ? plan_rank(plan, 0, s, 0, NULL) : s);
+}
+
+/* How many virtual stages share its numbers, in equal parts: those of the rank that a micro-batch visits. */
+static int given_parts(const struct model *model, const struct plan *plan, int s)
+{
+    int rank = plan_rank(plan, 0, s, 0, NULL), parts = 0;
+
+    if (!model_is_per_rank(model))
+        return 1;
+    for (int chunk = 0; chunk < plan_chunks(plan, rank); chunk++)
+        parts += plan_direction(plan, rank, chunk) == 0;
+    return parts;
+}
+
 /* Stages whose times are given: one for all, or a list. Full recomputation keeps the stage's input: the boundary of the
  * stage before it. */
-static void from_given(struct arena *arena, const struct list *list, const struct plan *plan, double speed,
+static void from_given(struct arena *arena, const struct model *model, const struct plan *plan, double speed,
                        struct stage *stages)
 {
     int count = plan_virtual_stages(plan);
 
     for (int s = 0; s < count; s++) {
-        struct given_layer *given = (struct given_layer *)list->items + (list->count == 1 ? 0 : s);
-        struct given_layer *before = (struct given_layer *)list->items + (list->count == 1 || s == 0 ? 0 : s - 1);
+        const struct given_layer *given = given_of(model, plan, s), *before = given_of(model, plan, s > 0 ? s - 1 : 0);
+        int parts = given_parts(model, plan, s);
         struct stage *stage = &stages[s];
 
         stage->work[FORWARD].seconds = given->forward;
@@ -327,9 +349,9 @@ static void from_given(struct arena *arena, const struct list *list, const struc
         stage->work[BACKWARD_INPUT].seconds = given->backward_input;
         stage->work[BACKWARD_WEIGHT].seconds = given->backward_weight;
         stage->work[RECOMPUTE].seconds = given->recompute;
-        stage->parameters = given->parameters;
-        stage->trained = (struct by_class){{given->parameters}};
-        stage->activation = stage->working = stage->working_split = given->activation;
+        stage->parameters = given->parameters / parts;
+        stage->trained = (struct by_class){{stage->parameters}};
+        stage->activation = stage->working = stage->working_split = given->activation / parts;
         stage->checkpoint = before->boundary;
         stage->boundary = stage->outside.output = given->boundary;
         stage->slices = ARENA_ARRAY(arena, struct slice, 1);
@@ -339,7 +361,7 @@ static void from_given(struct arena *arena, const struct list *list, const struc
             .input = s > 0 ? stage->checkpoint : 0, .activation = stage->activation, .block = true, .recompute = true,
         };
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
-            stage->work[kind].seconds /= speed;
+            stage->work[kind].seconds /= parts * speed;
             stage->slices[0].work[kind] = stage->work[kind];
         }
         stage->nslices = 1;
@@ -352,7 +374,7 @@ int stages_cost(struct arena *arena, const struct scenario *scenario, struct sta
 
     *stages = ARENA_ARRAY(arena, struct stage, count);
     if (scenario->model.stages.count)
-        from_given(arena, &scenario->model.stages, &scenario->plan, scenario->costs.speed, *stages);
+        from_given(arena, &scenario->model, &scenario->plan, scenario->costs.speed, *stages);
     else if (from_layers(arena, scenario, *stages, err))
         return -1;
     for (int s = 0; s < count; s++) {

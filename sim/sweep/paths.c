@@ -167,22 +167,3 @@ struct node *path_node(struct arena *arena, const char *path, const struct value
     node->loc = loc;
     return node;
 }
-
-int path_open(struct arena *arena, struct node *root, const char *path, struct error *err)
-{
-    for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
-        const char *way = arena_strndup(arena, path, (size_t)(dot - path));
-        const struct field *field = path_field(way);
-        struct node *node = node_at(root, way), *mapping;
-
-        if (!field || !field->table || !field->table->shorthand || !node || node->kind != NODE_SCALAR ||
-            node_is_null(node))
-            continue;
-        mapping = node_mapping(arena);
-        mapping->loc = node->loc;
-        node_put(arena, mapping, field->table->shorthand, node);
-        if (conf_put(arena, root, way, mapping, node->loc, err))
-            return -1;
-    }
-    return 0;
-}

@@ -22,8 +22,4 @@ int path_value_check(const char *path, const struct node *node, struct error *er
 /* From an expression the scenario's value, with a unit where the path has one. `loc`: where it came from. */
 struct node *path_node(struct arena *arena, const char *path, const struct value *value, struct loc loc);
 
-/* Where a scenario says less than a mapping on the way to a path ("cluster: dgx-a100" for cluster.nodes), puts the
- * mapping there that this stands for. */
-int path_open(struct arena *arena, struct node *root, const char *path, struct error *err);
-
 #endif

@@ -342,10 +342,11 @@ static int open_ways(struct reader *reader)
     int rc = 0;
 
     for (size_t i = 0; (name = set_name(reader, i)); i++)
-        rc = path_open(reader->arena, points->base, name, reader->err) ? -1 : rc;
+        rc = field_open(reader->arena, &scenario_table, points->base, name, reader->err) ? -1 : rc;
     for (size_t i = 0; i < points->nincluded; i++)
         for (size_t k = 0; k < points->included[i].count; k++)
-            rc = path_open(reader->arena, points->base, points->included[i].axes[k].name, reader->err) ? -1 : rc;
+            rc = field_open(reader->arena, &scenario_table, points->base, points->included[i].axes[k].name,
+                            reader->err) ? -1 : rc;
     return rc;
 }
 

@@ -26,6 +26,7 @@ struct reader {
     struct error *err;
     int line;
     char *text, *at;             /* the line; the rest of it, which has not been read */
+    const char *unnamed;         /* the operation of runs that do not name their program; NULL: unknown */
     const char *op, *platform;
     int ranks, time_column;      /* time_column: words of a row before the time; 0: no header yet */
     bool measured;               /* rows were read since `op` was set: the next run must name its program again */
@@ -102,7 +103,7 @@ static int read_rank(struct reader *reader, const char *rank)
         reader->ranks = 0;
         reader->hosts.count = 0;
         reader->refused = false;
-        reader->op = reader->measured ? NULL : reader->op;   /* a program's name stands before the ranks of its run */
+        reader->op = reader->measured ? reader->unnamed : reader->op;   /* a program's name stands before the ranks of its run */
     }
     if (++reader->ranks > MOST_RANKS)
         return error_add(reader->err, EXIT_INPUT, here(reader, reader->text), "more than %d ranks", (int)MOST_RANKS);
@@ -177,8 +178,8 @@ static int check_head(struct reader *reader, const char *size)
     reader->refused = true;
     if (!reader->op)
         return error_add(reader->err, EXIT_INPUT, here(reader, size), "expected the program's name in a comment before "
-                         "the rows: '# Collective test starting: all_reduce_perf'; older versions do not print it: "
-                         "add it");
+                         "the rows: '# Collective test starting: all_reduce_perf'; for older versions, which do not "
+                         "print it, say 'dtsim import nccl-tests FILE --op all_reduce'");
     if (reader->ranks < 2)
         return error_add(reader->err, EXIT_INPUT, here(reader, size), "expected lines '# Rank 0 ... on HOST device 0 "
                          "...' before the rows, at least two");
@@ -295,9 +296,11 @@ static struct node *cluster_node(struct reader *reader)
 }
 
 struct node *import_nccl_parse(struct arena *arena, const char *file, const char *text, size_t length,
-                              struct error *err)
+                               const char *op, struct error *err)
 {
-    struct reader reader = {.arena = arena, .file = file, .err = err, .rows = node_sequence(arena)};
+    struct reader reader = {
+        .arena = arena, .file = file, .err = err, .rows = node_sequence(arena), .unnamed = op, .op = op,
+    };
     struct node *root = node_mapping(arena);
     const char *end = text + length;
     int status = 0;
@@ -330,11 +333,11 @@ struct node *import_nccl_parse(struct arena *arena, const char *file, const char
     return root;
 }
 
-struct node *import_nccl_load(struct arena *arena, const char *path, struct error *err)
+struct node *import_nccl_load(struct arena *arena, const char *path, const char *op, struct error *err)
 {
     size_t length;
     char *text = file_read(path, "output of nccl-tests", IMPORT_NCCL_MAX_BYTES, (struct loc){0}, &length, err);
-    struct node *root = text ? import_nccl_parse(arena, path, text, length, err) : NULL;
+    struct node *root = text ? import_nccl_parse(arena, path, text, length, op, err) : NULL;
 
     free(text);
     return root;

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena = {0};
     struct error err = {0};
-    struct node *root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, &err);
+    struct node *root = import_nccl_parse(&arena, "fuzz.log", (const char *)data, size, NULL, &err);
 
     BUG_IF(!root != (err.count > 0));
     for (int i = 0; i < err.count; i++)

@@ -163,8 +163,8 @@ static void test_schedules(void **state)
             snprintf(split + strlen(split), sizeof split - strlen(split), ", %d", s + 1);
         run_text(&simulated, "model: {transformer: {layers: %d, hidden: 64, heads: 8, sequence: 32, "
                  "vocabulary: 1000}}\ncluster: {platform: dgx-a100, nodes: 1}\nbatch: {micro_batches: 16}\n"
-                 "memory: {recompute: full}\nstrategy: {schedule: %s, pipeline: 4, data: 1, split: %s, 0]}\n", layers,
-                 strategy->name, split);
+                 "memory: {recompute: full}\nstrategy: {schedule: %s, pipeline: 4, data: 1, chunks: %d, "
+                 "split: %s, 0]}\n", layers, strategy->name, strategy->min_chunks ? strategy->min_chunks : 1, split);
         assert_int_equal(simulated.workload.stages[0].layers, 0);
         assert_int_equal(simulated.workload.stages[2].layers, 3);
         assert_int_equal(simulated.workload.stages[4 * chunks - 1].layers, 0);

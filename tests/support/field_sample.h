@@ -32,7 +32,8 @@ static const char *sample_schedule(size_t index)
 static const struct field sample_strategy_fields[] = {
     {KEY(sample_strategy, schedule), .kind = FIELD_CHOICE, .choice = sample_schedule, .required = true,
      .brief = "order of the work"},
-    {KEY(sample_strategy, tensor), .kind = FIELD_INT, .min = 1, .fallback = "1", .brief = "degree"},
+    {KEY(sample_strategy, tensor), .kind = FIELD_INT, .also = "tp tensor_size", .min = 1, .fallback = "1",
+     .brief = "degree"},
     {KEY(sample_strategy, data), .kind = FIELD_INT, .min = 1, .max = 1e6, .brief = "degree"},
     {KEY(sample_strategy, pipeline), .kind = FIELD_INT, .min = 1, .fallback = "1", .brief = "degree"},
     {KEY(sample_strategy, flush), .kind = FIELD_BOOL, .fallback = "true", .brief = "wait at the end"},
@@ -51,9 +52,13 @@ static const struct table *sample_options(struct arena *arena, void *object, voi
     *extra = strategy->options;
     return &sample_gpipe_table;
 }
+static const struct table *sample_options_at(size_t index)
+{
+    return index == 0 ? &sample_gpipe_table : NULL;
+}
 static const struct table sample_strategy_table = {
     TABLE("strategy", "order and degrees", sample_strategy, sample_strategy_fields),
-    .shorthand = "schedule", .extension = sample_options,
+    .shorthand = "schedule", .extension = sample_options, .extension_at = sample_options_at,
 };
 
 struct sample_link {

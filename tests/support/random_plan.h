@@ -118,9 +118,10 @@ static inline char *plan_yaml(const struct random_plan *plan)
                 plan->backward / plan->speed, plan->boundary, plan->parameters);
     print_cluster(plan, out);
     fprintf(out, "batch: {micro_batches: %d, micro: %d}\n", plan->micro_batches, plan->micro);
-    fprintf(out, "strategy: {schedule: %s, tensor: %d, pipeline: %d, data: %d, placement: [%s], all_reduce: %s,\n"
-            "           channels: %d, data_parallel: %s%s, scatter_gather: %s}\n", plan->schedule,
-            plan->tensor, plan->pipeline, plan->data, plan->placement, plan->all_reduce, plan->channels,
+    fprintf(out, "strategy: {schedule: %s, chunks: %d, tensor: %d, pipeline: %d, data: %d, placement: [%s],\n"
+            "           all_reduce: %s, channels: %d, data_parallel: %s%s, scatter_gather: %s}\n", plan->schedule,
+            plan->chunks ? plan->chunks : 1, plan->tensor, plan->pipeline, plan->data, plan->placement,
+            plan->all_reduce, plan->channels,
             plan->data_parallel, strcmp(plan->data_parallel, "ddp") ? "" : ", first_bucket: 20 kB, bucket: 70 kB",
             plan->scatter_gather ? "true" : "false");
     fprintf(out, "memory: {recompute: %s, optimizer: adam}\n",

@@ -200,6 +200,8 @@ static void test_nearest(void **state)
     assert_string_equal(nearest("microbatchs", word, keys), "micro_batches");
     assert_null(nearest("x", word, keys));                                     /* every letter wrong */
     assert_string_equal(nearest("b2", word, keys), "b1");
+    assert_string_equal(nearest("batches", word, keys), "micro_batches");      /* a part of it */
+    assert_null(nearest("micr", word, keys));                                  /* a part of a part */
     assert_null(nearest("", word, keys));
     assert_string_equal(nearest("rat", word, ties), "cat");                    /* the first of equals */
     memset(long_word, 'a', sizeof long_word - 1);

@@ -142,6 +142,8 @@ static void test_keys_are_refused(void **state)
             "s.yaml:2:28: error: strategy: unknown key 'whatever'; expected one of schedule, tensor, data, pipeline, "
             "flush, "
             "placement, split\n");
+    refuses("preset: x\nstrategy: {schedule: gpipe, Tensor-Size: 3}\n",
+            "s.yaml:2:29: error: strategy: unknown key 'Tensor-Size'; did you mean 'tensor'?\n");
     refuses("preset: x\nstrategy: {schedule: gpipe, backwards: split}\n",
             "s.yaml:2:29: error: strategy: unknown key 'backwards'; did you mean 'backward'?\n");
     refuses("preset: x\nstrategy: {schedule: 1f1b, backward: split}\n",
@@ -326,6 +328,27 @@ static void test_a_record_may_have_its_own_reader(void **state)
     arena_release(&arena);
 }
 
+/* A shorthand on the way to a path becomes the mapping that it stands for; nothing else changes. */
+static void test_a_shorthand_opens(void **state)
+{
+    static const char *const paths[] = {"strategy.tensor", "strategy.placement.0", "link.share", "name", "layers.0.name"};
+    struct arena arena = {0};
+    struct error err = {0};
+    struct node *root, *closed;
+    const char text[] = "preset: x\nstrategy: gpipe\nlayers: [{forward: 1 s}]\n";
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        assert_int_equal(conf_parse(&arena, "s.yaml", text, strlen(text), &root, &err), 0);
+        assert_int_equal(conf_parse(&arena, "s.yaml", text, strlen(text), &closed, &err), 0);
+        assert_int_equal(field_open(&arena, &sample_table, root, paths[i], &err), 0);
+        assert_int_equal(node_equal(root, closed), i > 1);
+        if (i <= 1)
+            assert_string_equal(node_at(root, "strategy.schedule")->text, "gpipe");
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_quantities_are_refused),
         cmocka_unit_test(test_quoted_quantities_are_read),
         cmocka_unit_test(test_a_record_may_have_its_own_reader),
+        cmocka_unit_test(test_a_shorthand_opens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,6 +215,7 @@ static void test_schema(void **state)
         "  \"description\": \"a sample\"\n}\n",
         "\"tensor\": {\"type\": \"integer\", \"minimum\": 1, \"description\": \"degree\", \"default\": 1}",
         "\"data\": {\"type\": \"integer\", \"minimum\": 1, \"maximum\": 1000000, \"description\": \"degree\"}",
+        "\"backward\": {\n",     /* of the extension */
         "\"flush\": {\"type\": \"boolean\", \"description\": \"wait at the end\", \"default\": true}",
         "\"enum\": [\"1f1b\", \"gpipe\", \"none\"]",
         "{\"type\": \"number\", \"exclusiveMinimum\": 0, \"maximum\": 1, \"description\": \"of the bandwidth\"}",

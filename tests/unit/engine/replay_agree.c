@@ -26,7 +26,7 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
     bool fixed[OPS] = {false};
 
     for (int i = 0; i < 6 * 64; i++)
-        room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+        room[i] = cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(i / 64), i % 64});
     for (;;) {
         int narrowest = -1;
 
@@ -56,7 +56,7 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
                 return;
         }
         for (int i = 0; i < 6 * 64; i++)
-            room[i] = cluster_link_bandwidth(cluster, (enum link_kind)(i / 64));
+            room[i] = cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(i / 64), i % 64});
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];
             struct route route = {0};

@@ -1,0 +1,20 @@
+/* help: what there is to name on a command line, for the help, the manual page and completion. */
+#ifndef DTSIM_HELP_H
+#define DTSIM_HELP_H
+
+#include "cli/cmd.h"
+
+/* The lists of `dtsim list`: the name, NULL past the last, and the folder of data files that it lists, or NULL. */
+const char *list_at(size_t index);
+const char *list_folder(size_t index);
+/* Prints that list; false: there is none of the name. */
+bool list_named(const char *name);
+
+/* All topics of `dtsim help` but keys of scenarios: commands, kinds of files, schedules, collectives and operations,
+ * lists, and the names of data files. Each once, sorted, NULL-terminated, in the arena. */
+const char **help_topics(struct arena *arena);
+
+/* The manual page, dtsim(1), as man reads it (groff's man macros). */
+void man_page_print(FILE *out);
+
+#endif
