@@ -231,7 +231,7 @@ const struct command cmd_sweep = {
                "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
                "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
                "                      out: as the variables of a Slurm job array say\n"
-               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"

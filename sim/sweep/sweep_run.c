@@ -185,7 +185,7 @@ static int run_points(struct running *running, const struct pool *pool, struct e
 {
     enum pool_end end;
 
-    if (!running->options->engine || !strcmp(running->options->engine, engine_names[ENGINE_SIMGRID]))
+    if (running->options->engine && !strcmp(running->options->engine, engine_names[ENGINE_SIMGRID]))
         replay_prepare(ENGINE_SIMGRID);
     end = pool_run(pool, err);
     running->state->interrupted = end == POOL_INTERRUPTED;
