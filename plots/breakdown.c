@@ -70,7 +70,7 @@ static void write_script(const struct chart *chart, const struct bar *bars, cons
     struct layout layout = {
         .palette = &share_palette, .right = 22, .bottom = CHART_AXIS_HEIGHT,
         .title = "Where an iteration's time goes",
-        .lines = {"seconds of the average rank; a bar's length is the iteration"},
+        .lines = {noted(chart, "seconds of the average rank; a bar's length is the iteration")},
     };
     size_t longest = 0;
     double most = 0, row = fmax(14, fmin(30, 900.0 / chart->ninputs));

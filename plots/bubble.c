@@ -63,7 +63,7 @@ int bubble_draw(struct chart *chart)
 {
     struct curves curves = {
         .title = "Bubble: the share of an iteration that the average rank waits for other ranks' kernels",
-        .note = "closed forms: every stage takes the mean time for its kernels, the network none", .rings = true,
+        .rings = true,
         .y = "bubble (%)",
     };
     double *values = ARENA_ARRAY(chart->arena, double, chart->ninputs);
@@ -84,7 +84,8 @@ int bubble_draw(struct chart *chart)
     }
     if (!failed) {
         curves.x = axis->label;
-        curves.note = curves.reference ? curves.note : NULL;
+        curves.note = noted(chart, curves.reference ? "closed forms: every stage takes the mean time for its kernels, "
+                                                      "the network none" : "");
         failed = curves_draw(chart, &curves);
     }
     curves_release(&curves);

@@ -109,7 +109,7 @@ static int legend_columns(const struct layout *layout)
         if (layout->shown[i] && strlen(layout->palette->names[i]) > longest)
             longest = strlen(layout->palette->names[i]);
     /* generous: where gnuplot finds less room than this, it makes rows that nobody reckoned with */
-    columns = (layout->width - layout->left - layout->right) / (int)(10 * longest + 60);
+    columns = (layout->width - layout->left - layout->right) / (int)(9 * longest + 58);
     return columns < 1 ? 1 : columns;
 }
 
@@ -120,7 +120,7 @@ int layout_top(const struct layout *layout)
 
     for (int i = 0; layout->palette && i < layout->palette->count; i++)
         entries += layout->shown[i];
-    return 32 + 18 * lines_of(layout) + 18 * ((entries + columns - 1) / columns);
+    return 34 + 18 * lines_of(layout) + 16 * ((entries + columns - 1) / columns);
 }
 
 /* The title's size as a multiple of the font's: smaller for a name that would not fit into the width otherwise. It is
@@ -155,11 +155,11 @@ static void print_title(const struct chart *chart, const struct layout *layout)
 static void print_settings(const struct chart *chart, const struct layout *layout)
 {
     FILE *out = chart->script;
-    const char *kind = chart->kind;
+    const char *name = chart->name;
 
     fprintf(out, "# The %s chart; its data are in %s.tsv next to this script.\n"
                  "# Restyle what you like and run: gnuplot %s.gp\n"
-                 "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", kind, kind, kind, kind);
+                 "# For another format: gnuplot -e \"format = 'pdf'\" %s.gp\n\n", chart->kind, name, name, name);
     fprintf(out, "if (!exists(\"format\")) format = \"%s\"\n", chart->format);
     print_title(chart, layout);
     fprintf(out, "\n# Sizes in pixels, 96 to an inch; png files have twice as many of them.\n"
@@ -178,6 +178,7 @@ static void print_settings(const struct chart *chart, const struct layout *layou
 
 void script_begin(const struct chart *chart, const struct layout *layout)
 {
+    const char *name = text_escape(chart->arena, chart->name);
     FILE *out = chart->script;
 
     print_settings(chart, layout);
@@ -186,11 +187,12 @@ void script_begin(const struct chart *chart, const struct layout *layout)
                  "slash = 0\n"
                  "do for [i = 1:strlen(script)] { if (script[i:i] eq \"/\") { slash = i } }\n"
                  "folder = (slash && script[1:1] eq \"/\" ? \"\" : \"./\").(slash ? script[1:slash] : \"\")\n"
-                 "data = folder.\"%s.tsv\"\n", chart->kind, chart->kind);
+                 "data = folder.\"%s.tsv\"\n", name, name);
     fputs("\nset encoding utf8\n"
           "at_size(points) = sprintf(\"%s,%.1f\", font, points)\n"
           "if (format eq \"png\") {\n"
-          "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 font at_size(font_size)\n"
+          "    set terminal pngcairo noenhanced size 2*width,2*height fontscale 2 linewidth 2 pointscale 2 \\\n"
+          "        font at_size(font_size)\n"
           "}\n"
           "if (format eq \"svg\") {\n"
           "    set terminal svg noenhanced size width,height fontscale 1.33 font at_size(font_size) \\\n"
@@ -199,7 +201,7 @@ void script_begin(const struct chart *chart, const struct layout *layout)
           "if (format eq \"pdf\") {\n"
           "    set terminal pdfcairo noenhanced size width/96.0,height/96.0 fontscale 0.75 font at_size(font_size)\n"
           "}\n", out);
-    fprintf(out, "set output folder.\"%s.\".format\n", chart->kind);
+    fprintf(out, "set output folder.\"%s.\".format\n", name);
     fputs("set datafile separator tab columnheaders\n"
           "set datafile commentschars \"\"\n"
           "set lmargin at screen 1.0*left/width\n"

@@ -7,6 +7,7 @@
 /* What result.json says of a run. Texts are valid UTF-8 of one line, and short enough for a title. */
 struct headline {
     const char *name;
+    const char *model;       /* "Megatron-LM GPT 1T" */
     const char *system;      /* "Megatron-LM GPT 1T, 3072 GPUs: tensor 8, pipeline 64, data 6; 1f1b, ..."; "" unknown */
     double iteration;        /* seconds */
     double bubble;           /* idle over iteration */
@@ -28,6 +29,7 @@ struct chart {
     const char *kind;
     const char *format;
     const char *folder;      /* of the chart's files */
+    const char *name;        /* of these files, without an ending */
     const char *const *inputs;
     int ninputs;
     const char *dir;         /* the first input: of a chart of one run, its folder */
@@ -35,13 +37,13 @@ struct chart {
     const struct plot_view *view;
     const struct plot_rows *rows;    /* of charts of sweeps */
     struct arena *arena;
-    FILE *data, *script;     /* FOLDER/KIND.tsv and .gp, once open */
+    FILE *data, *script;     /* FOLDER/NAME.tsv and .gp, once open */
     struct error *err;
 };
 /* Opens the chart's files. Not before the inputs are read: bad ones leave an earlier chart as it is. */
 int chart_open(struct chart *chart);
-/* A further file of data for the script, FOLDER/KIND-NAME.tsv; the caller closes it by chart_written. */
-FILE *chart_further(const struct chart *chart, const char *name);
+/* A further file of data for the script, FOLDER/NAME-`part`.tsv; the caller closes it by chart_written. */
+FILE *chart_further(const struct chart *chart, const char *part);
 int chart_written(FILE *file, const char *path, struct error *err);
 /* Each reads its inputs, opens the chart's files and writes them. */
 #define CHART(name, inputs, brief) int name##_draw(struct chart *chart);
@@ -52,6 +54,8 @@ int chart_written(FILE *file, const char *path, struct error *err);
 const char *last_part(struct arena *arena, const char *path);
 /* Of charts of several runs: a label each, its name, or its folder's where several have the same name. */
 const char *const *run_labels(const struct chart *chart);
+/* "Llama 2 7B; NOTE": what a chart of several runs notes, behind the model where all have the same; NULL: nothing. */
+const char *noted(const struct chart *chart, const char *note);
 
 /* What a chart tells apart, in the legend's order: names, and colours with that of letters on them. */
 struct palette {
@@ -125,7 +129,7 @@ void script_end(const struct chart *chart);
 /* Runs a tool in a folder, without a shell, and keeps the beginning of what it writes to `descriptor` (1 or 2).
  * Returns an errno: ENOENT when there is no such tool. */
 int tool_run(const char *folder, const char *const arguments[], int descriptor, char *text, size_t size, int *status);
-/* Runs gnuplot on KIND.gp in the folder DIR/plots, where it makes `picture`. */
+/* Runs gnuplot on the script in the folder DIR/plots, where it makes `picture`. */
 int gnuplot_run(const char *folder, const char *script, const char *picture, struct error *err);
 
 #endif

@@ -19,18 +19,40 @@ static double bus_factor(const char *op, double ranks)
     return 1;
 }
 
-/* "all_reduce ring, 16 ranks"; with the file's name where there are several. */
-static const char *series_of(const struct chart *chart, const struct record *row, double ranks)
+/* The text that all rows have under a key; "" where they differ. */
+static const char *shared_text(const struct records *rows, const char *key)
+{
+    const char *text = rows->count ? record_text(&rows->items[0], key) : "";
+
+    for (size_t i = 1; i < rows->count; i++)
+        if (strcmp(record_text(&rows->items[i], key), text))
+            return "";
+    return text;
+}
+
+/* "all_reduce on dgx-h100: bus bandwidth against size", as far as all rows have it. */
+static const char *title_of(const struct chart *chart, const struct records *rows)
+{
+    const char *op = shared_text(rows, "op"), *cluster = shared_text(rows, "cluster");
+
+    return text_clean(chart->arena, arena_printf(chart->arena, "%s%s%s: bus bandwidth against size",
+                                                 *op ? op : "Collectives", *cluster ? " on " : "",
+                                                 last_part(chart->arena, cluster)), 90);
+}
+
+/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. */
+static const char *series_of(const struct chart *chart, const struct record *row, bool one_op, double ranks)
 {
     const char *slash = strrchr(row->path, '/'), *text;
 
-    text = arena_printf(chart->arena, "%s %s, %g ranks", record_text(row, "op"), record_text(row, "algorithm"), ranks);
+    text = arena_printf(chart->arena, "%s%s%s, %g ranks", one_op ? "" : record_text(row, "op"), one_op ? "" : " ",
+                        record_text(row, "algorithm"), ranks);
     if (chart->ninputs > 1)
         text = arena_printf(chart->arena, "%s, %s", text, slash ? slash + 1 : row->path);
     return text_clean(chart->arena, text, 60);
 }
 
-static int add_row(const struct chart *chart, const struct record *row, struct curves *curves)
+static int add_row(const struct chart *chart, const struct record *row, bool one_op, struct curves *curves)
 {
     double ranks, bytes, seconds, measured = record_number_or(row, "measured_s", NAN), factor;
 
@@ -43,7 +65,7 @@ static int add_row(const struct chart *chart, const struct record *row, struct c
     if (measured > 0)
         curves->reference = "measured";
     *GROW(&curves->points) = (struct curve_point){
-        series_of(chart, row, ranks), bytes, factor / seconds, measured > 0 ? factor / measured : NAN,
+        series_of(chart, row, one_op, ranks), bytes, factor / seconds, measured > 0 ? factor / measured : NAN,
     };
     return 0;
 }
@@ -51,16 +73,18 @@ static int add_row(const struct chart *chart, const struct record *row, struct c
 int collective_draw(struct chart *chart)
 {
     struct curves curves = {
-        .title = "Collectives: bus bandwidth against size", .x = "size", .x_format = "%.0s %cB",
-        .y = "bus bandwidth (GB/s)", .rings = true, .log_x = true, .x_base = 10,
+        .x = "size", .x_format = "%.0s %cB", .y = "bus bandwidth (GB/s)", .rings = true, .log_x = true, .base = 10,
     };
     struct records rows = {0};
-    int failed = 0;
+    bool one_op;
+    int failed = chart->rows->rows ? records_add(&rows, chart->rows->rows, chart->dir, chart->err) : 0;
 
-    for (int i = 0; i < chart->ninputs; i++)
+    for (int i = 0; !chart->rows->rows && i < chart->ninputs; i++)
         failed |= records_load(&rows, chart->inputs[i], chart->err);
+    one_op = *shared_text(&rows, "op");
+    curves.title = title_of(chart, &rows);
     for (size_t i = 0; !failed && i < rows.count; i++)
-        failed = add_row(chart, &rows.items[i], &curves);
+        failed = add_row(chart, &rows.items[i], one_op, &curves);
     if (!failed && curves.points.count == 0)
         failed = error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no row sends anything");
     failed = failed || curves_draw(chart, &curves);

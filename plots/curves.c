@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SERIES = 24, COLOURS = 6 };      /* with five marks, all different */
+enum {
+    MOST_SERIES = 24, COLOURS = 6,   /* with five marks, all different */
+    WIDTH = 840, LEFT = 84, RIGHT = 22, HIGH = 340,      /* pixels; of a panel: HIGH, or the next two */
+    UPPER = 270, LOWER = 170, BETWEEN = 40,
+};
 
 /* Okabe and Ito's, without those that are faint as lines. */
 static const char *const colours[COLOURS] = {"0x0072b2", "0xd55e00", "0x009e73", "0xcc79a7", "0xe69f00", "0x000000"};
@@ -92,9 +96,42 @@ static void write_data(const struct chart *chart, const struct curves *curves, c
     }
 }
 
+static int compare_numbers(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* Where all x are whole, tics stand at them and nowhere else, as far as their labels have room. */
+static void write_tics(const struct chart *chart, const struct curves *curves, double from, double to)
+{
+    size_t count = curves->points.count;
+    double *x = ARENA_ARRAY(chart->arena, double, count), last = -INFINITY;
+    bool whole = !curves->x_format;
+
+    for (size_t i = 0; i < count; i++) {
+        x[i] = curves->points.items[i].x;
+        whole &= x[i] >= 1 && x[i] < 1e6 && floor(x[i]) == x[i];
+    }
+    if (!whole)
+        return;
+    qsort(x, count, sizeof *x, compare_numbers);
+    fputs("set xtics ()\n", chart->script);
+    for (size_t i = 0; i < count; i++) {
+        double place = curves->log_x ? log(x[i] / from) / log(to / from) : (x[i] - from) / (to - from);
+        double needed = 10 * (1 + floor(log10(x[i]))) + 12;
+
+        if ((place - last) * (WIDTH - LEFT - RIGHT) < needed)
+            continue;
+        fprintf(chart->script, "set xtics add (\"%.0f\" %.0f)\n", x[i], x[i]);
+        last = place;
+    }
+}
+
 static void write_axes(const struct chart *chart, const struct curves *curves)
 {
-    double least_x = INFINITY, most_x = 0, least = INFINITY, most = curves->y_most;
+    double least_x = INFINITY, most_x = 0, least = INFINITY, most = curves->y_most, from, to;
     FILE *out = chart->script;
 
     for (size_t i = 0; i < curves->points.count; i++) {
@@ -105,14 +142,16 @@ static void write_axes(const struct chart *chart, const struct curves *curves)
         least = fmin(least, fmin(point->y, point->reference));
         most = fmax(most, fmax(point->y, point->reference));
     }
+    from = curves->log_x ? 0.85 * least_x : 0;
+    to = curves->log_x ? most_x / 0.85 : 1.05 * most_x;
     if (curves->log_x)
-        fprintf(out, "set logscale x %g\nset xrange [%.9g:%.9g]\n", curves->x_base, 0.85 * least_x, most_x / 0.85);
-    else
-        fprintf(out, "set xrange [0:%.9g]\n", 1.05 * most_x);
+        fprintf(out, "set logscale x %g\n", curves->base);
+    fprintf(out, "set xrange [%.9g:%.9g]\n", from, to);
+    write_tics(chart, curves, from, to);
     if (curves->x_format)
         fprintf(out, "set format x \"%s\"\n", curves->x_format);
     if (curves->log_y)
-        fprintf(out, "set logscale y 10\nset yrange [%.9g:%.9g]\n", least / 1.5, most * 1.5);
+        fprintf(out, "set logscale y %g\nset yrange [%.9g:%.9g]\n", curves->base, least / 1.5, most * 1.5);
     else
         fprintf(out, "set yrange [0:%.9g]\n", most > 0 ? 1.06 * most : 1);
     fprintf(out, "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\n"
@@ -120,18 +159,34 @@ static void write_axes(const struct chart *chart, const struct curves *curves)
 }
 
 /* Curves on top of one another stay visible: later ones are thinner and have smaller marks. */
-static void write_plot(const struct chart *chart, const struct curves *curves, const struct series *series)
+static double line_width(int series)
+{
+    return fmax(3 - 0.3 * series, 1.2);
+}
+
+static double mark_size(int series)
+{
+    return fmax(1 - 0.08 * series, 0.5);
+}
+
+static int mark_of(int series)
 {
     static const int marks[] = {7, 5, 9, 13, 11};
-    const char *ring = curves->rings ? "points pointtype 6 pointsize 1.9 linewidth 1.5"
+
+    return marks[series % (int)COUNT(marks)];
+}
+
+static void write_plot(const struct chart *chart, const struct curves *curves, const struct series *series)
+{
+    const char *ring = curves->rings ? "points pointtype 6 pointsize 1.5 linewidth 1.5"
                                      : "lines dashtype (6, 5) linewidth 1.5";
     FILE *out = chart->script;
 
     fputs("\n# columns: 1 series; 3 x; 4 y; 5 what y is compared with\nplot \\\n", out);
     for (int i = 0; i < series->count; i++)
         fprintf(out, "    data using ($1 == %d ? $3 : NaN):4 with linespoints linewidth %.2g pointtype %d \\\n"
-                     "        pointsize %.2g linecolor rgb %s title \"%s\", \\\n", i, fmax(3 - 0.3 * i, 1.2),
-                marks[i % (int)COUNT(marks)], fmax(1.3 - 0.1 * i, 0.6), colours[i % COLOURS],
+                     "        pointsize %.2g linecolor rgb %s title \"%s\", \\\n", i, line_width(i), mark_of(i),
+                mark_size(i), colours[i % COLOURS],
                 text_escape(chart->arena, series->titles[i]));
     for (int i = 0; curves->reference && i < series->count; i++)
         fprintf(out, "    data using ($1 == %d ? $3 : NaN):5 with %s linecolor rgb line_colour notitle, \\\n", i, ring);
@@ -141,10 +196,39 @@ static void write_plot(const struct chart *chart, const struct curves *curves, c
         fputs("    NaN notitle\n", out);
 }
 
+/* The lower panel: y over its reference, which is 100 %. */
+static void write_ratios(const struct chart *chart, const struct curves *curves, const struct series *series)
+{
+    double most = 100;
+    FILE *out = chart->script;
+
+    for (size_t i = 0; i < curves->points.count; i++)
+        most = fmax(most, 100 * curves->points.items[i].y / curves->points.items[i].reference);
+    fprintf(out, "\nset tmargin at screen 1 - (top + upper + between)/(1.0*height)\n"
+                 "set bmargin at screen 1.0*bottom/height\n"
+                 "unset label 1; unset label 2; unset label 3; unset label 4; unset key    # said once\n"
+                 "unset logscale y\nset yrange [0:%.9g]\n"
+                 "set xlabel \"%s\" offset 0,0.3\nset ylabel \"%s\" offset 0.8,0\nset ytics 0, 20\nplot \\\n",
+            1.06 * most, curves->x, curves->ratio);
+    for (int i = 0; i < series->count; i++)
+        fprintf(out, "    data using ($1 == %d ? $3 : NaN):(100*$4/$5) with linespoints linewidth %.2g \\\n"
+                     "        pointtype %d pointsize %.2g linecolor rgb %s, \\\n", i, line_width(i), mark_of(i),
+                mark_size(i), colours[i % COLOURS]);
+    fputs("    100 with lines dashtype (6, 5) linewidth 1.5 linecolor rgb line_colour\nunset multiplot\n", out);
+}
+
+/* The settings of the upper panel of two. */
+static void split_panels(const struct chart *chart)
+{
+    fprintf(chart->script, "upper = %d\nbetween = %d\nset multiplot\n"
+                           "set bmargin at screen 1 - (top + upper)/(1.0*height)\nunset xlabel\n",
+            UPPER, BETWEEN);
+}
+
 int curves_draw(struct chart *chart, struct curves *curves)
 {
     struct layout layout = {
-        .width = 840, .left = 84, .right = 22, .bottom = CHART_AXIS_HEIGHT, .title = curves->title,
+        .width = WIDTH, .left = LEFT, .right = RIGHT, .bottom = CHART_AXIS_HEIGHT, .title = curves->title,
         .lines = {curves->note}, .entries = curves->reference != NULL,
         .longest = curves->reference ? (int)strlen(curves->reference) : 8,
     };
@@ -158,11 +242,15 @@ int curves_draw(struct chart *chart, struct curves *curves)
         layout.longest = (int)fmax(layout.longest, (double)strlen(series.titles[i]));
     layout.entries += series.count;
     layout.top = layout_top(&layout);
-    layout.height = layout.top + layout.bottom + 340;
+    layout.height = layout.top + layout.bottom + (curves->ratio ? UPPER + BETWEEN + LOWER : HIGH);
     write_data(chart, curves, &series);
     script_begin(chart, &layout);
     write_axes(chart, curves);
+    if (curves->ratio)
+        split_panels(chart);
     write_plot(chart, curves, &series);
+    if (curves->ratio)
+        write_ratios(chart, curves, &series);
     script_end(chart);
     return 0;
 }

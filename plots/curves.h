@@ -17,9 +17,10 @@ struct curves {
     const char *x, *y;               /* of the axes, with units */
     const char *x_format;            /* of its tics; NULL: plain numbers */
     const char *reference;           /* in the legend; NULL: there is none */
+    const char *ratio;               /* of a lower panel that draws y over its reference, in percent; NULL: none */
     bool rings;                      /* the reference is a ring around each point; else a dashed line */
     bool log_x, log_y;
-    double x_base;                   /* of ticks of a logarithmic axis: 2 or 10 */
+    double base;                     /* of ticks of logarithmic axes: 2 or 10 */
     double y_most;                   /* the axis goes at least so far; 0: as far as the points */
 };
 

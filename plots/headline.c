@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LONGEST_NAME = 90 };
+enum { LONGEST_NAME = 90, LONGEST_MODEL = 60 };
 
 /* The member that keys joined by dots lead to; NULL: there is none. */
 static const json_t *find(const json_t *json, const char *keys)
@@ -69,15 +69,23 @@ static const char *order_of(struct arena *arena, const json_t *scenario)
     return arena_printf(arena, "%s, %lld micro-batch%s", text, micro_batches, micro_batches == 1 ? "" : "es");
 }
 
+static const char *model_of(struct arena *arena, const json_t *model)
+{
+    const json_t *title = json_object_get(model, "title");
+
+    return !model ? "" : json_is_string(title) ? text_clean(arena, json_string_value(title), LONGEST_MODEL) :
+           json_object_get(model, "stages") ? "given stages" :
+           json_object_get(model, "layers") ? "given layers" : "transformer";
+}
+
 /* "Megatron-LM GPT 1T, 3072 GPUs: tensor 8, pipeline 64, data 6; 1f1b, 512 micro-batches". */
 static const char *system_of(struct arena *arena, const json_t *result)
 {
     const json_t *scenario = json_object_get(result, "scenario"), *strategy = json_object_get(scenario, "strategy");
-    const json_t *model = json_object_get(scenario, "model"), *title = json_object_get(model, "title");
+    const json_t *model = json_object_get(scenario, "model");
     long long gpus = json_integer_value(json_object_get(result, "gpus"));
     long long zero = json_integer_value(json_object_get(strategy, "zero"));
-    const char *name = json_is_string(title) ? json_string_value(title) : json_object_get(model, "stages") ?
-                       "given stages" : json_object_get(model, "layers") ? "given layers" : "transformer";
+    const char *name = model_of(arena, model);
     const char *degrees = degrees_of(arena, strategy), *order = order_of(arena, scenario);
 
     if (!strategy || !model || gpus < 1)
@@ -108,6 +116,7 @@ static int read_result(struct arena *arena, struct headline *headline, struct er
         failed |= error_add(err, EXIT_INPUT, loc, "'scenario.name' is missing or no string");
     else
         headline->name = text_clean(arena, json_string_value(name), LONGEST_NAME);
+    headline->model = model_of(arena, find(result, "scenario.model"));
     headline->system = system_of(arena, result);
     headline->pipeline = (int)json_integer_value(find(result, "scenario.strategy.pipeline"));
     return failed ? -1 : 0;

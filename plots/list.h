@@ -6,7 +6,7 @@ CHART(memory, PLOT_RUN, "what the first, the last and the fullest rank hold, by 
 CHART(links, PLOT_RUN, "how busy each link was and what crossed it, by class, the busiest first")
 CHART(breakdown, PLOT_RUNS, "where the iterations of runs went: computing, exposed communication, bubble")
 CHART(bubble, PLOT_RUNS, "bubbles of runs against micro-batches, stages or GPUs, a curve a schedule, and closed forms")
-CHART(scaling, PLOT_RUNS, "efficiency of runs against GPUs, weak (batch per GPU) and strong (global batch)")
+CHART(scaling, PLOT_RUNS, "throughput and efficiency of runs against GPUs, weak (batch per GPU) and strong (global)")
 CHART(heat, PLOT_SWEEP, "a metric of a sweep over two of its axes, the best of the others in each cell")
 CHART(pareto, PLOT_SWEEP, "two metrics of a sweep's points, and those that no other point betters in both")
 CHART(collective, PLOT_FILES, "bus bandwidth against size: files of 'dtsim collective --json'")

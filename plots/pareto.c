@@ -38,7 +38,7 @@ struct pareto {
 
 static int read_points(const struct chart *chart, struct pareto *pareto)
 {
-    const json_t *rows = chart->rows->rows;
+    json_t *rows = chart->rows->rows;
 
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *row = json_array_get(rows, i);

@@ -121,9 +121,9 @@ static FILE *create(const char *path, struct error *err)
     return file;
 }
 
-static const char *chart_path(const struct chart *chart, const char *name, const char *ending)
+static const char *chart_path(const struct chart *chart, const char *part, const char *ending)
 {
-    return arena_printf(chart->arena, "%s/%s%s.%s", chart->folder, chart->kind, name, ending);
+    return arena_printf(chart->arena, "%s/%s%s.%s", chart->folder, chart->name, part, ending);
 }
 
 int chart_written(FILE *file, const char *path, struct error *err)
@@ -146,9 +146,9 @@ int chart_open(struct chart *chart)
     return chart->data && chart->script ? 0 : -1;
 }
 
-FILE *chart_further(const struct chart *chart, const char *name)
+FILE *chart_further(const struct chart *chart, const char *part)
 {
-    return create(chart_path(chart, arena_printf(chart->arena, "-%s", name), "tsv"), chart->err);
+    return create(chart_path(chart, arena_printf(chart->arena, "-%s", part), "tsv"), chart->err);
 }
 
 static int chart_close(struct chart *chart)
@@ -188,17 +188,23 @@ static const char *folder_of(struct arena *arena, const struct plot_request *req
     return own ? arena_printf(arena, "%s/plots", request->inputs[0]) : "plots";
 }
 
+static const char *name_of(const struct plot_request *request)
+{
+    return request->name ? request->name : request->kind;
+}
+
 int plot(const struct plot_request *request, struct error *err)
 {
     struct arena arena = {0};
     struct chart chart = {
         .kind = request->kind, .inputs = request->inputs, .ninputs = request->ninputs, .dir = request->inputs[0],
         .format = request->format ? request->format : formats[0], .folder = folder_of(&arena, request),
+        .name = name_of(request),
         .view = &request->view, .rows = &request->rows, .arena = &arena, .err = err,
     };
     int failed = check_request(request, err) || write_chart(find_kind(request->kind), &chart) ||
-                 gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.kind),
-                             arena_printf(&arena, "%s.%s", chart.kind, chart.format), err);
+                 gnuplot_run(chart.folder, arena_printf(&arena, "%s.gp", chart.name),
+                             arena_printf(&arena, "%s.%s", chart.name, chart.format), err);
 
     arena_release(&arena);
     return failed ? -1 : 0;
@@ -210,5 +216,5 @@ const char *plot_file(struct arena *arena, const struct plot_request *request, s
 
     if (i >= COUNT(endings))
         return NULL;
-    return arena_printf(arena, "%s/%s.%s", folder_of(arena, request), request->kind, endings[i]);
+    return arena_printf(arena, "%s/%s.%s", folder_of(arena, request), name_of(request), endings[i]);
 }

@@ -1,5 +1,5 @@
 /* plot: charts, drawn by gnuplot from result files and from nothing else. A chart is three files in a folder: KIND.tsv
- * (what it draws), KIND.gp (how; edit it and run it again from any folder) and KIND.FORMAT. */
+ * (what it draws), KIND.gp (how; edit it and run it again from any folder) and KIND.FORMAT; or with another name. */
 #ifndef DTSIM_PLOT_H
 #define DTSIM_PLOT_H
 
@@ -40,7 +40,7 @@ struct plot_key {
     bool largest;            /* of a metric: more of it is better */
 };
 struct plot_rows {
-    const struct json_t *rows;       /* an array: rows as 'dtsim results --json' prints them */
+    struct json_t *rows;     /* an array: of sweeps as 'dtsim results --json' prints it */
     struct plot_key x, y;    /* heat: axes; pareto: metrics */
     struct plot_key by;      /* heat: the metric */
 };
@@ -51,8 +51,9 @@ struct plot_request {
     int ninputs;
     const char *format;      /* NULL: the default */
     const char *folder;      /* of the chart's files, made where it is missing; NULL: as its inputs say */
+    const char *name;        /* of these files, without an ending; NULL: the kind */
     struct plot_view view;   /* of kinds other than gantt: .replica = -1 and nothing else */
-    struct plot_rows rows;   /* of PLOT_SWEEP */
+    struct plot_rows rows;   /* of PLOT_SWEEP; of PLOT_FILES the rows to draw instead of the inputs', or none */
 };
 
 /* Draws one chart. An unknown kind or format is EXIT_USAGE, as are too many inputs; a bad result file EXIT_INPUT at its

@@ -14,8 +14,7 @@ static void add_row(struct records *rows, json_t *json, const char *path)
     *GROW(rows) = (struct record){json_incref(json), path};
 }
 
-/* The rows of one value of the file. */
-static int add_value(struct records *rows, json_t *value, const char *path, struct error *err)
+int records_add(struct records *rows, json_t *value, const char *path, struct error *err)
 {
     json_t *list = json_is_object(value) && json_object_get(value, "rows") ? json_object_get(value, "rows") : value;
 
@@ -57,7 +56,7 @@ int records_load(struct records *rows, const char *path, struct error *err)
         struct arena arena = {0};
 
         if (value)
-            failed = add_value(rows, value, path, err);
+            failed = records_add(rows, value, path, err);
         else
             failed = error_add(err, EXIT_INPUT, loc, "%s", text_clean(&arena, bad.text, JSON_ERROR_TEXT_LENGTH));
         json_decref(value);

@@ -11,6 +11,9 @@ struct records {
     size_t count, capacity;
 };
 
+/* Appends the rows of one value: an object, an array of them, or an object with `rows`. The path, for messages, must
+ * outlive them. */
+int records_add(struct records *rows, struct json_t *value, const char *path, struct error *err);
 /* Appends the rows of the file; the path must outlive them. */
 int records_load(struct records *rows, const char *path, struct error *err);
 void records_release(struct records *rows);

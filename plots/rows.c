@@ -96,7 +96,7 @@ static int place_of(const struct ordered *values, int count, const json_t *value
 int row_axis_read(const struct chart *chart, const char *key, struct row_axis *axis)
 {
     struct ordered values[AXIS_VALUES];
-    const json_t *rows = chart->rows->rows;
+    json_t *rows = chart->rows->rows;
     size_t count = json_array_size(rows);
 
     *axis = (struct row_axis){.key = key, .places = ARENA_ARRAY(chart->arena, int, count + 1)};
@@ -273,7 +273,7 @@ const char *sweep_title(const struct chart *chart)
 /* "50 infeasible (memory 40, degrees 10)": how many rows have the status, and of these how many each rule; "": none. */
 static const char *count_status(const struct chart *chart, const char *status)
 {
-    const json_t *rows = chart->rows->rows;
+    json_t *rows = chart->rows->rows;
     json_t *rules = json_object(), *value;
     const char *text = "", *name;
     int count = 0;
@@ -298,7 +298,7 @@ static const char *count_status(const struct chart *chart, const char *status)
 const char *sweep_outcome(const struct chart *chart)
 {
     static const char *const statuses[] = {"ok", "infeasible", "error", "timeout", "crash"};
-    const json_t *rows = chart->rows->rows;
+    json_t *rows = chart->rows->rows;
     const char *text = arena_printf(chart->arena, "%zu points: ", json_array_size(rows)), *before = "";
     double gpus = NAN;
     bool same = true;

@@ -25,6 +25,18 @@ static bool is_shared(const struct chart *chart, int run)
     return false;
 }
 
+const char *noted(const struct chart *chart, const char *note)
+{
+    const char *model = chart->runs[0].model;
+
+    for (int i = 1; i < chart->ninputs; i++)
+        if (strcmp(chart->runs[i].model, model))
+            model = "";
+    if (*model && *note)
+        return arena_printf(chart->arena, "%s; %s", model, note);
+    return *model ? model : *note ? note : NULL;
+}
+
 const char *const *run_labels(const struct chart *chart)
 {
     enum { LONGEST = 48 };

@@ -1,5 +1,6 @@
-/* The scaling chart: throughput against GPUs, next to what the smallest run of each curve makes of so many. Strong
- * scaling: runs of the same global batch. Weak scaling: of the same batch per GPU. */
+/* The scaling chart: throughput against GPUs, next to ideal throughput: that of the smallest run of each curve, times
+ * the GPUs that there are more; below it efficiency, the one over the other. Strong scaling: runs of the same global
+ * batch. Weak scaling: of the same batch per GPU. */
 #include <math.h>
 
 #include "curves.h"
@@ -46,23 +47,24 @@ static void add_points(const struct chart *chart, const struct size *sizes, stru
 {
     for (int i = 0; i < chart->ninputs; i++) {
         int first = smallest_of(sizes, chart->ninputs, i, strong);
-        double share;
         const char *series;
 
         if (first < 0)
             continue;
-        share = sizes[i].throughput / sizes[i].gpus / (sizes[first].throughput / sizes[first].gpus);
         series = strong ? arena_printf(chart->arena, "strong, batch %.6g", sizes[i].batch)
                         : arena_printf(chart->arena, "weak, batch %.4g a GPU", sizes[i].batch / sizes[i].gpus);
-        *GROW(&curves->points) = (struct curve_point){series, sizes[i].gpus, 100 * share, 100};
+        *GROW(&curves->points) = (struct curve_point){
+            series, sizes[i].gpus, sizes[i].throughput, sizes[first].throughput / sizes[first].gpus * sizes[i].gpus,
+        };
     }
 }
 
 int scaling_draw(struct chart *chart)
 {
     struct curves curves = {
-        .title = "Scaling: throughput per GPU against the smallest run of each curve", .x = "GPUs",
-        .y = "efficiency (%)", .reference = "ideal", .log_x = true, .x_base = 2,
+        .title = "Scaling: throughput and efficiency", .x = "GPUs", .y = "samples/s",
+        .note = noted(chart, "ideal: the throughput per GPU of each curve's smallest run"),
+        .ratio = "efficiency (%)", .reference = "ideal", .log_x = true, .log_y = true, .base = 2,
     };
     struct size *sizes = ARENA_ARRAY(chart->arena, struct size, chart->ninputs);
     int failed = 0;

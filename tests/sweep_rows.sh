@@ -2,11 +2,13 @@
 # Rows of sweeps are neither lost nor doubled, whoever writes them and whatever is killed meanwhile.
 #   sweep_rows.sh DTSIM same           -j 1, -j 8 and four shards give the same rows
 #   sweep_rows.sh DTSIM ends           a crash, a hang and points that are infeasible are rows too: 100 in all, exit 3
-#   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep or of a worker at random moments: what goes on completes
+#   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep, and of a worker, at random moments: what goes on completes
+#   sweep_rows.sh DTSIM disk           the disk is full before the sweep ends: rows stay whole, and what goes on completes
+#   sweep_rows.sh DTSIM memory         a worker that runs out of memory, or is killed for it, costs its row
 set -u
-dtsim=$(realpath "$1") what=$2 times=${3:-20}
+dtsim=$(realpath "$1") what=$2 times=${3:-10}
 scratch=$(mktemp -d) || exit 2
-trap 'rm -rf "$scratch"' EXIT
+trap 'umount "$scratch/disk" 2>/dev/null; rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 2
 RANDOM=1
 cat >sweep.yaml <<'end'
@@ -45,6 +47,7 @@ same()
         rows $folder | cmp one.rows - || fail "the rows of $folder differ"
     done
     [ "$(wc -l <one.rows)" = 60 ] || fail "found $(wc -l <one.rows) rows"
+    [ "$(wc -L <one.rows)" -lt 2048 ] || fail "a row has $(wc -L <one.rows) bytes"
 }
 
 # Two points take minutes: the worker of one is killed, the other one takes longer than it may.
@@ -80,44 +83,113 @@ end
     done
 }
 
-# The sweep's process, or one of its workers.
-victim() # PID
+# kill_at PID MICROSECONDS sweep|worker: kill -9 after that time
+kill_at()
 {
-    local workers
-    ((RANDOM % 2)) && workers=$(pgrep -P "$1") && [ "$workers" ] && set -- $workers
-    echo "$1"
+    local victim=$1 workers
+    sleep "$(printf '%d.%06d' $(($2 / 1000000)) $(($2 % 1000000)))"
+    if [ "$3" = worker ]; then
+        mapfile -t workers < <(pgrep -P "$1")
+        victim=${workers[RANDOM % (${#workers[@]} + !${#workers[@]})]-}
+    fi
+    [ "$victim" ] && kill -9 "$victim" 2>/dev/null && killed=$((killed + 1))
+    wait "$1" 2>/dev/null
 }
 
-kill_often()
+kill_often() # sweep|worker
 {
-    local begun micros i moment pid killed=0
+    local i killed=0
+    rm -rf cut
+    for ((i = 0; i < times; i++)); do
+        [ "$1" = worker ] && rm -rf cut          # without one of them the sweep ends all the same
+        "$dtsim" sweep sweep.yaml --engine ideal -o cut -j 2 --retry-failed >/dev/null 2>err &
+        kill_at $! $(((RANDOM * 32768 + RANDOM) % micros)) "$1"
+        [ -s cut/shard-1-of-1.jsonl ] || continue
+        rows cut >cut.rows
+        [ "$(grep -o '"id":"[0-9a-f]*"' cut.rows | sort | uniq -d)" ] && fail "a row stands twice"
+        [ "$1" = worker ] || [ $((i % 4)) = 3 ] || continue
+        sweep cut -j 2 --retry-failed || fail "cannot go on: $(cat err)"
+        rows cut | diff whole.rows - >differ ||
+            fail "after $i kills of a $1 rows differ from those of an undisturbed sweep: $(cut -c1-600 differ)"
+        rm -r cut
+    done
+    [ $killed = 0 ] && fail "no kill met a $1"
+    sleep 1
+    pgrep -f "^$dtsim sweep sweep.yaml --engine ideal -o cut" >/dev/null && fail "a process is left"
+    echo "$killed of $times kills met a $1"
+}
+
+kills()
+{
+    local begun
+    sed -i 's/\[8, 16, 32\]/[256, 512, 1024]/' sweep.yaml         # long enough to be met
     begun=$(date +%s%N)
     sweep whole -j 2 || fail "$(cat err)"
     micros=$((($(date +%s%N) - begun) / 1000))
     rows whole >whole.rows
-    for ((i = 0; i < times; i++)); do
-        moment=$(((RANDOM * 32768 + RANDOM) % micros))
-        sweep cut -j 2 --retry-failed &
-        pid=$!
-        sleep "$(printf '%d.%06d' $((moment / 1000000)) $((moment % 1000000)))"
-        kill -9 "$(victim "$(pgrep -P $pid || echo $pid)")" 2>/dev/null && killed=$((killed + 1))
-        wait $pid 2>/dev/null
-        [ -e cut/shard-1-of-1.jsonl ] && [ -s cut/shard-1-of-1.jsonl ] || continue
-        rows cut >cut.rows
-        [ "$(grep -o '"id":"[0-9a-f]*"' cut.rows | sort | uniq -d)" ] && fail "a row stands twice"
-        [ $((i % 4)) = 3 ] || continue
-        sweep cut -j 2 --retry-failed || fail "cannot go on: $(cat err)"
-        rows cut | cmp whole.rows - || fail "after $i kills the rows differ from those of a sweep that nobody disturbed"
-        rm -r cut
+    kill_often sweep
+    kill_often worker
+}
+
+# A small file system that can be made larger; where none may be mounted, a bound on the size of files.
+disk()
+{
+    mkdir disk
+    sweep whole -j 2 || fail "$(cat err)"
+    rows whole >whole.rows
+    if mount -t tmpfs -o size=32k none disk 2>/dev/null; then
+        sweep disk/rows -j 2 && fail "the disk was not full"
+        mount -o remount,size=1m disk || fail "the disk cannot be made larger"
+    else
+        echo "no file system may be mounted here; files are bounded instead"
+        (trap '' XFSZ && ulimit -f 32 && sweep disk/rows -j 2) && fail "no file was too large"
+    fi
+    grep -q 'shard-1-of-1.jsonl: error: cannot write: \(No space left on device\|File too large\)' err ||
+        fail "expected a clear error, found: $(cat err)"
+    rows disk/rows >cut.rows
+    [ "$(wc -l <cut.rows)" -gt 0 ] && [ "$(wc -l <cut.rows)" -lt 60 ] || fail "found $(wc -l <cut.rows) rows"
+    sweep disk/rows -j 2 || fail "cannot go on: $(cat err)"
+    rows disk/rows | cmp whole.rows - || fail "the rows differ from those of a sweep whose disk was large enough"
+}
+
+# One point needs a gigabyte; its worker cannot have it. Another one's worker is killed as the system does.
+memory()
+{
+    local code i
+    cat >memory.yaml <<'end'
+base:
+  model: {stages: {forward: 1 s, backward: 2 s}}
+  cluster: ideal
+  batch: {micro_batches: 8}
+  strategy: {pipeline: 4}
+  simulation: {engine: ideal}
+sweep:
+  grid: {batch.micro_batches: {range: [1, 20]}}
+  include: [{batch.micro_batches: 1000000}]
+end
+    (ulimit -v 700000 && exec "$dtsim" sweep memory.yaml -o memory -j 2 >/dev/null 2>err)
+    code=$?
+    [ $code = 3 ] || fail "exit $code, expected 3: $(cat err)"
+    rows memory >memory.rows
+    [ "$(wc -l <memory.rows)" = 21 ] || fail "found $(wc -l <memory.rows) rows"
+    grep '"status":"crash"' memory.rows | grep '"batch.micro_batches":1000000' | grep -q 'out of memory' ||
+        fail "no row says that memory ran out: $(grep crash memory.rows)"
+    "$dtsim" sweep memory.yaml -o killed -j 1 >/dev/null 2>err &
+    for ((i = 0; i < 600; i++)); do              # until the others have their rows, and the header
+        [ -e killed/shard-1-of-1.jsonl ] && [ "$(wc -l <killed/shard-1-of-1.jsonl)" = 21 ] && break
+        sleep 0.02
     done
-    sleep 1
-    pgrep -f "$dtsim sweep sweep.yaml --engine ideal -o cut" >/dev/null && fail "a process is left"
-    echo "$killed of $times kills met a process"
+    kill -9 "$(pgrep -P $!)"
+    wait $!
+    rows killed | grep '"status":"crash"' | grep '"batch.micro_batches":1000000' | grep -q 'signal 9.*memory' ||
+        fail "no row says that its worker was killed: $(rows killed | grep 1000000)"
 }
 
 case $what in
 same) same ;;
 ends) ends ;;
-kill) kill_often ;;
+kill) kills ;;
+disk) disk ;;
+memory) memory ;;
 *) fail "unknown test $what" ;;
 esac

@@ -142,6 +142,26 @@ void arena_release(struct arena *arena)
     arena->last = NULL;
 }
 
+size_t arena_bytes(const struct arena *arena)
+{
+    size_t bytes = 0;
+
+    for (const struct arena_block *block = arena->last; block; block = block->previous)
+        bytes += sizeof *block + block->size;
+    return bytes;
+}
+
+void arena_join(struct arena *arena, struct arena *other)
+{
+    struct arena_block **end = &other->last;
+
+    while (*end)
+        end = &(*end)->previous;
+    *end = arena->last;
+    arena->last = other->last;
+    other->last = NULL;
+}
+
 size_t text_mark(const char *text, size_t length)
 {
     static const char mark[] = "\xEF\xBB\xBF";

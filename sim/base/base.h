@@ -82,14 +82,18 @@ enum exit_code error_exit_code(const struct error *err);
 void error_release(struct error *err);
 
 /* Memory that is freed all at once, by arena_release. Zero-initialise. */
+struct cache;
 struct arena {
     struct arena_block *last;
+    struct cache *cache;         /* where those who fill the arena find what they remember (cache/cache.h), or NULL */
 };
 void *arena_alloc(struct arena *arena, size_t size);    /* zeroed, aligned for any type; aborts when out of memory */
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void arena_release(struct arena *arena);
+void arena_release(struct arena *arena);                 /* it keeps its cache */
+size_t arena_bytes(const struct arena *arena);           /* that it holds */
+void arena_join(struct arena *arena, struct arena *other);       /* moves all memory of the other one into this one */
 #define ARENA_ARRAY(arena, type, n) ((type *)arena_alloc((arena), sizeof(type) * (size_t)(n)))
 
 /* Copies text into a buffer (of CLIP_SIZE) for a message; a longer text is cut and ends in "...". Returns buffer. */

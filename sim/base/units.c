@@ -226,32 +226,53 @@ int unit_plausible(enum unit unit, double value, const char *text, char *why, si
     return -1;
 }
 
-/* Writes 0.digits * 10^point. Returns whether it needed an exponent. */
-static bool digits_place(const char *digits, int point, char *out)
-{
-    int count = (int)strlen(digits);
+/* The digits of a positive number: it is 0.digits * 10^point. */
+struct decimal { double value; char digits[DECIMAL_SIZE]; int count, point; };
 
-    if (point > 15 || point < -3) {
-        sprintf(out, "%.1s%s%se%d", digits, count > 1 ? "." : "", digits + 1, point - 1);
-        return true;
-    }
-    if (point <= 0)
-        sprintf(out, "0.%.*s%s", -point, "000", digits);
-    else if (count <= point)
-        sprintf(out, "%s%.*s", digits, point - count, "00000000000000");
-    else
-        sprintf(out, "%.*s.%s", point, digits, digits + point);
-    return false;
+static void decimal_of(double value, struct decimal *decimal)
+{
+    if (value == decimal->value)
+        return;                  /* the same number with another prefix */
+    decimal->value = value;
+    decimal_digits(value, decimal->digits, &decimal->point);
+    decimal->count = (int)strlen(decimal->digits);
 }
 
-/* Writes value with that name and prefix into out. Returns a score: the lower, the easier to read; negative: the value
- * cannot be written exactly with that name and prefix. */
-static int candidate(double value, const struct name *name, const struct prefix *prefix, char out[48])
+static bool needs_exponent(int point)
+{
+    return point > 15 || point < -3;
+}
+
+/* Writes 0.digits * 10^point. */
+static void digits_write(const struct decimal *decimal, int point, char *out)
+{
+    const char *digits = decimal->digits;
+
+    if (needs_exponent(point))
+        sprintf(out, "%.1s%s%se%d", digits, decimal->count > 1 ? "." : "", digits + 1, point - 1);
+    else if (point <= 0)
+        sprintf(out, "0.%.*s%s", -point, "000", digits);
+    else if (decimal->count <= point)
+        sprintf(out, "%s%.*s", digits, point - decimal->count, "00000000000000");
+    else
+        sprintf(out, "%.*s.%s", point, digits, digits + point);
+}
+
+/* How many characters that writes. */
+static int digits_width(const struct decimal *decimal, int point)
+{
+    char exponent[16];
+
+    if (needs_exponent(point))
+        return decimal->count + (decimal->count > 1) + 1 + sprintf(exponent, "%d", point - 1);
+    return point <= 0 ? 2 - point + decimal->count : decimal->count <= point ? point : decimal->count + 1;
+}
+
+/* The lower, the easier to read is the value with that name and prefix; negative: it cannot be written exactly so. */
+static int score_of(double value, const struct name *name, const struct prefix *prefix, struct decimal *decimal)
 {
     double quotient = ldexp(value / name->scale, -prefix->exp2);
-    char digits[DECIMAL_SIZE];
-    const char *gap = *name->text || *prefix->text ? " " : "";
-    int point, score = 0;
+    int point;
 
     if (name->alias || prefix->alias)
         return -1;
@@ -260,18 +281,28 @@ static int candidate(double value, const struct name *name, const struct prefix 
         return -1;
     if (prefix->exp2 != 0 && ldexp(quotient, prefix->exp2) != value)
         return -1;
-    decimal_digits(quotient, digits, &point);
-    point -= prefix->exp10;
-    score += digits_place(digits, point, out) ? 1000 : 0;
-    score += point <= 0 ? 100 : 0;
-    strcat(strcat(strcat(out, gap), prefix->text), name->text);
-    return score + (int)strlen(out);
+    decimal_of(quotient, decimal);
+    point = decimal->point - prefix->exp10;
+    return (needs_exponent(point) ? 1000 : 0) + (point <= 0 ? 100 : 0) + digits_width(decimal, point) +
+           (*name->text || *prefix->text) + (int)strlen(prefix->text) + (int)strlen(name->text);
+}
+
+static void exact_write(double value, const struct name *name, const struct prefix *prefix, char out[48])
+{
+    struct decimal decimal = {.value = NAN};
+
+    decimal_of(ldexp(value / name->scale, -prefix->exp2), &decimal);
+    digits_write(&decimal, decimal.point - prefix->exp10, out);
+    strcat(strcat(strcat(out, *name->text || *prefix->text ? " " : ""), prefix->text), name->text);
 }
 
 char *unit_format(enum unit unit, double value, char *buffer, size_t size)
 {
-    char best[48], text[48];
+    struct decimal decimal = {.value = NAN};
+    const struct name *best_name = NULL;
+    const struct prefix *best_prefix = NULL;
     int best_score = -1;
+    char text[48];
 
     if (!isfinite(value)) {
         snprintf(buffer, size, "%s", isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
@@ -283,14 +314,16 @@ char *unit_format(enum unit unit, double value, char *buffer, size_t size)
     }
     for (const struct name *name = rules[unit].names; name->text; name++)
         for (const struct prefix *prefix = name->prefixes; prefix->text; prefix++) {
-            int score = candidate(fabs(value), name, prefix, text);
+            int score = score_of(fabs(value), name, prefix, &decimal);
 
             if (score >= 0 && (best_score < 0 || score <= best_score)) {
                 best_score = score;
-                strcpy(best, text);
+                best_name = name;
+                best_prefix = prefix;
             }
         }
-    snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", best);
+    exact_write(fabs(value), best_name, best_prefix, text);
+    snprintf(buffer, size, "%s%s", value < 0 ? "-" : "", text);
     return buffer;
 }
 

@@ -52,7 +52,7 @@ int engine_parse(const struct command *command, const char *name, enum engine *e
         }
     if (meant)
         return usage_error(command, "--engine: unknown engine '%s'; did you mean '%s'?", name, meant);
-    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid or ideal", name);
+    return usage_error(command, "--engine: unknown engine '%s'; expected simgrid, fast or ideal", name);
 }
 
 static const char *op_candidate(size_t i, const void *context)

@@ -2,17 +2,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/collective_lists.h"
 #include "cli/collective_table.h"
 #include "collective/measure.h"
 #include "files/data.h"
+#include "plots/plot.h"
 
-enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_TABLE, OPT_JSON,
-       OPT_MARKDOWN };
+enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_PLOT, OPT_TABLE,
+       OPT_JSON, OPT_MARKDOWN };
 static const char *const options[] = {
     [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
-    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_TABLE] = "--table",
-    [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown",
+    [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_PLOT] = "--plot=",
+    [OPT_TABLE] = "--table", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown",
 };
 
 struct request {
@@ -23,7 +25,9 @@ struct request {
     int channels_given;              /* 0: as many as the cluster calls for */
     size_t count;                    /* of all combinations */
     int channels_least, channels_most;       /* of those that are printed */
-    json_t *rows;                    /* for programs, where there are several */
+    const char *cluster_name;        /* as the command line names it */
+    json_t *rows;                    /* for programs and for the chart */
+    struct plot_request plot;        /* format NULL: no chart is asked for */
     enum engine engine;
     /* The combination at hand. */
     const struct collective *collective;
@@ -84,6 +88,25 @@ static int parse_collectives(const struct command *command, const struct argumen
     return code;
 }
 
+/* The file says the format of the chart; script and data stand beside it under the same name. */
+static int parse_plot(const struct command *command, const char *path, struct request *request)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+
+    for (size_t i = 0; dot && dot > name && plot_format_at(i); i++)
+        if (!strcmp(dot + 1, plot_format_at(i)))
+            request->plot.format = plot_format_at(i);
+    if (!request->plot.format || strpbrk(name, "\n\r\t"))
+        return usage_error(command, "--plot: expected a file that ends in .png, .svg or .pdf, found '%s'", path);
+    request->plot.kind = "collective";
+    request->plot.name = arena_strndup(&request->arena, name, (size_t)(dot - name));
+    request->plot.folder = slash == path ? "/" : slash ? arena_strndup(&request->arena, path, (size_t)(slash - path))
+                                                       : ".";
+    request->plot.inputs = &request->cluster_name;
+    request->plot.ninputs = 1;
+    return ARGS_DONE;
+}
+
 static int parse_request(const struct command *command, const struct arguments *arguments, struct request *request)
 {
     const char *const *values = arguments->values;
@@ -101,6 +124,8 @@ static int parse_request(const struct command *command, const struct arguments *
         code = bytes_parse(command, values[OPT_BYTES], &request->bytes_list);
     if (code == ARGS_DONE && values[OPT_ENGINE])
         code = engine_parse(command, values[OPT_ENGINE], &request->engine);
+    if (code == ARGS_DONE && values[OPT_PLOT])
+        code = parse_plot(command, values[OPT_PLOT], request);
     request->channels_given = (int)channels;
     request->count *= request->ranks_list.count * request->bytes_list.count;
     return code;
@@ -122,11 +147,15 @@ static json_t *result_row(const struct request *request, const struct measured *
 {
     const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
 
-    return json_pack("{s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "op", collective_op_names[request->op],
-                     "algorithm", measured->used->name, "protocol", protocol, "ranks", request->ranks, "bytes",
-                     request->bytes, "channels", measured->channels, "time_s", measured->seconds, "algbw_bytes_per_s",
-                     algbw, "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages, "engine",
-                     engine_names[request->engine]);
+    char *cluster = text_made(TEXT_LINE, request->cluster_name);
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "cluster", cluster, "op",
+                            collective_op_names[request->op], "algorithm", measured->used->name, "protocol", protocol,
+                            "ranks", request->ranks, "bytes", request->bytes, "channels", measured->channels, "time_s",
+                            measured->seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s", busbw, "messages",
+                            (json_int_t)measured->messages, "engine", engine_names[request->engine]);
+
+    free(cluster);
+    return row;
 }
 
 /* One collective alone has units that fit it, and its formula. */
@@ -169,9 +198,10 @@ static void print_result(struct request *request, bool json, const struct measur
     double seconds = measured->seconds, algbw = seconds > 0 ? request->bytes / seconds : 0;
     double busbw = algbw * collective_bus_factor(request->op, request->ranks);
 
+    json_array_append_new(request->rows, result_row(request, measured, algbw, busbw));
     if (json)
-        json_array_append_new(request->rows, result_row(request, measured, algbw, busbw));
-    else if (request->count > 1)
+        return;
+    if (request->count > 1)
         print_row(request, measured, algbw, busbw);
     else
         print_one(request, measured, algbw, busbw);
@@ -231,20 +261,23 @@ static int replay_algorithms(struct request *request, bool json, struct error *e
 }
 
 /* Every combination: ranks, then algorithms, then sizes. */
-static int replay_all(const char *cluster, struct request *request, bool json, struct error *err)
+static int replay_all(struct request *request, bool json, struct error *err)
 {
     int rc = 0;
 
     request->rows = json_array();
     for (size_t i = 0; i < request->ranks_list.count && !rc; i++) {
         request->ranks = request->ranks_list.items[i];
-        rc = load_cluster(cluster, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
+        rc = load_cluster(request->cluster_name, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
     }
     if (!rc && json)
         json_print(request->count > 1 ? request->rows : json_array_get(request->rows, 0), stdout);
     else if (!rc && request->channels_least != request->channels_most)
         printf("channels: %d to %d, as many as a node has NICs where the ranks fill several nodes of several GPUs, "
                "else 1; --channels\nsets one number for all rows\n", request->channels_least, request->channels_most);
+    request->plot.rows.rows = request->rows;
+    if (!rc && request->plot.format)
+        rc = plot(&request->plot, err);
     json_decref(request->rows);
     return rc;
 }
@@ -258,8 +291,8 @@ static int tables_main(const struct command *command, const struct arguments *ar
     struct error err = {0};
     int code = ARGS_DONE;
 
-    for (int i = OPT_OP; i <= OPT_CHANNELS; i++)
-        if (values[i])
+    for (int i = OPT_OP; i < OPT_TABLE; i++)
+        if (values[i] && i != OPT_ENGINE)
             return usage_error(command, "%.*s: the rows of a table say theirs", (int)strcspn(options[i], "="),
                                options[i]);
     if (values[OPT_JSON] && (values[OPT_MARKDOWN] || arguments->npositional > 1))
@@ -279,6 +312,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
 
+    request.cluster_name = arguments.positional[0];
     if (code == ARGS_DONE && arguments.nsets)
         return usage_error(command, "--set: there is no scenario to change");
     if (code == ARGS_DONE && arguments.values[OPT_TABLE])
@@ -290,7 +324,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     if (code == ARGS_DONE)
         code = parse_request(command, &arguments, &request);
     if (code == ARGS_DONE)
-        replay_all(arguments.positional[0], &request, arguments.values[OPT_JSON], &err);
+        replay_all(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
     return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON]) : code;
 }
@@ -303,12 +337,12 @@ static const char **words(struct arena *arena)
 const struct command cmd_collective = {
     .name = "collective",
     .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C] "
-             "[--engine ENGINE] [--json] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
+             "[--engine ENGINE] [--json] [--plot FILE] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
                 "  dtsim collective dgx-h100 --ranks 64 --bytes '256 MB'\n"
-                "  dtsim collective dgx-a100 --algorithm ring,tree --ranks 8,16:64 --bytes 1K:1G\n"
+                "  dtsim collective dgx-a100 --algorithm ring,tree --ranks 8,16:64 --bytes 1K:1G --plot busbw.svg\n"
                 "  dtsim collective scenarios/paper/collectives/a100-8.yaml --table\n"
                 "  dtsim collective cluster.yaml --op all_reduce --algorithm tree --ranks 8 --bytes 64MiB --json\n",
     .options =
@@ -324,10 +358,12 @@ const struct command cmd_collective = {
         "                      the algorithm that it chose is shown\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
-        "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+        "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
         "  --table             TABLE holds measured collectives (title, source, cluster, rows): each is\n"
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --markdown          with --table: a line for each table, for a document\n"
+        "  --plot FILE         the bus bandwidth by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script\n"
+        "                      and data stay beside it\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
         "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
         "NCCL's\n"

@@ -84,14 +84,14 @@ static int explain_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_explain = {
     .name = "explain",
-    .usage = "DIR | SCENARIO [--engine simgrid|ideal] [--set PATH=VALUE]... [--json | --markdown]",
+    .usage = "DIR | SCENARIO [--engine simgrid|fast|ideal] [--set PATH=VALUE]... [--json | --markdown]",
     .brief = "Says where the time went: why ranks wait, the critical path, and what would gain how much.",
     .examples = "  dtsim explain scenarios/tour/04-1f1b.yaml\n"
                 "  dtsim explain out --engine ideal          the scenario of 'dtsim run -o out' once more\n"
                 "  dtsim explain scenario.yaml --json | jq '.what_if[0]'\n",
     .options = "  DIR                 a folder that 'dtsim run -o DIR' wrote: its scenario is simulated again\n"
                "  SCENARIO            a file, or - for standard input\n"
-               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"
                "  --json              for programs, in SI units: idle (each rank's waits: of which the other rank\n"
                "                      computes, bubble_s, and of which nothing hides communication, exposed_s),\n"

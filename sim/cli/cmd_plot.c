@@ -113,11 +113,12 @@ static int read_key(const struct results *results, const char *text, const char 
 static void choose_metrics(const struct results *results, struct plot_request *request)
 {
     static const char memory[] = "peak_memory_bytes";
-    int order = results_default_order(results);
-    struct plot_key keys[2] = {{memory, false}, {order < 0 ? "iteration_time_s" : results->keys.items[order].name,
-                                                 order >= 0}};
-    struct key_list objectives;
+    struct plot_key keys[2] = {{memory, false}, {"iteration_time_s", false}};
+    struct key_list objectives, throughput;
 
+    key_list_throughput(results, &throughput);
+    if (throughput.count)
+        keys[1] = (struct plot_key){results->keys.items[throughput.keys[0]].name, true};
     key_list_objectives(results, &objectives);
     for (size_t i = 0; i < objectives.count && i < 2; i++) {
         const struct plot_key key = {results->keys.items[objectives.keys[i]].name, objectives.largest[i]};
@@ -133,10 +134,11 @@ static void choose_metrics(const struct results *results, struct plot_request *r
 /* Draws from the rows of sweeps, which results/ reads for it. */
 static int draw_rows(const char *const *values, struct plot_request *request, struct error *err)
 {
+    const struct results_question question = {.where = values[OPT_WHERE]};
     struct results results;
     json_t *rows = json_array();
-    int rc = results_load(request->inputs, (size_t)request->ninputs, &results, err) ||
-             (values[OPT_WHERE] && results_where(&results, values[OPT_WHERE], err)) ? -1 : 0;
+    int rc = results_open(request->inputs, (size_t)request->ninputs, &results, err) ||
+             results_read(&results, &question, err) ? -1 : 0;
 
     if (!rc)
         choose_metrics(&results, request);

@@ -3,62 +3,83 @@
 
 #include "cli/cmd.h"
 #include "cli/key_list.h"
+#include "results/database.h"
 
-enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON };
+enum { OPT_TOP, OPT_BY, OPT_PER, OPT_PARETO, OPT_SHOW, OPT_WHERE, OPT_CSV, OPT_MARKDOWN, OPT_JSON, OPT_SQLITE };
 static const char *const options[] = {
     [OPT_TOP] = "--top=", [OPT_BY] = "--by=", [OPT_PER] = "--per=", [OPT_PARETO] = "--pareto=", [OPT_SHOW] = "--show=",
     [OPT_WHERE] = "--where=", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_JSON] = "--json",
+    [OPT_SQLITE] = "--sqlite=",
 };
 enum { TOP = 10 };
 
-static int front(struct results *results, const struct key_list *list)
+/* Which rows are asked for, and in which order. */
+struct wanted {
+    struct key_list by, per;
+    bool front;                  /* the rows that no other one betters in what `by` names */
+    bool numbers;                /* they must have the numbers that order them, else they come last */
+    bool well;                   /* they must have ended well */
+    size_t most;
+};
+
+static void choose(struct results *results, const void *context)
 {
-    results_keep_numbers(results, list->keys, list->count);
-    results_front(results, list->keys, list->largest, list->count);
-    return 0;
+    const struct wanted *wanted = context;
+    const struct key_list *by = &wanted->by;
+
+    if (wanted->well)
+        results_keep_numbers(results, by->keys, wanted->numbers ? by->count : 0);
+    if (wanted->front) {
+        results_front(results, by->keys, by->largest, by->count);
+        return;
+    }
+    for (size_t i = by->count; i-- > 0;)         /* the first one decides, as the order is stable */
+        results_sort(results, by->keys[i], by->largest[i]);
+    if (wanted->per.count)
+        results_per(results, wanted->per.keys[0], 1);
+    results_keep_first(results, wanted->most);
 }
 
-/* Chooses and orders rows as the options say; else as the sweep's file does, else by throughput. Programs get all rows:
- * those without the numbers that order them come last. */
-static int choose(struct results *results, const char *const *values, bool people, struct error *err)
+/* Programs get all rows; people those alone that have what orders them. */
+static int read_wanted(const struct results *results, const char *const *values, bool people, size_t most,
+                       struct wanted *wanted, struct error *err)
 {
-    struct key_list by, per = {.count = 0}, pareto;
-    int order = results_default_order(results);
+    bool objectives;
 
-    key_list_objectives(results, &by);
-    if (values[OPT_PARETO])
-        return key_list_read(results, values[OPT_PARETO], "--pareto", &pareto, err) ? -1 : front(results, &pareto);
-    if ((values[OPT_BY] && key_list_read(results, values[OPT_BY], "--by", &by, err)) ||
-        (values[OPT_PER] && key_list_read(results, values[OPT_PER], "--per", &per, err)))
+    *wanted = (struct wanted){.most = most};
+    key_list_objectives(results, &wanted->by);
+    objectives = wanted->by.count > 0;
+    wanted->numbers = values[OPT_BY] || objectives;
+    if (!objectives)
+        key_list_throughput(results, &wanted->by);
+    if (values[OPT_PARETO]) {
+        wanted->front = wanted->numbers = wanted->well = true;
+        return key_list_read(results, values[OPT_PARETO], "--pareto", &wanted->by, err);
+    }
+    if ((values[OPT_BY] && key_list_read(results, values[OPT_BY], "--by", &wanted->by, err)) ||
+        (values[OPT_PER] && key_list_read(results, values[OPT_PER], "--per", &wanted->per, err)))
         return -1;
-    if (by.count > 1 && people && !values[OPT_BY] && !per.count)
-        return front(results, &by);
-    if (people || per.count)
-        results_keep_numbers(results, by.keys, by.count);
-    if (!by.count && order >= 0)
-        results_sort(results, order, true);
-    for (size_t i = by.count; i-- > 0;)          /* the first one decides, as the order is stable */
-        results_sort(results, by.keys[i], by.largest[i]);
-    if (per.count)
-        results_per(results, per.keys[0], 1);
+    wanted->well = people || wanted->per.count;
+    wanted->front = people && objectives && wanted->by.count > 1 && !values[OPT_BY] && !wanted->per.count;
     return 0;
 }
 
-static int print_chosen(struct results *results, const char *const *values, enum results_format format, size_t most,
-                        struct error *err)
+static int print_rows(const struct results *results, const char *const *values, enum results_format format,
+                      size_t most, struct error *err)
 {
     int *columns = xcalloc(results->keys.count + KEYS_MOST, sizeof *columns);
     struct key_list shown;
-    size_t count;
-    int rc = choose(results, values, format == FORMAT_TEXT || format == FORMAT_MARKDOWN, err);
+    size_t count = results_columns(results, format, columns);
+    int rc = 0;
 
-    count = results_columns(results, format, columns);
-    if (!rc && values[OPT_SHOW]) {
+    if (values[OPT_SHOW]) {
         rc = key_list_read(results, values[OPT_SHOW], "--show", &shown, err);
         memcpy(columns, shown.keys, sizeof shown.keys);
         count = shown.count;
     }
-    if (!rc && (results->rows.count || format == FORMAT_CSV))
+    if (!rc && values[OPT_SQLITE])
+        rc = database_write(results, columns, count, most, values[OPT_SQLITE], err);
+    else if (!rc && (results->rows.count || format == FORMAT_CSV))
         results_print(results, format, columns, count, most, stdout);
     free(columns);
     return rc;
@@ -68,23 +89,21 @@ static int print_chosen(struct results *results, const char *const *values, enum
 static int print_folders(const char *const *folders, size_t nfolders, const char *const *values,
                          enum results_format format, size_t most, struct error *err)
 {
+    bool people = format == FORMAT_TEXT || format == FORMAT_MARKDOWN;
+    struct wanted wanted;
+    const struct results_question question = {values[OPT_WHERE], choose, &wanted};
     struct results results;
-    char *outcome = NULL;
-    size_t size;
-    FILE *out = open_memstream(&outcome, &size);
-    int rc = results_load(folders, nfolders, &results, err) ||
-             (values[OPT_WHERE] && results_where(&results, values[OPT_WHERE], err)) ? -1 : 0;
+    int rc = results_open(folders, nfolders, &results, err) ||
+             read_wanted(&results, values, people, most, &wanted, err) ||
+             results_read(&results, &question, err) || print_rows(&results, values, format, most, err) ? -1 : 0;
 
-    BUG_IF(!out);
-    if (!rc)
-        results_print_outcome(&results, out);
-    fclose(out);
-    if (!rc && !(rc = print_chosen(&results, values, format, most, err)) && format == FORMAT_TEXT)
-        printf("%s%s", results.rows.count ? "\n" : "", outcome);
+    if (!rc && format == FORMAT_TEXT) {
+        fputs(results.rows.count ? "\n" : "", stdout);
+        tally_print(&results.tally, stdout);
+    }
     if (!rc && results.other_builds)
         fprintf(stderr, "%zu rows that another build wrote are left out\n", results.other_builds);
     results_release(&results);
-    free(outcome);
     return rc;
 }
 
@@ -105,13 +124,13 @@ static int results_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
-    for (int i = OPT_CSV; i <= OPT_JSON; i++)
+    for (int i = OPT_CSV; i <= OPT_SQLITE; i++)
         if (arguments.values[i]) {
-            format = i == OPT_CSV ? FORMAT_CSV : i == OPT_MARKDOWN ? FORMAT_MARKDOWN : FORMAT_JSON;
+            format = i == OPT_MARKDOWN ? FORMAT_MARKDOWN : i == OPT_JSON ? FORMAT_JSON : FORMAT_CSV;
             formats++;
         }
     if (formats > 1)
-        return usage_error(command, "expected one of --csv, --markdown, --json");
+        return usage_error(command, "expected one of --csv, --markdown, --json, --sqlite");
     if (arguments.nsets)
         return usage_error(command, "--set changes no rows; --where chooses among them");
     if (arguments.values[OPT_TOP])
@@ -127,7 +146,7 @@ static int results_main(const struct command *command, int argc, char **argv)
 const struct command cmd_results = {
     .name = "results",
     .usage = "DIR... [--top K] [--by KEY] [--per KEY] [--pareto KEYS] [--where EXPRESSION] [--show KEYS]\n"
-             "       [--csv | --markdown | --json]",
+             "       [--csv | --markdown | --json | --sqlite FILE]",
     .brief = "Prints the rows of sweeps: the best, the best of each group, those that none betters, why others failed.",
     .examples = "  dtsim results llama.sweep\n"
                 "  dtsim results llama.sweep --by iteration_time_s --top 5 --where 'strategy.tensor <= 8'\n"
@@ -144,6 +163,7 @@ const struct command cmd_results = {
                "  --csv               all columns, SI units\n"
                "  --markdown          the table for a document\n"
                "  --json              whole rows, JSON Lines\n"
+               "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
                "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
                "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"

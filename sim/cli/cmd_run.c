@@ -6,8 +6,10 @@
 #include "report/figure.h"
 #include "report/caveats.h"
 
-enum { OPT_OUT, OPT_ENGINE, OPT_JSON };
-static const char *const run_options[] = {[OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json"};
+enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY };
+static const char *const run_options[] = {
+    [OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_VERIFY] = "--verify",
+};
 
 static void line(FILE *out, const char *what, enum unit unit, double value)
 {
@@ -167,9 +169,14 @@ static void print_run(const struct run *run, FILE *out)
     print_model(&scenario->model, out);
     print_cluster(&scenario->cluster, out);
     if (scenario->simulation.jitter > 0)
-        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %d\n", "jitter", 100 * scenario->simulation.jitter,
-                scenario->simulation.seed);
+        fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
+                100 * scenario->simulation.jitter, run->seed);
     line(out, "iteration time", UNIT_TIME, m->iteration_time);
+    if (scenario->simulation.repeat > 1 && scenario->simulation.jitter > 0)
+        fprintf(out, "  %-24s %s to %s from 10 to 90 %% of %d runs; this is the median one\n", "distribution",
+                unit_format_short(UNIT_TIME, m->iteration_time_p10, text[0], sizeof text[0]),
+                unit_format_short(UNIT_TIME, m->iteration_time_p90, text[1], sizeof text[1]),
+                scenario->simulation.repeat);
     if (m->window.steady)
         fprintf(out, "  %-24s %d updates from %s on, of %s in all\n", "steady state over", m->window.updates,
                 unit_format_short(UNIT_TIME, m->window.from, text[0], sizeof text[0]),
@@ -215,6 +222,22 @@ static void tell(const struct run *run, bool json, struct folder *folder, struct
         fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
 }
 
+/* On simgrid, or a run on simgrid on fast. */
+static void verify(const struct run *run, struct error *err)
+{
+    enum engine own = (enum engine)run->workload->scenario->simulation.engine;
+    enum engine other = own == ENGINE_SIMGRID ? ENGINE_FAST : ENGINE_SIMGRID;
+    double difference;
+
+    if (run_verify(run, other, &difference, err))
+        return;
+    fprintf(stderr, "%zu operations replayed on %s: ", run->lowered.program.ops.count, engine_names[other]);
+    if (difference > 0)
+        fprintf(stderr, "starts and ends differ by at most %.2g of the iteration time\n", difference);
+    else
+        fprintf(stderr, "every start and end is the same\n");
+}
+
 static int run_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -239,6 +262,8 @@ static int run_main(const struct command *command, int argc, char **argv)
         !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
                                                                .links = true, .causes = true}, &run, &err))
         tell(&run, arguments.values[OPT_JSON], &folder, &err);
+    if (!err.count && arguments.values[OPT_VERIFY])
+        verify(&run, &err);
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
@@ -249,7 +274,7 @@ static int run_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_run = {
     .name = "run",
-    .usage = "SCENARIO [-o DIR] [--engine simgrid|ideal] [--set PATH=VALUE]... [--json]",
+    .usage = "SCENARIO [-o DIR] [--engine simgrid|fast|ideal] [--verify] [--set PATH=VALUE]... [--json]",
     .brief = "Simulates one training iteration.",
     .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
@@ -257,7 +282,9 @@ const struct command cmd_run = {
     .options = "  SCENARIO            a file, or - for standard input\n"
                "  -o DIR              write result.json, spans.tsv, memory.tsv, utilization.tsv and links.tsv, all of\n"
                "                      them or none: a run that ends early leaves no half of a result\n"
-               "  --engine ENGINE     simgrid (flows share links) or ideal (nothing contends)\n"
+               "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
+               "  --verify            replay on simgrid too (or on fast, if the run is on simgrid), and say by how much\n"
+               "                      starts and ends of operations differ at most\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
                "  --json              print all metrics and the resolved scenario; errors are JSON too\n",
     .accepts = run_options,

@@ -32,27 +32,9 @@ struct progress {
     bool terminal;
     double begun, said;          /* s */
     size_t said_done;
-    double best;                 /* throughput; 0: none yet */
-    const char *best_unit;
 };
 
-static void see_best(struct progress *progress, const json_t *row)
-{
-    static const char *const keys[] = {"tokens_per_s", "samples_per_s"};
-    const json_t *metrics = json_object_get(row, "metrics");
-
-    for (size_t i = 0; i < COUNT(keys); i++) {
-        const json_t *value = json_object_get(metrics, keys[i]);
-
-        if (json_is_number(value)) {
-            progress->best = fmax(progress->best, json_number_value(value));
-            progress->best_unit = i ? "samples/s" : "tokens/s";
-            return;
-        }
-    }
-}
-
-static void show_progress(void *context, const struct sweep_state *state, const json_t *row)
+static void show_progress(void *context, const struct sweep_state *state)
 {
     struct progress *progress = context;
     double time = now(), elapsed = time - progress->begun, rate = (double)(state->done - state->before) / elapsed;
@@ -60,16 +42,16 @@ static void show_progress(void *context, const struct sweep_state *state, const 
     bool due = progress->terminal ? time - progress->said > 0.2 :
                time - progress->said > 30 || (time - progress->said > 2 && 10 * more >= state->points);
     double seconds = round((double)(state->points - state->done) / rate);
+    bool tokens = state->best.tokens > 0;
     char left[48], best[80] = "";
 
-    if (row)
-        see_best(progress, row);
     if (!due || state->done == state->points)
         return;
     progress->said = time;
     progress->said_done = state->done;
-    if (progress->best > 0)
-        snprintf(best, sizeof best, ", best %.4g %s", progress->best, progress->best_unit);
+    if (tokens || state->best.samples > 0)
+        snprintf(best, sizeof best, ", best %.4g %s", tokens ? state->best.tokens : state->best.samples,
+                 tokens ? "tokens/s" : "samples/s");
     fprintf(stderr, "%s%zu of %zu points, %.3g/s%s, %s left%s", progress->terminal ? "\r\033[K" : "", state->done,
             state->points, rate, best,
             rate > 0 ? unit_format_short(UNIT_TIME, seconds, left, sizeof left) : "unknown time",
@@ -219,7 +201,7 @@ const struct command cmd_sweep = {
                "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
                "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
                "                      out: as the variables of a Slurm job array say\n"
-               "  --engine ENGINE     simgrid or ideal, whatever the scenarios say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"

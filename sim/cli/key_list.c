@@ -36,18 +36,29 @@ int key_list_read(const struct results *results, const char *text, const char *o
 
 void key_list_objectives(const struct results *results, struct key_list *list)
 {
-    struct error ignored = {0};
     const char *name;
     json_t *value;
 
     list->count = 0;
     json_object_foreach(results->objectives, name, value) {
-        int key = results_key(results, name, "", &ignored);
-
-        if (key < 0 || list->count == KEYS_MOST)
+        if (results_find(results, name) < 0 || list->count == KEYS_MOST)
             continue;
-        list->keys[list->count] = key;
+        list->keys[list->count] = results_find(results, name);
         list->largest[list->count++] = json_string_value(value) && !strcmp(json_string_value(value), "max");
     }
-    error_release(&ignored);
+}
+
+void key_list_throughput(const struct results *results, struct key_list *list)
+{
+    static const char *const rates[] = {"tokens_per_s", "samples_per_s"};
+
+    list->count = 0;
+    for (size_t i = 0; i < COUNT(rates); i++) {
+        int key = results_find(results, rates[i]);
+
+        if (key < 0 || !results->keys.items[key].number)
+            continue;
+        list->keys[list->count] = key;
+        list->largest[list->count++] = true;
+    }
 }

@@ -12,5 +12,8 @@ int key_list_read(const struct results *results, const char *text, const char *o
                   struct error *err);
 /* The keys that the sweep's own file names under report: objectives. */
 void key_list_objectives(const struct results *results, struct key_list *list);
+/* What orders rows if nobody says by which key: throughput, of tokens where there are any; empty where no row ended
+ * well. */
+void key_list_throughput(const struct results *results, struct key_list *list);
 
 #endif

@@ -62,8 +62,8 @@ static struct rates rates_of(const struct cluster *cluster, const struct pace *p
                              const struct group_topology *topology, double bytes, int channels, bool tuned)
 {
     struct rates rates = {
-        .inside = {tuned ? 0 : cluster->inside.latency, cluster_link_bandwidth(cluster, LINK_PORT_UP)},
-        .network = {tuned ? 0 : cluster->network.latency, cluster_link_bandwidth(cluster, LINK_NIC_UP)},
+        .inside = {tuned ? 0 : cluster->inside.latency, cluster_usual_bandwidth(cluster, LINK_PORT_UP)},
+        .network = {tuned ? 0 : cluster->network.latency, cluster_usual_bandwidth(cluster, LINK_NIC_UP)},
         .network_most = INFINITY,
     };
     double share = cluster_mesh_share(cluster, topology->most);

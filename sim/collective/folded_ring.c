@@ -20,7 +20,8 @@ static int member_node(const struct ring *ring, int i)
     return cluster_node_of(ring->cluster, ring->gpus[i]);
 }
 
-/* Whether every node of every group has its members in the same places, and the first group visits each node once. */
+/* Whether every node of every group has its members in the same places, with NICs as fast, and the first group visits
+ * each node once. */
 static bool nodes_are_alike(const struct ring *ring)
 {
     bool *seen = xcalloc((size_t)ring->most, sizeof *seen), alike = true;
@@ -31,7 +32,8 @@ static bool nodes_are_alike(const struct ring *ring)
         int like = ring->gpus[i - member + place];       /* on the group's first node */
 
         alike = member_node(ring, i) == member_node(ring, member - place) &&
-                ring->gpus[i] % gpus_per_node == like % gpus_per_node;
+                ring->gpus[i] % gpus_per_node == like % gpus_per_node &&
+                cluster_nic_share(ring->cluster, ring->gpus[i]) == cluster_nic_share(ring->cluster, like);
     }
     for (int i = 0; i < ring->n && alike; i += ring->per_node) {
         alike = !seen[member_node(ring, i)];
@@ -46,7 +48,7 @@ static bool nodes_are_alike(const struct ring *ring)
 static bool uplinks_are_wide(const struct ring *ring)
 {
     const struct cluster *cluster = ring->cluster;
-    double nics = cluster->network.nics * cluster_link_bandwidth(cluster, LINK_NIC_UP);
+    double nics = cluster->network.nics * cluster_usual_bandwidth(cluster, LINK_NIC_UP);
     int *leaving = xcalloc((size_t)ring->most, sizeof *leaving);
     bool wide = true;
 
@@ -55,14 +57,14 @@ static bool uplinks_are_wide(const struct ring *ring)
         int next = cluster_leaf_of(cluster, member_node(ring, (i + ring->per_node) % ring->n));
 
         if (leaf != next)
-            wide = wide && ++leaving[leaf] * nics <= cluster_link_bandwidth(cluster, LINK_LEAF_UP);
+            wide = wide && ++leaving[leaf] * nics <= cluster_usual_bandwidth(cluster, LINK_LEAF_UP);
     }
     free(leaving);
     return wide;
 }
 
 /* Whether the first `first` members of a node may stand for the next `first` ones, and so on: each such set of members
- * has NICs that no other member uses, shared in the same way. */
+ * has NICs that no other member uses, shared in the same way and as fast. */
 static bool places_are_alike(const struct ring *ring, int first)
 {
     for (int i = 0; i < ring->per_node; i++)
@@ -73,6 +75,8 @@ static bool places_are_alike(const struct ring *ring, int first)
                         cluster_nic_of(ring->cluster, gpus[k % first]);
 
             if (same != (like && i / first == k / first))
+                return false;
+            if (cluster_nic_share(ring->cluster, gpus[i]) != cluster_nic_share(ring->cluster, gpus[i % first]))
                 return false;
         }
     return true;

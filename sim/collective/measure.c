@@ -8,7 +8,7 @@ struct measurement {
     const struct collective *collective;
     double bytes;
     int channels, ngroups, n;
-    int *place;              /* a GPU: node and leaf relative to the first GPU's, index within the node */
+    int *place;              /* a GPU: node and leaf relative to the first GPU's, index within the node, slow NIC */
     struct measured result;
     struct pairs pairs;      /* of the first group */
 };
@@ -29,25 +29,29 @@ void measure_release(struct measure *measure)
     memset(measure, 0, sizeof *measure);
 }
 
-/* Two placements that differ only in their first node and leaf take the same time. */
+enum { PLACE = 4 };
+
+/* Two placements that differ only in their first node and leaf take the same time, if no NIC of theirs is slower than
+ * others: such a NIC is like itself alone. */
 static int *relative_place(const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int *place = xcalloc(3 * count, sizeof *place);
+    int *place = xcalloc(PLACE * count, sizeof *place);
     int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
 
-        place[3 * i] = node - node0;
-        place[3 * i + 1] = cluster_leaf_of(cluster, node) - leaf0;
-        place[3 * i + 2] = gpus[i] - node * cluster->gpus_per_node;
+        place[PLACE * i] = node - node0;
+        place[PLACE * i + 1] = cluster_leaf_of(cluster, node) - leaf0;
+        place[PLACE * i + 2] = gpus[i] - node * cluster->gpus_per_node;
+        place[PLACE * i + 3] = cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0;
     }
     return place;
 }
 
 static const struct measurement *find(const struct measure *measure, const struct measurement *wanted)
 {
-    size_t size = 3 * (size_t)wanted->ngroups * (size_t)wanted->n * sizeof(int);
+    size_t size = PLACE * (size_t)wanted->ngroups * (size_t)wanted->n * sizeof(int);
 
     for (size_t i = 0; i < measure->done.count; i++) {
         const struct measurement *old = &measure->done.items[i];

@@ -28,6 +28,8 @@ enum {
 /* Reads the document in a file or in memory. The tree lives in the arena; *root is NULL only if the result is -1.
  * `name` stands for the file in messages. The path "-" is standard input. */
 int conf_load(struct arena *arena, const char *path, struct node **root, struct error *err);
+/* The same of a file that many scenarios name. Where the arena has a cache the tree is read once and lives there. */
+int conf_shared(struct arena *arena, const char *path, const struct node **root, struct error *err);
 int conf_parse(struct arena *arena, const char *name, const char *text, size_t length, struct node **root,
                struct error *err);
 

@@ -106,6 +106,10 @@ int field_parse(struct arena *arena, const struct table *table, const struct nod
  * stands for a mapping (a shorthand: `cluster: dgx-a100`) becomes this mapping. Error: the path is too long. */
 int field_open(struct arena *arena, const struct table *table, struct node *root, const char *path, struct error *err);
 
+/* Fills *object from a file that many scenarios name. Where the arena has a cache that is done once: what *object
+ * points to is shared then, and const. */
+int field_load(struct arena *arena, const struct table *table, const char *path, void *object, struct error *err);
+
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
 /* The place of the key's value or, if the key was left out, of its mapping. */

@@ -28,7 +28,7 @@ static double factor(uint64_t key, double deviation)
     return exp(sqrt(variance) * normal - variance / 2);
 }
 
-void jitter_apply(struct program *program, double deviation, int seed)
+void jitter_apply(struct program *program, double deviation, long long seed)
 {
     double *current = xcalloc(program->lanes.count + 1, sizeof *current);        /* a lane: its last work's factor */
     uint32_t *nameless = xcalloc(program->lanes.count + 1, sizeof *nameless);    /* a lane: works of no micro-batch */

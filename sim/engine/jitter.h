@@ -8,6 +8,6 @@
 
 /* Multiplies the kernels' seconds on compute lanes, not the communication within works. `deviation`: standard deviation
  * of the factor; 0 changes nothing. */
-void jitter_apply(struct program *program, double deviation, int seed);
+void jitter_apply(struct program *program, double deviation, long long seed);
 
 #endif

@@ -134,6 +134,15 @@ uint32_t *timeline_order(const struct timeline *timeline)
     return order;
 }
 
+double timeline_difference(const struct timeline *timeline, const struct timeline *other)
+{
+    double most = 0;
+
+    for (size_t i = 0; i < timeline->program->ops.count; i++)
+        most = fmax(most, fmax(fabs(timeline->start[i] - other->start[i]), fabs(timeline->end[i] - other->end[i])));
+    return timeline->makespan > 0 ? most / timeline->makespan : most;
+}
+
 void timeline_release(struct timeline *timeline)
 {
     free(timeline->start);

@@ -130,6 +130,9 @@ void timeline_init(struct timeline *timeline, const struct program *program);
 /* All ids, each lane's in the order in which they ran: the order of ids, unless choices changed it. The caller frees
  * the array. */
 uint32_t *timeline_order(const struct timeline *timeline);
+/* By how much a start or an end differs at most between two timelines of the same program, as a share of the end of the
+ * first; 0 for an empty program. */
+double timeline_difference(const struct timeline *timeline, const struct timeline *other);
 void timeline_release(struct timeline *timeline);
 
 #endif

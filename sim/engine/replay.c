@@ -1,5 +1,7 @@
 #include "engine/replay.h"
 
+#include <math.h>
+
 static int ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
                  struct error *err)
 {
@@ -8,10 +10,19 @@ static int ideal(const struct program *program, const struct cluster *cluster, s
     return 0;
 }
 
+static int fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
+                struct error *err)
+{
+    (void)err;
+    replay_fast(program, cluster, timeline);
+    return 0;
+}
+
 const char *const engine_names[] = ENUM_NAMES(ENGINES);
 
 static int (*const engines[])(const struct program *, const struct cluster *, struct timeline *, struct error *) = {
     [ENGINE_SIMGRID] = replay_simgrid,
+    [ENGINE_FAST] = fast,
     [ENGINE_IDEAL] = ideal,
 };
 _Static_assert(COUNT(engines) + 1 == COUNT(engine_names), "a name for every engine");
@@ -21,4 +32,36 @@ int replay(enum engine engine, const struct program *program, const struct clust
 {
     BUG_IF((size_t)engine >= COUNT(engines));
     return engines[engine](program, cluster, timeline, err);
+}
+
+bool moves_bytes(const struct program *program, const struct cluster *cluster)
+{
+    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
+        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
+            return true;
+    return false;
+}
+
+struct resolution resolution_of(const struct program *program, const struct cluster *cluster)
+{
+    double bytes = 1, serial = 0;
+
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+
+        if (op->kind == OP_COMPUTE) {
+            serial += op->amount;
+            continue;
+        }
+        struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+
+        bytes = fmax(bytes, op_wire(op));
+        serial += route.latency + op->transfer.delay + (op->amount > 0 ? op_wire(op) / route.bandwidth : 0);
+    }
+    return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
+}
+
+double resolution_units(const struct resolution *resolution, const struct op *op)
+{
+    return fmax(1, rint(op_wire(op) * resolution->unit));
 }

@@ -22,14 +22,6 @@ void replay_prepare(enum engine engine)
     error_release(&told_later);
 }
 
-static bool moves_bytes(const struct program *program, const struct cluster *cluster)
-{
-    for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++)
-        if (program->ops.items[i].kind == OP_TRANSFER && program->ops.items[i].amount > 0)
-            return true;
-    return false;
-}
-
 struct replaying {
     const struct simgrid_module *module;
     const struct cluster *cluster;

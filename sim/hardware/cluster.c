@@ -51,9 +51,11 @@ bool cluster_within_leaf(const struct cluster *cluster, const int *gpus, int n)
 
 static void route_through(struct route *route, const struct cluster *cluster, enum link_kind kind, int index)
 {
+    struct link link = {kind, index};
+
     BUG_IF(route->count == ROUTE_MAX);
-    route->links[route->count++] = (struct link){kind, index};
-    route->bandwidth = fmin(route->bandwidth, cluster_link_bandwidth(cluster, kind));
+    route->links[route->count++] = link;
+    route->bandwidth = fmin(route->bandwidth, cluster_link_bandwidth(cluster, link));
 }
 
 struct route cluster_route(const struct cluster *cluster, int src, int dst)
@@ -91,7 +93,7 @@ double cluster_nic_rate(const struct cluster *cluster)
     return network->rate > 0 ? fmin(network->bandwidth, network->rate) : network->bandwidth;
 }
 
-double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind)
+double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind)
 {
     const struct network *network = &cluster->network;
     double nic = cluster_nic_rate(cluster) * network->efficiency;
@@ -103,6 +105,19 @@ double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind
     if (kind == LINK_NIC_UP || kind == LINK_NIC_DOWN)
         return nic;
     return network->topology.leaf_nodes * network->nics * nic / network->topology.oversubscription;
+}
+
+double cluster_link_bandwidth(const struct cluster *cluster, struct link link)
+{
+    bool nic = link.kind == LINK_NIC_UP || link.kind == LINK_NIC_DOWN;
+    double usual = cluster_usual_bandwidth(cluster, link.kind);
+
+    return nic && cluster->nic_shares ? usual * cluster->nic_shares[link.index] : usual;
+}
+
+double cluster_nic_share(const struct cluster *cluster, int gpu)
+{
+    return cluster->nic_shares ? cluster->nic_shares[cluster_nic_of(cluster, gpu)] : 1;
 }
 
 double cluster_host_bandwidth(const struct cluster *cluster)
@@ -123,7 +138,7 @@ double cluster_mesh_share(const struct cluster *cluster, int gpus)
 struct extra cluster_pace(const struct cluster *cluster, bool inside, double latency, double bandwidth)
 {
     double usual = inside ? cluster->inside.latency : cluster->network.latency;
-    double link = cluster_link_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
+    double link = cluster_usual_bandwidth(cluster, inside ? LINK_PORT_UP : LINK_NIC_UP);
 
     return (struct extra){latency - usual, isinf(bandwidth) ? 0 : link / bandwidth - 1};
 }

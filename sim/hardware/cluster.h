@@ -62,6 +62,8 @@ struct cluster {
                                         another; NaN: not known, taken as unlimited */
     } host;
     bool ideal;                      /* zero latency, infinite bandwidth */
+    const double *gpu_slower;        /* a GPU: how many times as long its computations take; NULL: 1 (slow_parts.h) */
+    const double *nic_shares;        /* a NIC: the share of its bandwidth that is left; NULL: 1 */
     const struct communication_spec *communication_spec;     /* NULL: not given */
     const struct communication *communication;       /* set by cluster_load; NULL: latency + bytes / bandwidth */
     struct gpu gpu;                  /* set by cluster_load if gpu_name is set */
@@ -95,8 +97,12 @@ struct route {
 struct route cluster_route(const struct cluster *cluster, int src, int dst);    /* src != dst */
 /* B/s of a NIC: its bandwidth, or the rate to which it is limited. */
 double cluster_nic_rate(const struct cluster *cluster);
-/* B/s of a link that transfers can use: its efficiency is applied. */
-double cluster_link_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* B/s of a link of that kind that transfers can use, where it is not slower than others: its efficiency is applied. */
+double cluster_usual_bandwidth(const struct cluster *cluster, enum link_kind kind);
+/* The same of one link, which may be slower. */
+double cluster_link_bandwidth(const struct cluster *cluster, struct link link);
+/* The share of a NIC's bandwidth that is left; of the GPU's own NIC. */
+double cluster_nic_share(const struct cluster *cluster, int gpu);
 /* B/s of a copy to the host or back, efficiency applied; NaN if it is not known. */
 double cluster_host_bandwidth(const struct cluster *cluster);
 /* The share of the bandwidth inside a node that a ring over so many of its GPUs gets: 1, except on a mesh. */

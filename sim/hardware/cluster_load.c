@@ -287,7 +287,7 @@ int cluster_load(struct arena *arena, const struct node *value, struct cluster *
 {
     bool ideal;
     struct node *map = cluster_mapping(arena, value, err);
-    struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
+    const struct node *whole = map ? cluster_platform(arena, map, &ideal, err) : NULL;
 
     if (!whole) {
         /* Without its platform a cluster cannot be checked, but mistakes in its keys can be reported. */

@@ -36,10 +36,12 @@ static int chain_enter(struct arena *arena, struct chain *chain, const char *pat
 }
 
 /* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
-static struct node *resolve_platform(struct arena *arena, struct node *map, struct chain *chain, struct error *err)
+static const struct node *resolve_platform(struct arena *arena, const struct node *map, struct chain *chain,
+                                           struct error *err)
 {
     static const struct data_kind kind = {"platforms", "platform", "ideal"};
-    struct node *name = node_get(map, "platform"), *root;
+    const struct node *name = node_get(map, "platform"), *root, *base;
+    struct node *merged;
 
     if (!name || name->kind != NODE_SCALAR)
         return map;
@@ -48,7 +50,7 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
         return map;
     }
     const char *path = data_resolve(arena, &kind, name->text, name->loc, err);
-    if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_load(arena, path, &root, err))
+    if (!path || chain_enter(arena, chain, path, name->loc, err) || conf_shared(arena, path, &root, err))
         return NULL;
     if (root->kind != NODE_MAPPING) {
         error_add(err, EXIT_INPUT, root->loc, "this is not a platform; expected a mapping with the keys of a cluster");
@@ -59,10 +61,10 @@ static struct node *resolve_platform(struct arena *arena, struct node *map, stru
                   "cluster: '%s' is a scenario; expected a file that holds the keys of a cluster", name->text);
         return NULL;
     }
-    struct node *base = resolve_platform(arena, root, chain, err);
+    base = resolve_platform(arena, root, chain, err);
     if (!base)
         return NULL;
-    struct node *merged = node_merge(arena, base, map);
+    merged = node_merge(arena, base, map);
     if (data_is_path(name->text)) {
         struct node *real = node_scalar(arena, data_absolute(arena, path), true);
         real->loc = name->loc;
@@ -91,10 +93,10 @@ struct node *cluster_mapping(struct arena *arena, const struct node *value, stru
     return node_merge(arena, map, value);
 }
 
-struct node *cluster_platform(struct arena *arena, struct node *map, bool *ideal, struct error *err)
+const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, struct error *err)
 {
     struct chain chain = {0};
-    struct node *whole = resolve_platform(arena, map, &chain, err);
+    const struct node *whole = resolve_platform(arena, map, &chain, err);
 
     *ideal = chain.ideal;
     return whole;

@@ -9,6 +9,6 @@
 struct node *cluster_mapping(struct arena *arena, const struct node *value, struct error *err);
 /* The mapping merged over its platform, which may itself be merged over another platform. *ideal: whether this chain of
  * platforms ends at 'ideal'. NULL after an error. */
-struct node *cluster_platform(struct arena *arena, struct node *map, bool *ideal, struct error *err);
+const struct node *cluster_platform(struct arena *arena, const struct node *map, bool *ideal, struct error *err);
 
 #endif

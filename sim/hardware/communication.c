@@ -134,7 +134,6 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
     static const struct data_kind kind = {"platforms/communication", "communication profile", NULL};
     struct communication *loaded = ARENA_ARRAY(arena, struct communication, 1);
     struct loc loc = field_loc(&communication_spec_table, spec, "profile");
-    struct node *root;
     const char *path;
 
     *communication = NULL;
@@ -146,7 +145,7 @@ int communication_load(struct arena *arena, const struct communication_spec *spe
                                      "(platforms/communication/), or leave it out", idle);
     }
     path = data_resolve(arena, &kind, spec->profile, loc, err);
-    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &communication_table, root, loaded, err))
+    if (!path || field_load(arena, &communication_table, path, loaded, err))
         return -1;
     if (!loaded->ring.ll && !loaded->ring.ll128 && !loaded->ring.simple)
         return error_add(err, EXIT_INPUT, field_loc(&communication_table, loaded, "ring"),

@@ -56,10 +56,9 @@ const struct table gpu_table = {TABLE("gpu", "one type of GPU (a file of platfor
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err)
 {
     static const struct data_kind kind = {"platforms/gpus", "GPU", NULL};
-    struct node *root;
     const char *path = data_resolve(arena, &kind, name, loc, err);
 
-    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &gpu_table, root, gpu, err))
+    if (!path || field_load(arena, &gpu_table, path, gpu, err))
         return -1;
     gpu->name = data_stem(arena, path);
     if (!gpu->title)

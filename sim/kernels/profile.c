@@ -181,10 +181,8 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
 {
     static const struct data_kind kind = {"calibration/data", "profile", NULL};
     const char *path = data_resolve(arena, &kind, name, loc, err);
-    struct node *root;
 
-    if (!path || conf_load(arena, path, &root, err) || field_parse(arena, &profile_table, root, profile, err) ||
-        check_records(profile, err))
+    if (!path || field_load(arena, &profile_table, path, profile, err) || check_records(profile, err))
         return -1;
     profile->name = data_stem(arena, path);
     return 0;

@@ -163,7 +163,8 @@ static double count_works(const struct scenario *scenario, const struct stage *s
 }
 
 /* Chooses messages or measured durations, and whether one replica stands for all: as the scenario says, else by the
- * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links. */
+ * number of operations. Durations are never chosen if all-reduces of different stages would meet on the same links, nor
+ * if members of a sum end it at different times because a link is slower. */
 static void choose_mode(const struct scenario *scenario, const struct stage *stages, double messages,
                         enum lower_what what, struct lowered *lowered)
 {
@@ -178,11 +179,10 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
     if (what == LOWER_COMPUTE || replicas * plan_most_holders(plan) == 1)
         return;
     lowered->measured = mode == COLLECTIVES_MEASURED || recipe->gradients.unit == SUM_LAYERS ||
-                        (mode == COLLECTIVES_AUTO && !few &&
+                        (mode == COLLECTIVES_AUTO && !few && !(scenario_uneven(scenario) & UNEVEN_LINKS) &&
                          (private_links(&scenario->cluster) || sums_alone(scenario)));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      scenario->simulation.jitter == 0 && plan_most_holders(plan) == 1 &&
-                      recipe->gradients.unit != SUM_BUFFERS;
+                      plan_most_holders(plan) == 1 && recipe->gradients.unit != SUM_BUFFERS;
     if (lowered->folded)
         lowered->replicas = 1;
 }
@@ -221,11 +221,12 @@ static int lockstep_replicas(const struct lowering *lowering)
     return replicas;
 }
 
-/* ZeRO 3's replicas wait for each other in the gathers of every layer. Replicas of a lockstep group need no barrier
- * without jitter: their works take equally long. */
+/* ZeRO 3's replicas wait for each other in the gathers of every layer. Replicas of a lockstep group need a barrier only
+ * if their works do not take equally long. */
 static int barrier_replicas(const struct lowering *lowering)
 {
-    int lockstep = lowering->scenario->simulation.jitter > 0 ? lowering->lockstep : 1;
+    bool differ = scenario_uneven(lowering->scenario) & (UNEVEN_WORKS | UNEVEN_GPUS);
+    int lockstep = differ ? lowering->lockstep : 1;
     int shard = zero_applies(lowering) ? lowering->scenario->recipe.divided[HELD_WEIGHTS][PARAMETERS_COMMON] : 1;
 
     return lowering->out->replicas == 1 ? 1 : lockstep / gcd(lockstep, shard) * shard;
@@ -255,6 +256,10 @@ static void allocate(struct lowering *lowering)
     lowering->tied = ARENA_ARRAY(arena, struct members *, lowering->out->replicas);
     lowering->ties = ARENA_ARRAY(arena, int, lowering->out->replicas);
     lowering->untied = ARENA_ARRAY(arena, struct event, lowering->out->replicas);
+    lowering->times = ARENA_ARRAY(arena, const struct stage *, ranks);
+    for (int i = 0; i < ranks; i++)
+        lowering->times[i] = !lowering->whole ? lowering->stages :
+                             workload_stages(lowering->workload, i / lowering->plan->stages, i % lowering->plan->stages);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);

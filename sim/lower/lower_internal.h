@@ -70,6 +70,7 @@ struct lowering {
     const struct scenario *scenario; /* the workload's */
     const struct plan *plan;         /* the workload's */
     const struct stage *stages;      /* the workload's, one a virtual stage */
+    const struct stage **times;      /* a program rank: the same stages, with the times of its GPUs */
     struct measure *measure;
     struct lowered *out;
     struct program *program;
@@ -229,7 +230,7 @@ bool replicates(const struct lowering *lowering);
 /* Lowers the exchanges before the next entry of the rows; false if some replica has not come to this entry yet. */
 bool replicate_before(struct lowering *lowering, int replica);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
-struct stage_work replicated_work(const struct lowering *lowering, struct work work);
+struct stage_work replicated_work(const struct lowering *lowering, struct place here, struct work work);
 void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
 
 /* lower_group.c: measures the exchanges within each rank's works. */
@@ -266,6 +267,12 @@ static inline struct chunk_state *chunk_state_of(const struct lowering *lowering
 static inline int program_rank(const struct lowering *lowering, int replica, int rank)
 {
     return replica * lowering->plan->stages + rank;
+}
+
+/* The stage, with the times of the GPUs that are there. */
+static inline const struct stage *stage_at(const struct lowering *lowering, struct place here)
+{
+    return &lowering->times[program_rank(lowering, here.replica, here.rank)][here.stage];
 }
 
 #endif

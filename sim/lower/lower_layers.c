@@ -350,7 +350,7 @@ uint32_t layers_work(struct lowering *lowering, struct place here, struct work w
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct walk walk = {
-        .lowering = lowering, .here = here, .work = work, .stage = &lowering->stages[here.stage],
+        .lowering = lowering, .here = here, .work = work, .stage = stage_at(lowering, here),
         .host = lowering->hosts ? &lowering->hosts[prank] : NULL, .prank = prank, .op = op, .id = NO_OP,
         .gathers = zero_applies(lowering),
     };

@@ -125,7 +125,7 @@ static void hand_out(struct lowering *lowering, int mb)
 /* Between a forward and its backward: gathers all outputs, computes the loss, sends the gradients of the outputs. */
 static void compute_loss(struct lowering *lowering, int mb)
 {
-    const struct outside *outside = &lowering->stages[0].outside;
+    const struct outside *outside = &lowering->times[0][0].outside;
     int n = lowering->out->replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
@@ -189,10 +189,10 @@ bool replicate_before(struct lowering *lowering, int replica)
     return !lowering->failed;
 }
 
-struct stage_work replicated_work(const struct lowering *lowering, struct work work)
+struct stage_work replicated_work(const struct lowering *lowering, struct place here, struct work work)
 {
-    struct stage_work cost = lowering->stages[0].work[work.kind];
-    const struct outside *outside = &lowering->stages[0].outside;
+    struct stage_work cost = stage_at(lowering, here)->work[work.kind];
+    const struct outside *outside = &stage_at(lowering, here)->outside;
 
     if (work.kind == FORWARD)
         cost.seconds -= outside->forward;

@@ -71,7 +71,7 @@ int tensor_flows(const struct scenario *scenario)
 {
     if (scenario->parallelism.tensor == 1)
         return 1;
-    if (!groups_alike(scenario))
+    if (!groups_alike(scenario) || scenario_uneven(scenario) & UNEVEN_LINKS)
         return scenario->parallelism.tensor;
     for (int d = 0; d < scenario_replicas(scenario); d++)
         if (!private_links(&scenario->cluster) || !boundaries_alike(scenario, d))
@@ -143,13 +143,13 @@ static bool one_by_one(const struct scenario *scenario)
 bool sums_alone(const struct scenario *scenario)
 {
     return scenario->recipe.weights.when != WEIGHTS_FORWARD && sums_alike(scenario) &&
-           one_by_one(scenario);
+           one_by_one(scenario) && !(scenario_uneven(scenario) & UNEVEN_GPUS);
 }
 
 bool replicas_alike(const struct scenario *scenario)
 {
-    if (scenario->recipe.rooted)
-        return false;            /* one replica alone updates */
+    if (scenario->recipe.rooted || scenario_uneven(scenario))
+        return false;            /* one replica alone updates, or is slower */
     if (!private_links(&scenario->cluster))
         return sums_alike(scenario);
     if (!groups_alike(scenario))

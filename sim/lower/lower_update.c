@@ -140,7 +140,7 @@ bool lower_update(struct lowering *lowering, int replica, int rank)
         if (hosted)
             wait_for(&waits, host_update(lowering, prank, chunk));
         else
-            seconds += lowering->stages[plan_virtual_stage(lowering->plan, rank, chunk)].update;
+            seconds += lowering->times[prank][plan_virtual_stage(lowering->plan, rank, chunk)].update;
     }
     wait_for_sums(lowering, replica, rank, &waits);
     lowering->overlapped[prank] = (struct contention){0}; /* the sums have ended */
@@ -228,7 +228,7 @@ bool lower_gather(struct lowering *lowering, int replica, int rank)
         gathered = gather_stage(lowering, stage, lowering->updates[prank]);
         wait_for(&waits, chunk_state_of(lowering, prank, chunk)->published);
         if (lowering->scenario->parallelism.local_steps > 1)
-            seconds += lowering->stages[stage].averaging;
+            seconds += lowering->times[prank][stage].averaging;
     }
     /* the update ends when the rank has all weights */
     if (gathered && waits.count > 0)

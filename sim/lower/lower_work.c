@@ -58,16 +58,18 @@ uint32_t lower_after(struct lowering *lowering, struct op op, struct event after
 
 uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seconds, struct event after)
 {
+    int stages = lowering->plan->stages;
+
     return lowering->latest[prank] = lower_after(lowering, (struct op){
-        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .amount = seconds, .mb = -1,
-        .stage = stage,
+        .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
+        .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
     }, after);
 }
 
 /* Seconds from the start of a backward until the stage before begins to recompute, so that both end together. */
 static double until_recompute(const struct lowering *lowering, struct place here, struct work work)
 {
-    double until = lowering->stages[here.stage].work[work.kind].seconds -
+    double until = stage_at(lowering, here)->work[work.kind].seconds -
                    lowering->stages[here.stage - 1].work[RECOMPUTE].seconds;
 
     return until > 0 ? until : 0;
@@ -78,7 +80,7 @@ static double until_recompute(const struct lowering *lowering, struct place here
 static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
                                 struct op op)
 {
-    const struct stage *costs = &lowering->stages[here.stage];
+    const struct stage *costs = stage_at(lowering, here);
     const struct buckets *buckets = &lowering->buckets[here.stage];
     double until = in_time ? until_recompute(lowering, here, work) : 0, frees = op.frees;
     int prank = program_rank(lowering, here.replica, here.rank);
@@ -123,7 +125,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 /* Cuts a backward where the stage before begins to recompute just in time. */
 static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
-    struct stage_work before = lowering->stages[here.stage].work[work.kind], after = {0};
+    struct stage_work before = stage_at(lowering, here)->work[work.kind], after = {0};
     struct op last = {.continues = true};
 
     after.seconds = before.seconds - until_recompute(lowering, here, work);
@@ -216,7 +218,7 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
  * gradient. */
 static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op)
 {
-    struct stage_work cost = lowering->stages[here.stage].work[work.kind];
+    struct stage_work cost = stage_at(lowering, here)->work[work.kind];
     struct event gradient = here.state->gradient;
     uint32_t id, most = (uint32_t)lowering->opportunistic + (uint32_t)work.mb;
 
@@ -229,7 +231,7 @@ static uint32_t opportunistic_work(struct lowering *lowering, struct place here,
 
 static uint32_t lower_work(struct lowering *lowering, struct place here, struct work work, bool completes)
 {
-    const struct stage *costs = &lowering->stages[here.stage];
+    const struct stage *costs = stage_at(lowering, here);
     bool again = here.state->recomputes, sliced = completes && lowering->buckets[here.stage].count;
     bool in_time = work.kind == BACKWARD && here.stage > 0 && !lowering->opportunistic &&
                    scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_JUST_IN_TIME;
@@ -250,7 +252,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
         return layers_work(lowering, here, work, completes, op);
     if (replicates(lowering)) {
         replicated_memory(lowering, here, work, &op);
-        return lower_compute(lowering, here, work, replicated_work(lowering, work), op);
+        return lower_compute(lowering, here, work, replicated_work(lowering, here, work), op);
     }
     if (sliced)
         return sliced_backward(lowering, here, work, in_time, op);
@@ -293,7 +295,7 @@ static double hidden_share(const struct lowering *lowering, int replica, int ran
     for (size_t i = first; i <= last; i++) {
         struct work work = lowering->rows[rank].items[i];
         struct place here = lowering_place(lowering, replica, rank, work);
-        const struct stage_work *cost = &lowering->stages[here.stage].work[work.kind];
+        const struct stage_work *cost = &stage_at(lowering, here)->work[work.kind];
 
         kernels += cost->seconds;
         dispatches += cost->exchanges[EXCHANGE_DISPATCH] * here.chunk_state->exchanges[EXCHANGE_DISPATCH].seconds;

@@ -39,6 +39,66 @@ static void count_versions(struct workload *workload)
             rows_versions(schedule, plan, workload->rows, plan_rank(plan, 0, s, 0, NULL));
 }
 
+/* Times of the stages on GPUs that are slower: all kernels take as many times as long, what the host launches does not.
+ * Formats, memory and plans stay: every rank runs the same program. */
+static int slow_stages(const struct workload *workload, double slower, struct arena *arena, struct stage **stages,
+                       struct error *err)
+{
+    struct scenario scenario = *workload->scenario;
+
+    scenario.costs.speed /= slower;
+    if (stages_cost(arena, &scenario, stages, err))
+        return -1;
+    for (int s = 0; s < plan_virtual_stages(&workload->plan); s++) {
+        struct stage own = (*stages)[s], *stage = &(*stages)[s];
+
+        *stage = workload->stages[s];
+        memcpy(stage->work, own.work, sizeof own.work);
+        stage->slices = own.slices;
+        stage->update = own.update;
+        stage->averaging = own.averaging;
+        stage->outside = own.outside;
+    }
+    return 0;
+}
+
+/* The stages by factor; NULL: nobody is that slow. */
+static struct stage *find_slow(const struct workload *workload, double slower)
+{
+    for (size_t i = 0; i < workload->nslow; i++)
+        if (workload->slow[i].slower == slower)
+            return workload->slow[i].stages;
+    return NULL;
+}
+
+static int build_slow(struct workload *workload, struct error *err)
+{
+    const struct scenario *scenario = workload->scenario;
+    size_t most = scenario->simulation.stragglers.count;
+
+    if (!(scenario_uneven(scenario) & UNEVEN_GPUS))
+        return 0;
+    workload->slow = arena_alloc(&workload->arena, most * sizeof *workload->slow);
+    for (int r = 0; r < scenario_replicas(scenario); r++)
+        for (int p = 0; p < workload->plan.stages; p++) {
+            double slower = scenario_slower(scenario, r, p);
+
+            if (slower == 1 || find_slow(workload, slower))
+                continue;
+            if (slow_stages(workload, slower, &workload->arena, &workload->slow[workload->nslow].stages, err))
+                return -1;
+            workload->slow[workload->nslow++].slower = slower;
+        }
+    return 0;
+}
+
+const struct stage *workload_stages(const struct workload *workload, int replica, int p)
+{
+    double slower = workload->nslow ? scenario_slower(workload->scenario, replica, p) : 1;
+
+    return slower > 1 ? find_slow(workload, slower) : workload->stages;
+}
+
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err)
 {
     *workload = (struct workload){.scenario = scenario, .plan = scenario->plan};
@@ -47,9 +107,10 @@ int workload_init(struct workload *workload, const struct scenario *scenario, st
     take_times(workload);
     workload->rows = rows_of(scenario_schedule(scenario), &workload->plan);
     count_versions(workload);
-    if (!scenario_by_layers(scenario))
-        return 0;
-    return stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err);
+    if (scenario_by_layers(scenario) &&
+        stage_plans_build(&workload->arena, scenario, workload->stages, workload->rows, err))
+        return -1;
+    return build_slow(workload, err);
 }
 
 /* Seconds of the mean stage for one work of each kind before the update. */

@@ -9,6 +9,11 @@ struct workload {
     const struct scenario *scenario;
     struct plan plan;                /* the scenario's, with the mean times by which some schedules order their work */
     struct stage *stages;            /* one a virtual stage: costs, versions of weights, plans of layers */
+    struct {                         /* the same stages with other times: as stragglers compute them; one a factor */
+        double slower;
+        struct stage *stages;
+    } *slow;
+    size_t nslow;
     struct row *rows;                /* one a pipeline rank, as the schedule writes it */
     struct arena arena;              /* holds the stages */
 };
@@ -17,6 +22,8 @@ struct workload {
  * workload. */
 int workload_init(struct workload *workload, const struct scenario *scenario, struct error *err);
 void workload_release(struct workload *workload);
+/* The stages as a pipeline rank of a replica computes them. */
+const struct stage *workload_stages(const struct workload *workload, int replica, int p);
 
 /* The share of the iteration that a rank waits, by the schedule's closed form, if every stage takes the mean time for
  * its kernels and the network takes none. NaN: the schedule has no closed form for these numbers, or no end. */

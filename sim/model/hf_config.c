@@ -136,10 +136,11 @@ static struct node *translate(struct arena *arena, const struct family *family, 
 
 int hf_config_load(struct arena *arena, const char *path, struct transformer **shape, struct error *err)
 {
-    struct node *config, *mapping;
+    const struct node *config;
     const struct family *family;
+    struct node *mapping;
 
-    if (conf_load(arena, path, &config, err) < 0)
+    if (conf_shared(arena, path, &config, err) < 0)
         return -1;
     if (config->kind != NODE_MAPPING)
         return error_add(err, EXIT_INPUT, config->loc, "hf_config: expected a mapping, as in a config.json");

@@ -63,7 +63,7 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
 {
     static const struct data_kind kind = {"scenarios/models", "model", NULL};
     struct model named;
-    struct node *root;
+    const struct node *root;
     struct loc loc = loc_of(model, "preset");
     const char *path;
 
@@ -71,7 +71,7 @@ static int load_preset(struct arena *arena, struct model *model, int depth, stru
         return error_add(err, EXIT_INPUT, loc, "model: preset: more than %d presets, each based on the next",
                          MAX_PRESETS);
     path = data_resolve(arena, &kind, model->preset, loc, err);
-    if (!path || conf_load(arena, path, &root, err) < 0)
+    if (!path || conf_shared(arena, path, &root, err) < 0)
         return -1;
     if (node_get(root, "model"))
         return error_add(err, EXIT_INPUT, loc, "model: preset: '%s' is a scenario; expected a file that holds the keys "

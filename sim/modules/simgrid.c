@@ -11,6 +11,7 @@
  *
  * A limit of SimGrid 3.32: it goes through a list of all flows each time one ends. Some thousand flows at the same time
  * make no difference; 30,000 of them take ten seconds to end. */
+#include "engine/replay.h"
 #include "engine/replay_simgrid.h"
 #include "modules/simgrid_platform.h"
 #include "process/child.h"
@@ -44,8 +45,7 @@ static struct simulation {
     const struct cluster *cluster;
     struct dispatcher *dispatcher;
     sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL if no transfer uses it */
-    double unit;                     /* SimGrid's units in a byte */
-    double precision;                /* s: SimGrid takes events that are less apart for one */
+    struct resolution resolution;
     sg_sem_t work;                   /* wakes sleeping actors: one release for each ready transfer */
     sg_host_t home;                  /* the host of all actors; any host will do */
     size_t idle;                     /* actors asleep without work, and not woken yet */
@@ -70,7 +70,7 @@ static void configure(size_t lanes)
     int argc = (int)COUNT(options) - 1;
 
     snprintf(guard, sizeof guard, "--cfg=contexts/guard-size:%d", lanes > 20000 ? 0 : 1);
-    snprintf(precision, sizeof precision, "--cfg=surf/precision:%.17g", simulation.precision);
+    snprintf(precision, sizeof precision, "--cfg=surf/precision:%.17g", simulation.resolution.seconds);
     for (size_t i = 0; i < COUNT(options); i++)
         argv[i] = options[i] ? strdup(options[i]) : NULL;
     simgrid_init(&argc, argv);
@@ -101,7 +101,7 @@ static void adapt_links(void)
 
     for (size_t i = 0; i < count; i++) {
         sg_link_set_latency(links[i], 0);
-        sg_link_set_bandwidth(links[i], sg_link_get_bandwidth(links[i]) * simulation.unit);
+        sg_link_set_bandwidth(links[i], sg_link_get_bandwidth(links[i]) * simulation.resolution.unit);
     }
     free(links);
 }
@@ -152,10 +152,10 @@ static void transfer(uint32_t id)
 
     if (!op->transfer.buffered)
         sleep += latency;
-    if (sleep > simulation.precision)
+    if (sleep > simulation.resolution.seconds)
         sg_actor_sleep_for(sleep);
     endpoints(src, dst, &from, &to);
-    sg_host_sendto(from, to, fmax(1, rint(op_wire(op) * simulation.unit)));
+    sg_host_sendto(from, to, resolution_units(&simulation.resolution, op));
     dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
 }
 
@@ -164,7 +164,7 @@ static void choose(uint32_t id)
 {
     double sleep = dispatcher_choice_time(simulation.dispatcher, id) - simgrid_get_clock();
 
-    if (sleep > simulation.precision)
+    if (sleep > simulation.resolution.seconds)
         sg_actor_sleep_for(sleep);
     dispatcher_choose(simulation.dispatcher, id);
 }
@@ -224,34 +224,6 @@ static bool *used_gpus(void)
     return used;
 }
 
-/* SimGrid takes whole bytes, a program has fractions: SimGrid gets units of 2^-40 bytes, or larger ones if the largest
- * transfer would not fit into 64 bits. Powers of two change no digit.
- *
- * Its clock must not stand still at an event that is less than a rounding error away, nor jump over an event and forget
- * it. So its precision is a few units in the last place of the latest possible time: the sum of all durations without
- * contention. While any flow runs, some link is full, and in a second its flows together make at least the progress of
- * one second without contention. */
-static void choose_units(void)
-{
-    const struct ops *ops = &simulation.program->ops;
-    double bytes = 1, serial = 0;
-
-    for (size_t i = 0; i < ops->count; i++) {
-        const struct op *op = &ops->items[i];
-
-        if (op->kind == OP_COMPUTE) {
-            serial += op->amount;
-            continue;
-        }
-        struct route route = cluster_route(simulation.cluster, (int)op->transfer.src, (int)op->transfer.dst);
-
-        bytes = fmax(bytes, op_wire(op));
-        serial += route.latency + op->transfer.delay + (op->amount > 0 ? op_wire(op) / route.bandwidth : 0);
-    }
-    simulation.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes))));
-    simulation.precision = ldexp(serial, -50);
-}
-
 static void simulate(const struct cluster *cluster, struct dispatcher *dispatcher)
 {
     bool *used;
@@ -259,8 +231,8 @@ static void simulate(const struct cluster *cluster, struct dispatcher *dispatche
     simulation.program = dispatcher->program;
     simulation.cluster = cluster;
     simulation.dispatcher = dispatcher;
+    simulation.resolution = resolution_of(simulation.program, cluster);
     used = used_gpus();
-    choose_units();
     configure(simulation.program->lanes.count);
     load_platform(simulation.cluster, used);
     adapt_links();
@@ -297,7 +269,7 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
     simulation.program = &none;
     simulation.cluster = cluster;
     simulation.route = route;
-    choose_units();
+    simulation.resolution = resolution_of(&none, cluster);
     configure(1);
     load_platform(simulation.cluster, NULL);
     find_hosts(simulation.cluster, NULL);

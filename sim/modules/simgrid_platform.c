@@ -25,7 +25,7 @@ static void print_link(const struct cluster *cluster, struct link link, FILE *ou
         latency = cluster->network.latency / 2;
     cluster_link_name(link, name, sizeof name);
     fprintf(out, "      <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"%.17gs\"/>\n", name,
-            cluster_link_bandwidth(cluster, link.kind), latency);
+            cluster_link_bandwidth(cluster, link), latency);
 }
 
 /* A host of a star, with its links. Hosts compute nothing: an operation's seconds are given. */

@@ -90,8 +90,9 @@ static int report(int status, int words, const char *what, struct error *err)
         return 0;
     last_words(words, said, sizeof said);
     if (WIFSIGNALED(status))
-        return error_add(err, EXIT_UNEXPECTED, nowhere, "%s died of signal %d (%s): %s", what, WTERMSIG(status),
-                         strsignal(WTERMSIG(status)), *said ? said : "without a word");
+        return error_add(err, EXIT_UNEXPECTED, nowhere, "%s died of signal %d (%s): %s%s", what, WTERMSIG(status),
+                         strsignal(WTERMSIG(status)), *said ? said : "without a word",
+                         WTERMSIG(status) == SIGKILL ? "; the system does so when memory runs out" : "");
     return error_add(err, EXIT_UNEXPECTED, nowhere, "%s failed with exit status %d: %s", what, WEXITSTATUS(status),
                      *said ? said : "without a word");
 }

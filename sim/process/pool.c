@@ -111,7 +111,6 @@ static void serve(void *context)
         BUG_IF(!out);
         if (!ftruncate(STDERR_FILENO, 0))
             lseek(STDERR_FILENO, 0, SEEK_SET);
-        worker->note[0] = '\0';
         pool->work(pool->context, piece, worker->note, out);
         fclose(out);
         size = length;
@@ -205,6 +204,7 @@ static int feed(struct running *running)
         if (running->exhausted)
             break;
         worker->busy = true;
+        worker->note[0] = '\0';  /* a worker that has died since its last piece would leave that one's note */
         worker->deadline = now() + pool->timeout;
         /* If it is dead already, its socket says so when it is read. */
         send_all(worker->socket, &worker->piece, sizeof worker->piece);

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "hardware/slow_parts.h"
+
 /* A vocabulary that nobody padded costs more than its rows: kernels for such products are slower. */
 static const char *vocabulary_note(struct arena *arena, const struct scenario *scenario)
 {
@@ -50,10 +52,53 @@ static const char *stages_note(struct arena *arena, const struct scenario *scena
                         "they are of a rank, and each chunk has an equal part", plan->chunks);
 }
 
+static const char *stragglers_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct list *list = &scenario->simulation.stragglers;
+    int gpus = scenario_gpus(scenario), slow = 0, unused = 0;
+    double most = 1;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct straggler *straggler = (const struct straggler *)list->items + i;
+
+        unused += straggler->gpu >= gpus;
+        slow += straggler->gpu < gpus && straggler->slower > 1;
+        most = straggler->gpu < gpus ? fmax(most, straggler->slower) : most;
+    }
+    if (unused)
+        return arena_printf(arena, "%d of the stragglers comput%s nothing here: the scenario runs on GPUs 0 to %d",
+                            unused, unused > 1 ? "e" : "es", gpus - 1);
+    return !slow ? NULL : arena_printf(arena, "%d of %d GPUs compute%s slower, up to %.4g times as long, so that every "
+                                       "replica is simulated", slow, gpus, slow > 1 ? "" : "s", most);
+}
+
+static const char *slow_links_note(struct arena *arena, const struct scenario *scenario)
+{
+    const struct list *list = &scenario->simulation.slow_links;
+    bool any = false;
+
+    for (size_t i = 0; i < list->count; i++)
+        any |= ((const struct slow_link *)list->items)[i].share < 1;
+    if (!any)
+        return NULL;
+    if (!(scenario_uneven(scenario) & UNEVEN_LINKS))
+        return "the slow links change nothing: nothing that the scenario sends goes through them";
+    return arena_printf(arena, "NICs have less than their bandwidth (slow_links), so that every replica and every "
+                        "link is simulated; the communication library chooses as if it did not know");
+}
+
+static const char *repeat_note(struct arena *arena, const struct scenario *scenario)
+{
+    if (scenario->simulation.repeat == 1 || scenario->simulation.jitter > 0)
+        return NULL;
+    return arena_printf(arena, "repeat: %d, but nothing is random without jitter: one run stands for all",
+                        scenario->simulation.repeat);
+}
+
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario)
 {
     static const char *(*const all[])(struct arena *, const struct scenario *) = {
-        vocabulary_note, model_note, halves_note, stages_note,
+        vocabulary_note, model_note, halves_note, stages_note, stragglers_note, slow_links_note, repeat_note,
     };
     struct caveats caveats = {0};
 

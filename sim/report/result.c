@@ -197,6 +197,7 @@ json_t *result_json(const struct run *run)
         json_object_set_new(json, "protocols", protocols_json(&run->lowered));
     json_object_set_new(json, "folded", json_boolean(run->lowered.folded));
     json_object_set_new(json, "jitter", json_real(scenario->simulation.jitter));
+    json_object_set_new(json, "seed", json_integer(run->seed));
     json_object_set_new(json, "cost_source", json_string(model_is_timed(&scenario->model) ? "given" :
                                                          cost_source_names[scenario->costs.gpu]));
     json_object_set_new(json, "cost_profile", calibrated ? json_string(scenario->costs.profile) : json_null());

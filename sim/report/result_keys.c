@@ -38,6 +38,7 @@ static const struct result_key keys[] = {
     {"protocols", "of the communication library that they ran with; left out: it has none"},
     {"folded", "one replica was simulated for all"},
     {"jitter", "standard deviation of a work's time, as a share of it"},
+    {"seed", "of the random numbers; with repeat: of the run of the median time, which all other keys are of"},
     {"cost_source", "given, roofline or calibrated"},
     {"cost_profile", "its name; null: not calibrated"},
     {"notes", "what to know before relying on the numbers"},

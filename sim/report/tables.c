@@ -174,7 +174,7 @@ void links_write(const struct run *run, FILE *out)
             fprintf(out, "%s\t%s", name, link_class_names[carrier_class(c)]);
             number_cell(load->payload / all, out);
             number_cell(load->wire / all, out);
-            number_cell(load->wire / all / carrier_bandwidth(cluster, c) / run->metrics.iteration_time, out);
+            number_cell(load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time, out);
             fputs("\t1\n", out);
         }
 }

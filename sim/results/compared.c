@@ -105,7 +105,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
 {
     const struct points *points = &sweep->points;
     struct scenario scenario = {0};
-    struct arena arena = {0};
+    struct arena arena = {.cache = &compared->cache};
     struct error found = {0};
     struct point point = {0};
     const char *settings = "", *own = sweep->name;
@@ -151,6 +151,8 @@ int compared_add(struct compared *compared, const char *path, const char *const 
     struct stat status;
     int rc;
 
+    if (!compared->cache.limit)
+        cache_init(&compared->cache, CACHE_BYTES);
     if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
         rc = add_run(compared, path, err);
         tell_apart(compared);
@@ -174,5 +176,6 @@ void compared_release(struct compared *compared)
         json_decref(compared->rows.items[i].row);
     free(compared->rows.items);
     arena_release(&compared->arena);
+    cache_release(&compared->cache);
     *compared = (struct compared){0};
 }

@@ -3,10 +3,12 @@
 #ifndef DTSIM_COMPARED_H
 #define DTSIM_COMPARED_H
 
+#include "cache/cache.h"
 #include "report/outcome.h"
 
 struct compared {
     struct arena arena;
+    struct cache cache;          /* what scenarios read is remembered for the next ones */
     struct { struct compared_row { const char *name, *path; json_t *row; } *items; size_t count, capacity; } rows;
 };
 

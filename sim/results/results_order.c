@@ -1,7 +1,26 @@
-#include "results/results.h"
+#include "results/results_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+void results_keep(struct results *results, const bool *keep)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < results->rows.count; i++)
+        if (keep[i])
+            results->rows.items[kept++] = results->rows.items[i];
+        else
+            json_decref(results->rows.items[i]);
+    results->rows.count = kept;
+}
+
+void results_keep_first(struct results *results, size_t most)
+{
+    while (results->rows.count > most)
+        json_decref(results->rows.items[--results->rows.count]);
+}
 
 void results_keep_numbers(struct results *results, const int *keys, size_t count)
 {
@@ -14,6 +33,32 @@ void results_keep_numbers(struct results *results, const int *keys, size_t count
     }
     results_keep(results, keep);
     free(keep);
+}
+
+/* A row and the text of its point. */
+struct placed { char *point; json_t *row; };
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    int order = strverscmp(x->point, y->point);
+
+    return order ? order : strcmp(store_id(x->row), store_id(y->row));
+}
+
+void results_sort_points(struct results *results)
+{
+    struct placed *placed = xcalloc(results->rows.count, sizeof *placed);
+
+    for (size_t i = 0; i < results->rows.count; i++)
+        placed[i] = (struct placed){results_point(results->rows.items[i]), results->rows.items[i]};
+    if (results->rows.count)
+        qsort(placed, results->rows.count, sizeof *placed, compare_points);
+    for (size_t i = 0; i < results->rows.count; i++) {
+        results->rows.items[i] = placed[i].row;
+        free(placed[i].point);
+    }
+    free(placed);
 }
 
 /* A row while it is ordered. */
@@ -78,5 +123,20 @@ void results_front(struct results *results, const int *keys, const bool *largest
     }
     results_keep(results, keep);
     free(numbers);
+    free(keep);
+}
+
+void results_per(struct results *results, int key, size_t most)
+{
+    bool *keep = xcalloc(results->rows.count, sizeof *keep);
+
+    for (size_t i = 0; i < results->rows.count; i++) {
+        size_t before = 0;
+
+        for (size_t j = 0; j < i && before < most; j++)
+            before += keep[j] && json_equal(results_json(results, j, key), results_json(results, i, key));
+        keep[i] = before < most;
+    }
+    results_keep(results, keep);
     free(keep);
 }

@@ -31,22 +31,6 @@ size_t results_columns(const struct results *results, enum results_format format
     return count;
 }
 
-int results_default_order(const struct results *results)
-{
-    static const char *const order[] = {"tokens_per_s", "samples_per_s"};
-
-    for (size_t k = 0; k < COUNT(order); k++) {
-        struct error ignored = {0};
-        int key = results_key(results, order[k], "", &ignored);
-
-        error_release(&ignored);
-        for (size_t r = 0; key >= 0 && r < results->rows.count; r++)
-            if (results_value(results, r, key).kind == VALUE_NUMBER)
-                return key;
-    }
-    return -1;
-}
-
 /* A cell that is no number for people, as text; NULL: there is none. The caller frees it. */
 static char *cell_text(const json_t *json)
 {
@@ -138,87 +122,6 @@ void results_print(const struct results *results, enum results_format format, co
         print_csv(results, columns, count, rows, out);
     else if (format != FORMAT_JSON)
         print_sheet(results, format == FORMAT_MARKDOWN, columns, count, rows, out);
-}
-
-static const char *rule_of(const json_t *row)
-{
-    const char *rule = json_string_value(json_object_get(row, "rule"));
-
-    return rule ? rule : "other";
-}
-
-/* Of the rows that a rule made infeasible: their number, the least that is missing, and the first reason, or that of
- * the nearest. */
-static void print_rule(const struct results *results, const char *rule, FILE *out)
-{
-    const char *reason = NULL;
-    double least = -INFINITY;
-    size_t count = 0;
-    char text[48];
-
-    for (size_t i = 0; i < results->rows.count; i++) {
-        const json_t *row = results->rows.items[i];
-        const json_t *margin = json_object_get(json_object_get(row, "metrics"), "memory_margin_bytes");
-        bool nearer = json_is_number(margin) && json_number_value(margin) > least;
-
-        if (outcome_of(row) != OUTCOME_INFEASIBLE || strcmp(rule_of(row), rule))
-            continue;
-        count++;
-        least = nearer ? json_number_value(margin) : least;
-        reason = nearer || !reason ? json_string_value(json_object_get(row, "reason")) : reason;
-    }
-    fprintf(out, "  %-10s %zu", rule, count);
-    if (isfinite(least))
-        fprintf(out, ", the nearest lacks %s", unit_format_short(UNIT_BYTES, -least, text, sizeof text));
-    fputs(reason ? ", such as: " : "", out);
-    text_write(TEXT_LINE, reason ? reason : "", out);
-    fputc('\n', out);
-}
-
-static void print_rules(const struct results *results, FILE *out)
-{
-    for (size_t i = 0; i < results->rows.count; i++) {
-        const char *rule = rule_of(results->rows.items[i]);
-        bool first = outcome_of(results->rows.items[i]) == OUTCOME_INFEASIBLE;
-
-        for (size_t j = 0; j < i && first; j++)
-            first = outcome_of(results->rows.items[j]) != OUTCOME_INFEASIBLE ||
-                    strcmp(rule, rule_of(results->rows.items[j]));
-        if (first)
-            print_rule(results, rule, out);
-    }
-}
-
-void results_print_outcome(const struct results *results, FILE *out)
-{
-    size_t counts[OUTCOME_COUNT + 1] = {0};
-
-    for (size_t i = 0; i < results->rows.count; i++)
-        counts[outcome_of(results->rows.items[i])]++;
-    fprintf(out, "%zu points:", results->rows.count);
-    for (int status = 0, said = 0; status < OUTCOME_COUNT; status++)
-        if (counts[status])
-            fprintf(out, "%s %zu %s", said++ ? "," : "", counts[status], outcome_names[status]);
-    fputc('\n', out);
-    if (counts[OUTCOME_INFEASIBLE]) {
-        fputs("infeasible by rule\n", out);
-        print_rules(results, out);
-    }
-}
-
-void results_per(struct results *results, int key, size_t most)
-{
-    bool *keep = xcalloc(results->rows.count, sizeof *keep);
-
-    for (size_t i = 0; i < results->rows.count; i++) {
-        size_t before = 0;
-
-        for (size_t j = 0; j < i && before < most; j++)
-            before += keep[j] && json_equal(results_json(results, j, key), results_json(results, i, key));
-        keep[i] = before < most;
-    }
-    results_keep(results, keep);
-    free(keep);
 }
 
 bool results_wants_most(const char *key)

@@ -9,18 +9,11 @@ enum results_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_JSON };
 /* The keys of the columns that people want to see if they do not say which: what the sweep sets, and the metrics that
  * choices are made by. All keys for programs. `columns` has room for all keys; returns how many. */
 size_t results_columns(const struct results *results, enum results_format format, int *columns);
-/* The key that orders rows if nobody says by which: throughput; -1 where no row ended well. */
-int results_default_order(const struct results *results);
 
 /* The first `most` rows. Text and Markdown have numbers with units, CSV and JSON Lines SI units, and JSON whole
  * rows. */
 void results_print(const struct results *results, enum results_format format, const int *columns, size_t count,
                    size_t most, FILE *out);
-/* How many rows ended how; of those that are infeasible by which rule, and by how much at least. */
-void results_print_outcome(const struct results *results, FILE *out);
-
-/* Keeps of the rows with the same value under `key` the first `most` each. */
-void results_per(struct results *results, int key, size_t most);
 /* Whether more of it is better, as far as its name tells. */
 bool results_wants_most(const char *key);
 /* What `dtsim results FOLDER` prints (cmd_results.c). */

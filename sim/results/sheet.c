@@ -134,7 +134,8 @@ char *number_text(const struct number_style *style, double number, char *text, s
         snprintf(text, size, "-");
     else if (!strcmp(name, "speedup"))
         snprintf(text, size, "%.3f", number);
-    else if (!strncmp(name, "breakdown_s.", 12) || (ends_in(name, "_s") && !ends_in(name, "_per_s")))
+    else if (!strncmp(name, "breakdown_s.", 12) || (ends_in(name, "_s") && !ends_in(name, "_per_s")) ||
+             ends_in(name, "_s_p10") || ends_in(name, "_s_p90"))
         unit_format_like(UNIT_TIME, style->like, number, text, size);
     else if (strstr(name, "bytes"))
         unit_format_like(UNIT_BYTES, style->like, number, text, size);

@@ -17,9 +17,9 @@ enum link_class carrier_class(int carrier)
     return classes[carrier];
 }
 
-double carrier_bandwidth(const struct cluster *cluster, int carrier)
+double carrier_bandwidth(const struct cluster *cluster, int carrier, int index)
 {
-    return carrier < CARRIER_TO_HOST ? cluster_link_bandwidth(cluster, (enum link_kind)carrier)
+    return carrier < CARRIER_TO_HOST ? cluster_link_bandwidth(cluster, (struct link){(enum link_kind)carrier, index})
                                      : cluster_host_bandwidth(cluster);
 }
 

@@ -17,8 +17,8 @@ extern const char *const link_class_names[];     /* "inside", ...; NULL-terminat
 /* Kinds of links: those of routes, then those to the host and from it. */
 enum { CARRIER_TO_HOST = LINK_LEAF_DOWN + 1, CARRIER_FROM_HOST, CARRIER_COUNT };
 enum link_class carrier_class(int carrier);
-/* What transfers get of such a link, B/s. */
-double carrier_bandwidth(const struct cluster *cluster, int carrier);
+/* What transfers get of the link of that kind and index, B/s. */
+double carrier_bandwidth(const struct cluster *cluster, int carrier, int index);
 /* "gpu3.up", "nic12.down", "leaf0.up", "gpu3.to-host". */
 void carrier_name(int carrier, int index, char *buffer, size_t size);
 

@@ -237,15 +237,29 @@ static void rates(struct metrics *metrics, const struct scenario *scenario)
     metrics->hfu = metrics->hardware_flops_per_gpu / peak;
 }
 
+static double window_update(const struct window *window)
+{
+    return (window->to - window->from) / window->updates;
+}
+
+double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline)
+{
+    const struct scenario *scenario = workload->scenario;
+    struct window window = find_window(timeline, scenario_schedule(scenario)->asynchronous,
+                                       scenario->parallelism.local_steps);
+
+    return window_update(&window);
+}
+
 /* The window and the account of its seconds, by rank. */
 static void read_seconds(struct metrics *metrics, const struct scenario *scenario, const struct timeline *timeline)
 {
     *metrics = (struct metrics){
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
-        .jitter = NAN,
+        .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
     };
-    metrics->iteration_time = (metrics->window.to - metrics->window.from) / metrics->window.updates;
+    metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     account_walk(timeline, take_step, metrics);
 }
@@ -277,6 +291,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
 {
     *metrics = (struct metrics){
         .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
+        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
@@ -292,6 +307,10 @@ void metrics_release(struct metrics *metrics)
 static const struct metric named[] = {
     METRIC("iteration_time_s", iteration_time, 1, METRIC_TIME,
            "window_s over the updates in it: one, but for asynchronous schedules and local steps"),
+    METRIC("iteration_time_s_p10", iteration_time_p10, 1, METRIC_TIME,
+           "with repeat: the least time that 10 % of the runs do not exceed; null: one run"),
+    METRIC("iteration_time_s_p90", iteration_time_p90, 1, METRIC_TIME,
+           "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

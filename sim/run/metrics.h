@@ -23,7 +23,8 @@ struct rank_metrics {
 struct metrics {
     struct window window;
     double makespan;                 /* s: from the first operation to the end of the last */
-    double iteration_time;           /* s: the window over its updates */
+    double iteration_time;           /* s: the window over its updates; of replays with several seeds the median */
+    double iteration_time_p10, iteration_time_p90;   /* s: quantiles of all of these; NaN: there is one replay */
     double samples;                  /* an update trains on */
     double samples_per_s;            /* samples an update / iteration time */
     double tokens_per_s;             /* samples_per_s * sequence; NaN: no tokens */
@@ -68,6 +69,8 @@ void metrics_init_seconds(struct metrics *metrics, const struct workload *worklo
 /* Those of memory alone (`ranks` have no others), for a timeline that is no whole iteration. */
 void metrics_init_memory(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,
                          const struct timeline *timeline);
+/* iteration_time alone. */
+double metrics_iteration_time(const struct workload *workload, const struct timeline *timeline);
 void metrics_release(struct metrics *metrics);
 
 /* The metrics by name, as result.json has them. */

@@ -25,30 +25,42 @@ static int build(const struct workload *workload, struct simulate_options option
     return rc;
 }
 
+/* The random numbers of a replay. */
+struct luck { double jitter; long long seed; };
+
 /* Changes the program as it is asked for, and replays it. */
 static int play(const struct scenario *scenario, struct program *program, struct simulate_options options,
-                double jitter, struct timeline *timeline, struct error *err)
+                struct luck luck, struct timeline *timeline, struct error *err)
 {
     program_what_if(program, options.what_ifs);
     if (options.what == LOWER_ITERATION)
-        jitter_apply(program, jitter, scenario->simulation.seed);
+        jitter_apply(program, luck.jitter, luck.seed);
     timeline_init(timeline, program);
     return replay(options.engine, program, &scenario->cluster, timeline, err);
 }
 
-/* Where the time goes in a replay of the same program with other what-ifs and jitter. `plain`: its operations as they
- * were lowered. */
-static int replay_again(const struct workload *workload, const struct run *run, const struct op *plain,
-                        struct simulate_options options, double jitter, struct metrics *metrics, struct error *err)
+/* Replays a copy of the run's program. `plain`: its operations as they were lowered. Release the timeline, then free
+ * the copy's operations. */
+static int play_copy(const struct scenario *scenario, const struct run *run, const struct op *plain,
+                     struct simulate_options options, struct luck luck, struct program *copy,
+                     struct timeline *timeline, struct error *err)
 {
-    struct program program = run->lowered.program;
-    struct timeline timeline = {0};
-    size_t bytes = program.ops.count * sizeof *plain;
-    int rc;
+    size_t bytes = run->lowered.program.ops.count * sizeof *plain;
 
-    program.ops.items = xcalloc(1, bytes + 1);
-    memcpy(program.ops.items, plain, bytes);
-    rc = play(workload->scenario, &program, options, jitter, &timeline, err);
+    *copy = run->lowered.program;
+    copy->ops.items = xcalloc(1, bytes + 1);
+    memcpy(copy->ops.items, plain, bytes);
+    return play(scenario, copy, options, luck, timeline, err);
+}
+
+/* Where the time goes in a replay of the same program with other what-ifs and jitter. */
+static int replay_again(const struct workload *workload, const struct run *run, const struct op *plain,
+                        struct simulate_options options, struct luck luck, struct metrics *metrics, struct error *err)
+{
+    struct program program;
+    struct timeline timeline = {0};
+    int rc = play_copy(workload->scenario, run, plain, options, luck, &program, &timeline, err);
+
     if (!rc)
         metrics_init_seconds(metrics, run->workload, &timeline);
     timeline_release(&timeline);
@@ -58,23 +70,64 @@ static int replay_again(const struct workload *workload, const struct run *run, 
 
 /* What stages that differ and jitter add, each found where there is any. */
 static int find_causes(const struct workload *workload, struct run *run, const struct op *plain,
-                       struct simulate_options options, struct error *err)
+                       struct simulate_options options, struct luck luck, struct error *err)
 {
     struct metrics *metrics = &run->metrics, other = {0};
     struct program lowered = run->lowered.program;
-    double jitter = workload->scenario->simulation.jitter;
     struct simulate_options balanced = options;
     int rc = 0;
 
     lowered.ops.items = (struct op *)plain;
     metrics->imbalance = metrics->jitter = 0;
     balanced.what_ifs |= WHAT_IF_BALANCED;
-    if (program_uneven(&lowered) && !(rc = replay_again(workload, run, plain, balanced, jitter, &other, err)))
+    if (program_uneven(&lowered) && !(rc = replay_again(workload, run, plain, balanced, luck, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && jitter > 0 && !(rc = replay_again(workload, run, plain, options, 0, &other, err)))
+    if (!rc && luck.jitter > 0 && !(rc = replay_again(workload, run, plain, options, (struct luck){0}, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
+    return rc;
+}
+
+/* The time of an iteration with a seed. */
+struct draw { double time; long long seed; };
+
+static int by_time(const void *a, const void *b)
+{
+    const struct draw *x = a, *y = b;
+
+    return x->time != y->time ? (x->time > y->time) - (x->time < y->time) : (x->seed > y->seed) - (x->seed < y->seed);
+}
+
+/* Of `count` ascending ones; `percent`: of them that do not exceed it, at least. */
+static struct draw quantile(const struct draw *draws, int count, int percent)
+{
+    return draws[(percent * count + 99) / 100 - 1];
+}
+
+/* Replays with all seeds; the median one's luck, and the quantiles. */
+static int draw_all(const struct workload *workload, const struct run *run, const struct op *plain,
+                    struct simulate_options options, int count, struct luck *luck, double quantiles[2],
+                    struct error *err)
+{
+    struct draw *draws = xcalloc((size_t)count, sizeof *draws);
+    int rc = 0;
+
+    for (int i = 0; i < count && !rc; i++) {
+        struct luck own = {luck->jitter, luck->seed + i};
+        struct timeline timeline = {0};
+        struct program program;
+
+        rc = play_copy(workload->scenario, run, plain, options, own, &program, &timeline, err);
+        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(run->workload, &timeline), own.seed};
+        timeline_release(&timeline);
+        free(program.ops.items);
+    }
+    qsort(draws, (size_t)count, sizeof *draws, by_time);
+    quantiles[0] = quantile(draws, count, 10).time;
+    quantiles[1] = quantile(draws, count, 90).time;
+    luck->seed = quantile(draws, count, 50).seed;
+    free(draws);
     return rc;
 }
 
@@ -82,21 +135,29 @@ static int find_causes(const struct workload *workload, struct run *run, const s
 static int simulate_there(const struct workload *there, struct simulate_options options, struct run *run,
                           struct error *err)
 {
-    bool whole = options.what == LOWER_ITERATION;
+    const struct simulation_spec *spec = &there->scenario->simulation;
+    bool whole = options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
+    struct luck luck = {spec->jitter, spec->seed};
+    double quantiles[2] = {NAN, NAN};
     struct op *plain = NULL;
     int rc;
 
     if (build(there, options, run, err))
         return -1;
-    if (whole && options.causes) {
+    if (whole && (options.causes || repeats)) {
         plain = xcalloc(run->lowered.program.ops.count + 1, sizeof *plain);
         memcpy(plain, run->lowered.program.ops.items, run->lowered.program.ops.count * sizeof *plain);
     }
-    rc = play(there->scenario, &run->lowered.program, options, there->scenario->simulation.jitter, &run->timeline, err);
+    rc = repeats ? draw_all(there, run, plain, options, spec->jitter > 0 ? spec->repeat : 1, &luck, quantiles, err) : 0;
+    if (!rc)
+        rc = play(there->scenario, &run->lowered.program, options, luck, &run->timeline, err);
     if (!rc)
         (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
-    if (!rc && plain)
-        rc = find_causes(there, run, plain, options, err);
+    run->metrics.iteration_time_p10 = quantiles[0];
+    run->metrics.iteration_time_p90 = quantiles[1];
+    run->seed = luck.seed;
+    if (!rc && options.causes && plain)
+        rc = find_causes(there, run, plain, options, luck, err);
     free(plain);
     return rc;
 }
@@ -130,6 +191,19 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     if (simulate_there(&there, options, run, err))
         return -1;
     return check_metrics(run, err);
+}
+
+int run_verify(const struct run *run, enum engine engine, double *difference, struct error *err)
+{
+    struct timeline timeline;
+    int rc;
+
+    timeline_init(&timeline, &run->lowered.program);
+    rc = replay(engine, &run->lowered.program, &run->workload->scenario->cluster, &timeline, err);
+    if (!rc)
+        *difference = timeline_difference(&run->timeline, &timeline);
+    timeline_release(&timeline);
+    return rc;
 }
 
 void run_release(struct run *run)

@@ -42,6 +42,33 @@ void process_groups_make(struct scenario *scenario)
     };
 }
 
+/* The scenario's GPUs are the first ones of the cluster. */
+unsigned scenario_uneven(const struct scenario *scenario)
+{
+    const struct cluster *cluster = &scenario->cluster;
+    int gpus = scenario_gpus(scenario);
+    unsigned uneven = scenario->simulation.jitter > 0 ? UNEVEN_WORKS : 0;
+    bool network = cluster->nic_shares && !cluster->ideal && cluster_node_of(cluster, gpus - 1) > 0;
+
+    for (int gpu = 0; gpu < gpus && cluster->gpu_slower; gpu++)
+        uneven |= cluster->gpu_slower[gpu] > 1 ? UNEVEN_GPUS : 0;
+    for (int gpu = 0; gpu < gpus && network; gpu++)
+        uneven |= cluster_nic_share(cluster, gpu) < 1 ? UNEVEN_LINKS : 0;
+    return uneven;
+}
+
+double scenario_slower(const struct scenario *scenario, int replica, int p)
+{
+    double slowest = 1;
+
+    for (int t = 0; t < scenario->parallelism.tensor && scenario->cluster.gpu_slower; t++) {
+        double slower = scenario->cluster.gpu_slower[scenario_gpu(scenario, t, replica, p)];
+
+        slowest = slower > slowest ? slower : slowest;
+    }
+    return slowest;
+}
+
 void group_gpus(const struct scenario *scenario, const struct process_group *group, int t, int replica, int p,
                 int *gpus)
 {

@@ -52,6 +52,17 @@ struct scenario;
 /* The degrees, ZeRO's share and the plan are resolved. */
 void process_groups_make(struct scenario *scenario);
 
+/* In what members of groups may differ although their places are alike; several together. Where they do, none may stand
+ * for others in that respect: not a replica for all, nor a flow for those of a tensor group. */
+enum uneven {
+    UNEVEN_WORKS = 1,        /* every work takes another time (jitter) */
+    UNEVEN_GPUS = 2,         /* a GPU of the scenario computes slower */
+    UNEVEN_LINKS = 4,        /* a NIC of such a GPU has less bandwidth, and the scenario has several nodes */
+};
+unsigned scenario_uneven(const struct scenario *scenario);
+/* How many times as long the computations of a pipeline rank of a replica take: those of its slowest GPU. */
+double scenario_slower(const struct scenario *scenario, int replica, int p);
+
 /* Which of the groups on its axis the index is in; a replica's, say. Not of embedding groups. */
 static inline int group_of(const struct process_group *group, int index)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "files/data.h"
+#include "hardware/slow_parts.h"
 
 const struct schedule *scenario_schedule(const struct scenario *scenario)
 {
@@ -149,7 +150,8 @@ static int resolve_degrees(struct scenario *scenario, struct error *err)
                                 scenario_degrees(scenario, degrees, sizeof degrees), scenario_gpus(scenario),
                                 cluster_gpus(cluster));
     cluster_size(cluster, scenario_gpus(scenario));
-    return 0;
+    return slow_parts_set(&scenario->arena, &scenario->simulation.stragglers, &scenario->simulation.slow_links, cluster,
+                          err);
 }
 
 /* Any two of global, micro and micro_batches give the third. */

@@ -40,6 +40,9 @@ struct scenario {
         int engine, collectives, fold;
         double jitter;                   /* standard deviation of a work's time, as a share of it */
         int seed;
+        int repeat;                      /* replays with jitter, with this seed and those after it */
+        struct list stragglers, slow_links;  /* of struct straggler, struct slow_link (slow_parts.h): the cluster has
+                                              * what they say */
     } simulation;
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;

@@ -1,6 +1,8 @@
 /* All keys of a scenario. Parsing, defaults, resolved output, help and schema all come from these tables. */
 #include "scenario/scenario.h"
 
+#include "hardware/slow_parts.h"
+
 #include <string.h>
 
 const char *const dimension_names[] = {
@@ -327,7 +329,8 @@ static const struct table memory_table = {
 
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
-     .brief = "simgrid: transfers share the bandwidth of links; ideal: every transfer has its links to itself"},
+     .brief = "simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: the same times, many times "
+              "sooner; ideal: every transfer has its links to itself"},
     {KEY(simulation_spec, collectives), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(COLLECTIVES_MODES),
      .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "
                             "measured",
@@ -341,8 +344,17 @@ static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, jitter), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1, .fallback = "0",
      .brief = "standard deviation of the time of each work, divided by its mean (log-normal factor of mean 1); turns "
               "folding off"},
+    {KEY(simulation_spec, stragglers), .kind = FIELD_LIST, .table = &straggler_table, .single = true,
+     .may_be_empty = true,
+     .brief = "GPUs that compute slower; of a tensor-parallel group the slowest decides; turns folding off"},
+    {KEY(simulation_spec, slow_links), .kind = FIELD_LIST, .table = &slow_link_table, .single = true,
+     .may_be_empty = true,
+     .brief = "NICs with less bandwidth, in both directions; turns folding off"},
     {KEY(simulation_spec, seed), .kind = FIELD_INT, .min = 0, .max = 2147483647, .fallback = "1",
      .brief = "seed of all random numbers"},
+    {KEY(simulation_spec, repeat), .kind = FIELD_INT, .min = 1, .max = 10000, .fallback = "1",
+     .brief = "with jitter: replays with so many seeds, from 'seed' on; the result is the run of the median time, with "
+              "quantiles of all"},
 };
 static const struct table simulation_table = {
     TABLE("simulation", "how the program is replayed", simulation_spec, simulation_spec_fields),

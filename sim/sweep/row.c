@@ -1,13 +1,18 @@
 #include "sweep/row.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files/data.h"
+#include "files/json.h"
+#include "process/child.h"
 #include "report/result.h"
 
 enum { VERSION = 16,             /* digits of the sources' digest that rows show */
-       FILE_MOST = 64 << 20 };   /* of a file that a scenario names */
+       FILE_MOST = 64 << 20,     /* of a file that a scenario names */
+       ID_SECONDS = 30 };        /* that a point may take until its id is known */
 
 static void digest_text(struct digest *digest, const char *text)
 {
@@ -77,29 +82,33 @@ static void digest_named(struct digest *digest, const struct node *node)
     error_release(&ignored);
 }
 
-static void digest_tree(struct digest *digest, const struct node *root)
+/* What tells one tree from another: kinds, keys and texts, but not their places in files. */
+static void digest_tree(struct digest *digest, const struct node *node)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
+    const unsigned char head[] = {(unsigned char)node->kind, node->kind == NODE_SCALAR && node->quoted};
 
-    BUG_IF(!out);
-    node_print(root, out);
-    fclose(out);
-    digest_text(digest, text);
-    free(text);
+    digest_add(digest, head, sizeof head);
+    if (node->kind == NODE_SCALAR)
+        digest_text(digest, node->text);
+    else
+        digest_add(digest, &node->count, sizeof node->count);
+    for (size_t i = 0; i < node->count; i++) {
+        if (node->kind == NODE_MAPPING)
+            digest_text(digest, node->keys[i]);
+        digest_tree(digest, node->items[i]);
+    }
 }
 
-static void id_end(struct digest *digest, char id[STORE_ID + 1])
+static void id_end(struct digest *digest, char id[ID_DIGITS + 1])
 {
     char hex[DIGEST_HEX];
 
     digest_end(digest, hex);
-    memcpy(id, hex, STORE_ID);
-    id[STORE_ID] = '\0';
+    memcpy(id, hex, ID_DIGITS);
+    id[ID_DIGITS] = '\0';
 }
 
-static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[STORE_ID + 1])
+static void resolved_id(const struct row_maker *maker, const struct scenario *scenario, char id[ID_DIGITS + 1])
 {
     const struct order *order = scenario->parallelism.schedule.order;
     struct error ignored = {0};
@@ -119,7 +128,7 @@ static void resolved_id(const struct row_maker *maker, const struct scenario *sc
     arena_release(&arena);
 }
 
-static void written_id(const struct row_maker *maker, const struct node *root, char id[STORE_ID + 1])
+static void written_id(const struct row_maker *maker, const struct node *root, char id[ID_DIGITS + 1])
 {
     struct digest digest;
 
@@ -157,9 +166,9 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
     struct error err = {0};
     json_t *row = NULL;
 
-    written_id(maker, point->root, note);
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &err)) {
+        written_id(maker, point->root, note);
         if (!is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_refused(row, &err);
@@ -176,9 +185,41 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
     return row;
 }
 
+static double metric_of(const json_t *row, const char *name)
+{
+    const json_t *value = json_object_get(json_object_get(row, "metrics"), name);
+
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+struct row_head row_head_of(const json_t *row)
+{
+    struct row_head head = {.status = outcome_of(row), .tokens = metric_of(row, "tokens_per_s"),
+                            .samples = metric_of(row, "samples_per_s")};
+
+    memcpy(head.id, store_id(row), ID_DIGITS);
+    return head;
+}
+
+/* The head as it is: reader and writer are one program. */
+static void reply(const struct row_head *head, const json_t *row, FILE *out)
+{
+    fwrite(head, sizeof *head, 1, out);
+    if (row)
+        json_line(row, out);
+}
+
+const char *row_split(const char *text, size_t length, struct row_head *head)
+{
+    BUG_IF(length < sizeof *head);
+    memcpy(head, text, sizeof *head);
+    return text + sizeof *head;
+}
+
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out)
 {
-    struct arena arena = {0}, own = {0};
+    struct arena arena = {.cache = maker->cache}, own = arena;
+    struct row_head head = {.stored = true};
     struct error err = {0};
     struct point point;
     json_t *row = NULL;
@@ -193,13 +234,49 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
         row = row_of(maker, &point, &own, note);
     }
     if (row)
-        json_line(row, out);
+        head = row_head_of(row);
     else
-        fprintf(out, "=%s", note);
+        memcpy(head.id, note, ID_DIGITS);
+    reply(&head, row, out);
     json_decref(row);
     error_release(&err);
     arena_release(&own);
     arena_release(&arena);
+}
+
+/* The id of a point that has no row, looked for in another process, as it may kill that one too. */
+struct lost_id {
+    const struct row_maker *maker;
+    uint64_t number;
+    char *id;                    /* shared memory */
+};
+
+static void find_id(void *context)
+{
+    const struct lost_id *lost = context;
+    const struct row_maker *maker = lost->maker;
+    struct scenario scenario;
+    struct arena arena = {0};
+    struct error err = {0};
+    struct point point;
+
+    alarm(ID_SECONDS);
+    if (!point_make(maker->points, lost->number, &arena, &point, &err) &&
+        !scenario_read(&arena, point.root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario, &err))
+        resolved_id(maker, &scenario, lost->id);
+}
+
+static void lost_id(const struct row_maker *maker, uint64_t number, const struct node *root, char id[ID_DIGITS + 1])
+{
+    struct lost_id lost = {maker, number, child_share(ID_DIGITS + 1)};
+    struct error ignored = {0};
+
+    if (lost.id && !child_run(find_id, &lost, "the scenario", &ignored) && strlen(lost.id) == ID_DIGITS)
+        memcpy(id, lost.id, ID_DIGITS + 1);
+    else
+        written_id(maker, root, id);
+    child_unshare(lost.id, ID_DIGITS + 1);
+    error_release(&ignored);
 }
 
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
@@ -208,12 +285,13 @@ json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id,
     struct arena arena = {0};
     struct error err = {0};
     struct point point;
-    char written[STORE_ID + 1];
+    char own[ID_DIGITS + 1];
     json_t *row;
 
     point_make(maker->points, number, &arena, &point, &err);
-    written_id(maker, point.root, written);
-    row = row_begin(strlen(id) == STORE_ID ? id : written, &point);
+    if (strlen(id) != ID_DIGITS)
+        lost_id(maker, number, point.root, own);
+    row = row_begin(strlen(id) == ID_DIGITS ? id : own, &point);
     outcome_lost(row, status, reason);
     error_release(&err);
     arena_release(&arena);

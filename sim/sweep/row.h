@@ -12,7 +12,7 @@
 
 #include "files/digest.h"
 #include "sweep/points.h"
-#include "sweep/store.h"
+#include "store/store.h"
 
 /* What all points have in common. */
 struct row_maker {
@@ -21,16 +21,30 @@ struct row_maker {
     const char *engine;          /* "simulation.engine=NAME", or NULL: the scenario's */
     bool retry_failed, force;    /* make again those that failed; all */
     char common[DIGEST_HEX];     /* of sources and data files */
+    struct cache *cache;         /* what points read is remembered here; or NULL */
 };
 
 /* What rows of this program say under "version". */
 json_t *row_version(void);
 int row_maker_init(struct row_maker *maker, struct error *err);
 
-/* Simulates the point and writes its row as JSON, or, where the store has its row, '=' and the id. `note` gets the id
- * as soon as it is known (STORE_ID bytes and a zero byte). */
+/* What is known of a row without parsing it. */
+struct row_head {
+    char id[ID_DIGITS + 1];
+    bool stored;                 /* the store has it already */
+    enum outcome status;
+    double tokens, samples;      /* per second; NaN: it has none */
+};
+
+/* Simulates the point and writes the head of its row and, unless the store has the row already, the row as JSON.
+ * `note` gets the id as soon as it is known (ID_DIGITS bytes and a zero byte). */
 void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *out);
-/* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note. */
+/* Takes apart what row_make wrote, `length` bytes and a zero byte: the row, and in `head` what precedes it. */
+const char *row_split(const char *text, size_t length, struct row_head *head);
+/* The head of a row. */
+struct row_head row_head_of(const json_t *row);
+/* The row of a point that has none of its own, for its worker died: the status and why. `id` is its note; where that is
+ * empty the worker died before the id was known, and the id is looked for again. */
 json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id, enum outcome status,
                  const char *reason);
 

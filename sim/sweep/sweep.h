@@ -4,7 +4,7 @@
 #define DTSIM_SWEEP_H
 
 #include "sweep/points.h"
-#include "sweep/store.h"
+#include "store/store.h"
 
 struct sweep {
     const struct node *node;
@@ -46,13 +46,14 @@ struct sweep_state {
     size_t alike;                /* of these: another point of this run has the same scenario, and so the row */
     size_t rows[OUTCOME_COUNT];       /* of these, by the status of their row */
     size_t failed;               /* of these: error, timeout or crash */
+    struct sweep_best { double tokens, samples; } best;  /* per second, of rows of this run; 0: none yet */
     bool interrupted;
 };
 
 /* Runs the selected points and appends their rows. `progress` is called about once a second and after every row. -1:
  * the store cannot be written or workers cannot be had; rows that are written stay. */
 int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
-              void (*progress)(void *context, const struct sweep_state *state, const json_t *row), void *context,
+              void (*progress)(void *context, const struct sweep_state *state), void *context,
               struct sweep_state *state, struct error *err);
 
 #endif

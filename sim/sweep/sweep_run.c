@@ -1,7 +1,11 @@
 #include "sweep/sweep.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
+#include "files/json.h"
 #include "process/pool.h"
 #include "sweep/row.h"
 
@@ -11,9 +15,10 @@ struct running {
     const struct sweep_options *options;
     struct store store;
     struct row_maker maker;
+    struct cache cache;          /* each worker fills its own copy */
     size_t next;                 /* index into the selection */
     struct sweep_state *state;
-    void (*progress)(void *context, const struct sweep_state *state, const json_t *row);
+    void (*progress)(void *context, const struct sweep_state *state);
     void *context;
 };
 
@@ -62,44 +67,59 @@ static bool next(void *context, uint64_t *piece)
     return true;
 }
 
-static void count(struct running *running, enum outcome status, const json_t *row)
+static void count(struct running *running, const struct row_head *head)
 {
-    running->state->done++;
-    running->state->rows[status]++;
-    running->state->failed += outcome_failed(status);
-    running->progress(running->context, running->state, row);
+    struct sweep_state *state = running->state;
+
+    state->done++;
+    state->rows[head->status]++;
+    state->failed += outcome_failed(head->status);
+    state->best.tokens = fmax(state->best.tokens, head->tokens);
+    state->best.samples = fmax(state->best.samples, head->samples);
+    running->progress(running->context, state);
 }
 
 /* Stores the row, unless this run has stored one of its id. */
-static int keep(struct running *running, json_t *row, struct error *err)
+static int keep(struct running *running, const struct row_head *head, const char *row, struct error *err)
 {
-    int rc = 0;
-
-    if (store_added(&running->store, json_string_value(json_object_get(row, "id"))))
+    if (store_added(&running->store, head->id))
         running->state->alike++;
-    else
-        rc = store_add(&running->store, row, err);
-    if (!rc)
-        count(running, outcome_of(row), row);
-    json_decref(row);
-    return rc;
+    else if (store_add(&running->store, head->id, head->status, row, err))
+        return -1;
+    count(running, head);
+    return 0;
 }
 
 static int done(void *context, uint64_t piece, const char *reply, size_t length, struct error *err)
 {
     struct running *running = context;
-    enum outcome status = OUTCOME_OK;
+    struct row_head head;
+    const char *row = row_split(reply, length, &head);
 
     (void)piece;
-    if (reply[0] == '{')
-        return keep(running, json_loadb(reply, length, 0, NULL), err);
-    if (store_added(&running->store, reply + 1))
+    if (!head.stored)
+        return keep(running, &head, row, err);
+    if (store_added(&running->store, head.id))
         running->state->alike++;
     else
         running->state->before++;
-    store_find(&running->store, reply + 1, &status);
-    count(running, status, NULL);
+    store_find(&running->store, head.id, &head.status);
+    head.tokens = head.samples = NAN;
+    count(running, &head);
     return 0;
+}
+
+static int keep_lost(struct running *running, uint64_t piece, const char *note, enum outcome status,
+                     const char *reason, struct error *err)
+{
+    json_t *row = row_lost(&running->maker, piece, note, status, reason);
+    struct row_head head = row_head_of(row);
+    char *text = json_text(row);
+    int rc = keep(running, &head, text, err);
+
+    free(text);
+    json_decref(row);
+    return rc;
 }
 
 static int lost(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
@@ -109,17 +129,17 @@ static int lost(void *context, uint64_t piece, enum pool_loss why, const char *n
     char reason[128];
 
     if (why == POOL_CRASH)
-        return keep(running, row_lost(&running->maker, piece, note, OUTCOME_CRASH,
-                                      how->count ? how->messages[0].text : "the simulation ended early"), err);
+        return keep_lost(running, piece, note, OUTCOME_CRASH,
+                         how->count ? how->messages[0].text : "the simulation ended early", err);
     snprintf(reason, sizeof reason, "the simulation took longer than %g s", running->options->timeout);
-    return keep(running, row_lost(&running->maker, piece, note, OUTCOME_TIMEOUT, reason), err);
+    return keep_lost(running, piece, note, OUTCOME_TIMEOUT, reason, err);
 }
 
 static void tick(void *context)
 {
     const struct running *running = context;
 
-    running->progress(running->context, running->state, NULL);
+    running->progress(running->context, running->state);
 }
 
 static int open_store(struct running *running, const struct sweep *sweep, struct error *err)
@@ -133,7 +153,7 @@ static int open_store(struct running *running, const struct sweep *sweep, struct
 }
 
 int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
-              void (*progress)(void *context, const struct sweep_state *state, const json_t *row), void *context,
+              void (*progress)(void *context, const struct sweep_state *state), void *context,
               struct sweep_state *state, struct error *err)
 {
     struct running running = {.selection = selection, .options = options, .next = (size_t)options->shard - 1,
@@ -149,7 +169,9 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
     snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
     running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
                                        .engine = options->engine ? engine : NULL,
-                                       .retry_failed = options->retry_failed, .force = options->force};
+                                       .retry_failed = options->retry_failed, .force = options->force,
+                                       .cache = &running.cache};
+    cache_init(&running.cache, CACHE_BYTES);
     rc = row_maker_init(&running.maker, err) || open_store(&running, sweep, err) ? -1 : 0;
     if (!rc) {
         enum pool_end end;
@@ -162,5 +184,6 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
         rc = store_close(&running.store, err) || end == POOL_FAILED ? -1 : 0;
     }
     store_release(&running.store);
+    cache_release(&running.cache);
     return rc;
 }

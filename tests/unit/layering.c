@@ -5,9 +5,9 @@
 
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
-    "base", "files", "process", "config", "expression", "hardware", "kernels", "model", "engine", "collective",
-    "schedule", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate", "validate", "sweep", "results",
-    "modules", "cli",
+    "base", "cache", "files", "process", "config", "expression", "hardware", "kernels", "model", "flows", "engine",
+    "collective", "schedule", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate",
+    "validate", "store", "sweep", "results", "modules", "cli",
 };
 
 /* What the order of folders does not say: who alone sees a library, and who sees less than all that is above it. */
@@ -21,6 +21,7 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
     {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},
     {"calibration/", NULL, " base/ bench_options.h case.h device.h device_kernels.h flash_graph.h flash_plan.h "
@@ -29,7 +30,8 @@ static const struct rule rules[] = {
     {"strategies/collectives/", NULL, " collective/collective.h fold.h once_round.h pieces.h ", NULL},
     {"strategies/", " strategies/collectives/ ", " base/ schedule/schedule.h ", NULL},  /* and headers of that folder */
     {"plots/", NULL, " base/ files/ chart.h curves.h gantt.h list.h plot.h records.h rows.h tsv.h ", NULL},
-    {"sim/engine/", NULL, " base/ process/ hardware/cluster.h engine/ ", NULL},
+    {"sim/engine/", NULL, " base/ process/ hardware/cluster.h flows/flows.h engine/ ", NULL},
+    {"sim/flows/", NULL, " base/ hardware/cluster.h flows/ ", NULL},
     {"sim/modules/simgrid", NULL, " base/ process/child.h hardware/cluster.h engine/ modules/simgrid_platform.h ", NULL},
     {"sim/cli/", NULL, NULL, " modules/ "},
     {"sim/engine/program", NULL, " base/ engine/program ", NULL},

@@ -146,12 +146,12 @@ static void test_bandwidths(void **state)
 
     (void)state;
     half.inside.efficiency = half.network.efficiency = 0.5;
-    assert_true(cluster_link_bandwidth(&half, LINK_PORT_DOWN) == 150e9);
-    assert_true(cluster_link_bandwidth(&half, LINK_NIC_UP) == 12.5e9);
-    assert_true(cluster_link_bandwidth(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
-    assert_true(cluster_link_bandwidth(&leaf_spine, LINK_PORT_UP) == 300e9);
-    assert_true(cluster_link_bandwidth(&leaf_spine, LINK_NIC_DOWN) == 25e9);
-    assert_true(cluster_link_bandwidth(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
+    assert_true(cluster_usual_bandwidth(&half, LINK_PORT_DOWN) == 150e9);
+    assert_true(cluster_usual_bandwidth(&half, LINK_NIC_UP) == 12.5e9);
+    assert_true(cluster_usual_bandwidth(&half, LINK_LEAF_DOWN) == 2 * 2 * 12.5e9 / 3);
+    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_PORT_UP) == 300e9);
+    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_NIC_DOWN) == 25e9);
+    assert_true(cluster_usual_bandwidth(&leaf_spine, LINK_LEAF_UP) == 2 * 2 * 25e9 / 3);
 }
 
 static void test_ideal(void **state)

@@ -38,9 +38,12 @@ static void forms_of_files(void **state)
     for (size_t i = 0; i < COUNT(forms); i++) {
         draw("collective", forms[i], EXIT_NO_TOOL, "gnuplot");
         assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), "series\tname\tx\ty\treference\n"
-                            "0\tbroadcast ring, 4 ranks\t1000000000\t2\tNaN\n"
-                            "0\tbroadcast ring, 4 ranks\t2000000000\t4\tNaN\n");
+                            "0\tring, 4 ranks\t1000000000\t2\tNaN\n"
+                            "0\tring, 4 ranks\t2000000000\t4\tNaN\n");
     }
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.gp", root)), "\"broadcast: bus bandwidth against size\""));
+    draw("collective", ONE("broadcast", "1e9") ONE("reduce", "1e9"), EXIT_NO_TOOL, "gnuplot");
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "1\treduce ring, 4 ranks\t"));
     draw("collective", "", EXIT_INPUT, "in.json: error: no rows");
     draw("collective", "[]", EXIT_INPUT, "no rows");
     draw("collective", "[1]", EXIT_INPUT, "row 0 is not an object");

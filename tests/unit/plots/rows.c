@@ -9,7 +9,7 @@
 #include "plots/tsv.h"
 
 /* Draws from rows; data and script are all that is looked at. */
-static void draw(const char *kind, const json_t *rows, struct plot_key x, struct plot_key y, struct plot_key by,
+static void draw(const char *kind, json_t *rows, struct plot_key x, struct plot_key y, struct plot_key by,
                  int code, const char *expected)
 {
     const char *const input = "some.sweep";

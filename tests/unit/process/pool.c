@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -201,11 +202,58 @@ static void test_orphans(void **state)
     assert_int_equal(ended, 1);
 }
 
+/* A worker that dies when it has nothing to do is noticed with its next piece, of which it has not noted anything. */
+static void square_and_die_later(void *context, uint64_t piece, char *note, FILE *reply)
+{
+    const struct itimerval soon = {.it_value = {.tv_usec = 20000}};
+
+    square(context, piece, note, reply);
+    signal(SIGALRM, SIG_DFL);
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
+static bool next_late(void *context, uint64_t *piece)
+{
+    struct heard *heard = context;
+
+    if (heard->next)
+        usleep(200000);
+    *piece = heard->next;
+    return heard->next++ < 2;
+}
+
+static int lost_unnoted(void *context, uint64_t piece, enum pool_loss why, const char *note, const struct error *how,
+                        struct error *err)
+{
+    struct heard *heard = context;
+
+    (void)how;
+    (void)err;
+    assert_int_equal(piece, 1);
+    assert_int_equal(why, POOL_CRASH);
+    assert_string_equal(note, "");
+    heard->crashes[piece]++;
+    return 0;
+}
+
+static void test_dies_idle(void **state)
+{
+    struct heard heard = {0};
+    const struct pool pool = {.jobs = 1, .what = "it", .context = &heard, .work = square_and_die_later,
+                              .next = next_late, .done = done, .lost = lost_unnoted};
+    struct error err = {0};
+
+    (void)state;
+    assert_int_equal(pool_run(&pool, &err), POOL_ALL);
+    assert_int_equal(heard.replies[0], 1);
+    assert_int_equal(heard.crashes[1], 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replies), cmocka_unit_test(test_crashes), cmocka_unit_test(test_hangs),
-        cmocka_unit_test(test_signals), cmocka_unit_test(test_orphans),
+        cmocka_unit_test(test_signals), cmocka_unit_test(test_orphans), cmocka_unit_test(test_dies_idle),
     };
 
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sweep/store.h"
+#include "store/store.h"
 #include "text.h"
 
 struct place { char folder[64], file[128]; };
@@ -46,15 +46,15 @@ static json_t *header_of(int points)
 }
 
 /* The id of row i. */
-static const char *id_of(int i, char id[STORE_ID + 1])
+static const char *id_of(int i, char id[ID_DIGITS + 1])
 {
-    snprintf(id, STORE_ID + 1, "%08x%024x", (unsigned)i * 2654435761u, (unsigned)i);
+    snprintf(id, ID_DIGITS + 1, "%08x%024x", (unsigned)i * 2654435761u, (unsigned)i);
     return id;
 }
 
 static json_t *row_of(int i, const char *status)
 {
-    char id[STORE_ID + 1];
+    char id[ID_DIGITS + 1];
 
     return json_pack("{s:s, s:{s:i}, s:s, s:f}", "id", id_of(i, id), "point", "a", i, "status", status, "x", i / 3.0);
 }
@@ -63,8 +63,10 @@ static int add(struct store *store, int i, const char *status)
 {
     struct error err = {0};
     json_t *row = row_of(i, status);
-    int rc = store_add(store, row, &err);
+    char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    int rc = store_add(store, store_id(row), outcome_of(row), text, &err);
 
+    free(text);
     json_decref(row);
     error_release(&err);
     return rc;
@@ -126,7 +128,7 @@ static void test_rows(void **state)
     struct place place = place_make();
     struct store store;
     enum outcome status;
-    char id[STORE_ID + 1];
+    char id[ID_DIGITS + 1];
 
     (void)state;
     opened(&store, &place, 300);
@@ -151,7 +153,7 @@ static void test_anew(void **state)
     struct store store;
     struct tally tally;
     enum outcome status;
-    char id[STORE_ID + 1];
+    char id[ID_DIGITS + 1];
 
     (void)state;
     opened(&store, &place, 3);
@@ -207,7 +209,7 @@ static void test_cut(void **state)
         opened(&store, &place, 4);
         for (int i = 0; i < 4; i++) {
             enum outcome status;
-            char id[STORE_ID + 1];
+            char id[ID_DIGITS + 1];
 
             if (store_find(&store, id_of(i, id), &status))
                 left++;
@@ -230,7 +232,7 @@ static void write_on(const struct place *place, volatile int *written)
 {
     struct store store;
     enum outcome status;
-    char id[STORE_ID + 1];
+    char id[ID_DIGITS + 1];
 
     opened(&store, place, 1);
     for (int i = 0;; i++) {
@@ -351,7 +353,7 @@ static void test_shards(void **state)
     struct store first, second;
     json_t *header = header_of(2);
     enum outcome status;
-    char id[STORE_ID + 1];
+    char id[ID_DIGITS + 1];
 
     (void)state;
     assert_int_equal(store_open(&first, place.folder, 1, 2, header, &err), 0);

@@ -1,4 +1,4 @@
-#include "sweep/store.h"
+#include "store/store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,7 @@ const char *store_id(const json_t *row)
 {
     const char *id = json_string_value(json_object_get(row, "id"));
 
-    return id && strlen(id) == STORE_ID && strspn(id, "0123456789abcdef") == STORE_ID ? id : NULL;
+    return id && strlen(id) == ID_DIGITS && strspn(id, "0123456789abcdef") == ID_DIGITS ? id : NULL;
 }
 
 /* One line of a file: the header is the first. */

@@ -10,9 +10,7 @@
 #ifndef DTSIM_STORE_H
 #define DTSIM_STORE_H
 
-#include "report/outcome.h"
-
-enum { STORE_ID = 32 };          /* hexadecimal digits of an id */
+#include "store/ids.h"
 
 /* The id of a row, or NULL: it has none. */
 const char *store_id(const json_t *row);
@@ -24,18 +22,16 @@ struct store {
     size_t unsynced;             /* rows since the last sync */
     double synced;               /* s: when that was */
     size_t replaced;             /* rows that a later one of their id replaced */
-    struct ids {                 /* of all rows in the folder, whichever shard wrote them: an open hash table */
-        struct id_entry { char id[STORE_ID + 1]; enum outcome status; size_t rows; } *items;  /* rows: added now */
-        size_t count, capacity;
-    } ids;
+    struct ids ids;              /* of all rows in the folder, whichever shard wrote them; numbers: rows added now */
 };
 
 /* Opens the shard (from 1 to `shards`) of a folder, which is made where there is none, to write rows; mends what an
  * earlier writer left. The header becomes that of the file. -1: another writer has it, it holds something else, or the
  * disk refuses. Release in either case. */
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err);
-/* Appends a row, which is one object with an id and a status. -1: the disk refuses; what was there before is whole. */
-int store_add(struct store *store, const json_t *row, struct error *err);
+/* Appends a row with that id and status, which is one object as JSON without newlines. -1: the disk refuses; what was
+ * there before is whole. */
+int store_add(struct store *store, const char *id, enum outcome status, const char *row, struct error *err);
 /* Whether the folder has a row of that id, and its status. */
 bool store_find(const struct store *store, const char *id, enum outcome *status);
 /* Whether a row of that id was added since the store was opened. */

@@ -1,4 +1,4 @@
-#include "sweep/store.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,54 +14,29 @@
 enum { SYNC_ROWS = 256 };        /* rows that may wait for the disk */
 static const double SYNC_SECONDS = 1;
 
-/* The place of an id, or where it belongs; the table is never full. */
-static struct id_entry *ids_slot(const struct ids *ids, const char *id)
-{
-    char digits[17] = {0};
-    size_t mask = ids->capacity - 1, i;
-
-    memcpy(digits, id, 16);
-    i = (size_t)strtoull(digits, NULL, 16) & mask;
-    while (*ids->items[i].id && strcmp(ids->items[i].id, id))
-        i = (i + 1) & mask;
-    return &ids->items[i];
-}
-
 /* The entry of the id, with its new status. */
-static struct id_entry *ids_put(struct ids *ids, const char *id, enum outcome status)
+static struct id_entry *ids_set(struct ids *ids, const char *id, enum outcome status)
 {
-    struct id_entry *entry;
+    struct id_entry *entry = ids_put(ids, id);
 
-    if (2 * ids->count >= ids->capacity) {
-        struct ids larger = {.count = ids->count, .capacity = ids->capacity ? 2 * ids->capacity : 64};
-
-        larger.items = xcalloc(larger.capacity, sizeof *larger.items);
-        for (size_t i = 0; i < ids->capacity; i++)
-            if (*ids->items[i].id)
-                *ids_slot(&larger, ids->items[i].id) = ids->items[i];
-        free(ids->items);
-        *ids = larger;
-    }
-    entry = ids_slot(ids, id);
-    ids->count += !*entry->id;
-    strcpy(entry->id, id);
-    entry->status = status;
+    entry->status = (unsigned)status & 7;
     return entry;
 }
 
 bool store_find(const struct store *store, const char *id, enum outcome *status)
 {
-    const struct id_entry *entry = store->ids.capacity ? ids_slot(&store->ids, id) : NULL;
+    const struct id_entry *entry = ids_find(&store->ids, id);
 
-    if (!entry || !*entry->id)
-        return false;
-    *status = entry->status;
-    return true;
+    if (entry)
+        *status = (enum outcome)entry->status;
+    return entry != NULL;
 }
 
 bool store_added(const struct store *store, const char *id)
 {
-    return store->ids.capacity && ids_slot(&store->ids, id)->rows > 0;
+    const struct id_entry *entry = ids_find(&store->ids, id);
+
+    return entry && entry->number;
 }
 
 static int disk_refuses(const char *path, const char *what, struct error *err)
@@ -148,7 +123,7 @@ static int count_row(void *context, const json_t *row, const char *line, size_t 
     struct copy *copy = context;
 
     UNUSED_LINE(line, length, err);
-    copy->doubled |= ids_put(&copy->ids, store_id(row), outcome_of(row))->rows++ > 0;
+    copy->doubled |= ids_set(&copy->ids, store_id(row), outcome_of(row))->number++ > 0;
     return 0;
 }
 
@@ -157,7 +132,7 @@ static int copy_row(void *context, const json_t *row, const char *line, size_t l
     struct copy *copy = context;
 
     (void)err;
-    if (--ids_slot(&copy->ids, store_id(row))->rows)
+    if (--ids_find(&copy->ids, store_id(row))->number)
         return 0;
     return write_all(copy->fd, line, length) || write_all(copy->fd, "\n", 1) ? -1 : 0;
 }
@@ -216,7 +191,7 @@ static int settle(struct store *store, const char *header, struct error *err)
         header = copy.header;
     if (!rc && (copy.doubled || !copy.header || strcmp(copy.header, header)))
         rc = write_anew(store, header, &copy, err);
-    free(copy.ids.items);
+    ids_release(&copy.ids);
     free(copy.header);
     return rc;
 }
@@ -224,7 +199,7 @@ static int settle(struct store *store, const char *header, struct error *err)
 static int index_row(void *context, const json_t *row, const char *line, size_t length, struct error *err)
 {
     UNUSED_LINE(line, length, err);
-    ids_put(context, store_id(row), outcome_of(row));
+    ids_set(context, store_id(row), outcome_of(row));
     return 0;
 }
 
@@ -270,26 +245,33 @@ static int sync_rows(struct store *store, struct error *err)
     return fdatasync(store->fd) && errno != EINVAL ? disk_refuses(store->path, "write", err) : 0;
 }
 
-int store_add(struct store *store, const json_t *row, struct error *err)
+/* One write, one line. */
+static int write_line(int fd, const char *row, size_t length)
 {
-    char *line = json_text(row);
-    size_t length = strlen(line);
-    enum outcome before;
+    char *line = xrealloc(NULL, length + 1, 1);
     int rc;
 
-    BUG_IF(!store_id(row) || outcome_of(row) == OUTCOME_COUNT);
-    line[length++] = '\n';       /* in the place of the zero byte: one write, one line */
-    rc = write_all(store->fd, line, length);
+    memcpy(line, row, length);
+    line[length] = '\n';
+    rc = write_all(fd, line, length + 1);
     free(line);
-    if (rc) {
+    return rc;
+}
+
+int store_add(struct store *store, const char *id, enum outcome status, const char *row, struct error *err)
+{
+    size_t length = strlen(row);
+    enum outcome before;
+
+    if (write_line(store->fd, row, length)) {
         disk_refuses(store->path, "write", err);
         if (ftruncate(store->fd, store->size))
             disk_refuses(store->path, "shorten", err);
         return -1;
     }
-    store->size += (off_t)length;
-    store->replaced += store_find(store, store_id(row), &before);
-    ids_put(&store->ids, store_id(row), outcome_of(row))->rows++;
+    store->size += (off_t)length + 1;
+    store->replaced += store_find(store, id, &before);
+    ids_set(&store->ids, id, status)->number++;
     store->unsynced++;
     return store->unsynced >= SYNC_ROWS || now() - store->synced > SYNC_SECONDS ? sync_rows(store, err) : 0;
 }
@@ -315,6 +297,6 @@ void store_release(struct store *store)
     if (store->fd >= 0)
         close(store->fd);
     free(store->path);
-    free(store->ids.items);
+    ids_release(&store->ids);
     *store = (struct store){.fd = -1};
 }

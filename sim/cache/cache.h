@@ -1,0 +1,36 @@
+/* cache: what is remembered from one scenario to the next. A value that is passed: an arena carries its address to all
+ * that reads a scenario into that arena. Without a cache nothing is remembered, and all is the same but slower.
+ *
+ * What it gives is const, and stays until the cache is released, which is after all scenarios that were read with it.
+ * So nothing is dropped; at the limit nothing more is taken in. */
+#ifndef DTSIM_CACHE_H
+#define DTSIM_CACHE_H
+
+#include "base/base.h"
+
+/* Who remembers what, and by which key. */
+enum cache_kind {
+    CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
+    CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
+    CACHE_KINDS
+};
+
+enum { CACHE_BYTES = 256 << 20 };        /* the usual limit */
+
+struct cache {
+    size_t limit, bytes;
+    struct cache_entry *entries[256];    /* by hash of the key */
+    size_t found[CACHE_KINDS], missed[CACHE_KINDS];
+};
+
+void cache_init(struct cache *cache, size_t limit);
+void cache_release(struct cache *cache);
+
+/* What is remembered under the key (`size` bytes), or NULL. */
+const void *cache_find(struct cache *cache, enum cache_kind kind, const void *key, size_t size);
+/* Remembers the value, which lives in that arena, in the place of an older one under the key. The cache takes over the
+ * arena's memory; false, and the arena stays, if there is no room. */
+bool cache_put(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
+               struct arena *arena);
+
+#endif

@@ -1,0 +1,130 @@
+/* Event by event, in this process. Every lane has at most one thing under way: a transfer whose latency runs (its bytes
+ * begin when it has passed), a transfer whose bytes flow, or a choice that waits for its time.
+ *
+ * Events that are less apart than rounding errors are one event: they happen together, at the time of the first. All
+ * transfers that end then are told to the dispatcher, all that become ready begin, and links are shared once. */
+#include "engine/dispatcher.h"
+#include "engine/replay.h"
+#include "flows/flows.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+struct fast {
+    const struct program *program;
+    const struct cluster *cluster;
+    struct dispatcher dispatcher;
+    struct flows flows;              /* by lane */
+    struct event_heap events;        /* by lane */
+    uint32_t *under_way;             /* by lane: its operation */
+    struct resolution resolution;
+    double now;                      /* s */
+    struct lane_list { uint32_t *items; size_t count, capacity; }
+        happening,                   /* lanes whose events are now */
+        choices;                     /* lanes whose choices are now */
+};
+
+static double latency_of(const struct fast *fast, const struct op *op)
+{
+    return cluster_route(fast->cluster, (int)op->transfer.src, (int)op->transfer.dst).latency + op->transfer.delay;
+}
+
+static void begin_bytes(struct fast *fast, const struct op *op)
+{
+    flows_start(&fast->flows, op->lane, (int)op->transfer.src, (int)op->transfer.dst,
+                resolution_units(&fast->resolution, op), fast->now);
+}
+
+/* The seconds are added to the present time, and not to the operation's start: SimGrid's clock does the same. */
+static void begin(struct fast *fast, uint32_t id)
+{
+    const struct op *op = &fast->program->ops.items[id];
+    bool transfer = op->kind == OP_TRANSFER;
+    double wait;
+
+    fast->under_way[op->lane] = id;
+    if (transfer)
+        wait = fast->dispatcher.start[id] - fast->now + (op->transfer.buffered ? 0 : latency_of(fast, op));
+    else
+        wait = dispatcher_choice_time(&fast->dispatcher, id) - fast->now;
+    if (wait > fast->resolution.seconds)
+        event_heap_set(&fast->events, op->lane, fast->now + wait);
+    else if (transfer)
+        begin_bytes(fast, op);
+    else
+        *GROW(&fast->choices) = op->lane;
+}
+
+/* Begins all that is ready. Choices are made one by one, each after all that the one before has made ready. */
+static void begin_ready(struct fast *fast)
+{
+    size_t made = 0;
+    uint32_t id;
+
+    for (;;) {
+        while (dispatcher_take(&fast->dispatcher, &id))
+            begin(fast, id);
+        if (made == fast->choices.count)
+            break;
+        dispatcher_choose(&fast->dispatcher, fast->under_way[fast->choices.items[made++]]);
+    }
+    fast->choices.count = 0;
+}
+
+/* Goes to the next event and takes all that happen with it. */
+static void next_events(struct fast *fast)
+{
+    BUG_IF(!fast->events.count);
+    fast->now += fast->events.entries[0].time - fast->now;
+    fast->happening.count = 0;
+    while (fast->events.count && fast->events.entries[0].time - fast->now < fast->resolution.seconds)
+        *GROW(&fast->happening) = event_heap_pop(&fast->events);
+}
+
+static void happen(struct fast *fast, uint32_t lane)
+{
+    uint32_t id = fast->under_way[lane];
+    const struct op *op = &fast->program->ops.items[id];
+
+    if (op->kind == OP_COMPUTE) {
+        *GROW(&fast->choices) = lane;
+    } else if (flows_has(&fast->flows, lane)) {
+        flows_stop(&fast->flows, lane);
+        dispatcher_end(&fast->dispatcher, id, fast->now + (op->transfer.buffered ? latency_of(fast, op) : 0));
+    } else {
+        begin_bytes(fast, op);
+    }
+}
+
+void replay_fast(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
+{
+    size_t lanes = program->lanes.count;
+    struct fast fast = {.program = program, .cluster = cluster};
+
+    if (!moves_bytes(program, cluster)) {
+        replay_ideal(program, cluster, timeline);
+        return;
+    }
+    fast.resolution = resolution_of(program, cluster);
+    fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
+    event_heap_init(&fast.events, lanes);
+    flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
+    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
+    begin_ready(&fast);
+    while (fast.dispatcher.left) {
+        flows_share(&fast.flows, fast.now);
+        next_events(&fast);
+        for (size_t i = 0; i < fast.happening.count; i++)
+            happen(&fast, fast.happening.items[i]);
+        begin_ready(&fast);
+    }
+    timeline->makespan = 0;
+    for (size_t i = 0; i < program->ops.count; i++)
+        timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
+    dispatcher_release(&fast.dispatcher);
+    flows_release(&fast.flows);
+    event_heap_release(&fast.events);
+    free(fast.under_way);
+    free(fast.happening.items);
+    free(fast.choices.items);
+}

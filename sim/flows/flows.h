@@ -1,0 +1,41 @@
+/* flows: bytes under way on the links of a cluster. Flows share links by max-min fairness: no flow can be made faster
+ * without making another slower that is not faster than it. The rates follow from progressive filling (Bertsekas and
+ * Gallager, Data Networks, 1992, section 6.5.2): the rates of all flows rise together; when a link is full, its flows
+ * keep their rates, and the others rise on.
+ *
+ * Amounts are in units of the caller's choice. The arithmetic is SimGrid's, operation by operation, because simulations
+ * with contention are chaotic: a difference in the last digit can decide which of two transfers goes first. */
+#ifndef DTSIM_FLOWS_H
+#define DTSIM_FLOWS_H
+
+#include "flows/event_heap.h"
+#include "hardware/cluster.h"
+
+/* Zero-initialise; flows_init, flows_release. */
+struct flows {
+    const struct cluster *cluster;
+    struct event_heap *ends;
+    double unit;                     /* units in a byte */
+    struct flow *items;              /* by id */
+    struct flow_link *links;         /* by link_id() */
+    struct flow_place *places;       /* by GPU; filled when first asked for */
+    size_t first[LINK_LEAF_DOWN + 1];        /* by kind: the id of its first link */
+    struct flow_ids { uint32_t *items; size_t count, capacity; }
+        started, changed,            /* flows, links: since links were shared last */
+        open, filling, full;         /* flows and links of the component whose rates are being found */
+    uint32_t round;                  /* counts how often links were shared */
+};
+
+/* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when each flow will end, by its id. */
+void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, struct event_heap *ends);
+/* Begins a flow from one GPU to another at `now` (s). Its end is known after flows_share. */
+void flows_start(struct flows *flows, uint32_t id, int src, int dst, double units, double now);
+/* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */
+void flows_stop(struct flows *flows, uint32_t id);
+/* Whether the flow has been started and not stopped. */
+bool flows_has(const struct flows *flows, uint32_t id);
+/* Shares the links anew between the flows that are there at `now`, and tells `ends` what has changed. */
+void flows_share(struct flows *flows, double now);
+void flows_release(struct flows *flows);
+
+#endif

@@ -1,0 +1,181 @@
+/* shared: a file is read once, again when it has changed, and with a cache everything is as without one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "report/outcome.h"
+#include "text.h"
+
+struct shape { const struct node *node; int width; const char *name; };
+static const struct field shape_fields[] = {
+    {KEY(shape, width), .kind = FIELD_INT, .min = 1, .max = 9, .required = true},
+    {KEY(shape, name), .kind = FIELD_STRING},
+};
+static const struct table shape_table = {TABLE("shape", "", shape, shape_fields)};
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_changed(void **state)
+{
+    char path[] = "/tmp/dtsim-shared-XXXXXX";
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    const struct node *first, *again;
+    struct shape shape, same;
+    struct error err = {0};
+
+    (void)state;
+    close(mkstemp(path));
+    cache_init(&cache, CACHE_BYTES);
+    write_text(path, "{width: 3, name: one}");
+    assert_int_equal(conf_shared(&arena, path, &first, &err), 0);
+    assert_int_equal(conf_shared(&arena, path, &again, &err), 0);
+    assert_ptr_equal(first, again);
+    assert_int_equal(field_load(&arena, &shape_table, path, &shape, &err), 0);
+    arena_release(&arena);
+    assert_int_equal(field_load(&arena, &shape_table, path, &same, &err), 0);
+    assert_ptr_equal(shape.name, same.name);             /* it outlives the arena that it was asked for with */
+    assert_string_equal(same.name, "one");
+    write_text(path, "{width: 4, name: another one}");
+    assert_int_equal(field_load(&arena, &shape_table, path, &shape, &err), 0);
+    assert_int_equal(shape.width, 4);
+    assert_string_equal(same.name, "one");
+    arena_release(&arena);
+    cache_release(&cache);
+    unlink(path);
+}
+
+/* Mistakes are told each time, with their places. */
+static void test_wrong(void **state)
+{
+    static const char *const wrong[] = {"{width: 10}", "{name: [", "{width: 1, hight: 2}"};
+    char path[] = "/tmp/dtsim-shared-XXXXXX";
+    struct cache cache;
+    struct shape shape;
+
+    (void)state;
+    close(mkstemp(path));
+    cache_init(&cache, CACHE_BYTES);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        char *messages[3];
+
+        write_text(path, wrong[i]);
+        for (int n = 0; n < 3; n++) {
+            struct arena arena = {.cache = n ? &cache : NULL};
+            struct error err = {0};
+
+            assert_int_equal(field_load(&arena, &shape_table, path, &shape, &err), -1);
+            messages[n] = messages_of(&err);
+            error_release(&err);
+            arena_release(&arena);
+        }
+        assert_string_equal(messages[0], messages[1]);
+        assert_string_equal(messages[0], messages[2]);
+        for (int n = 0; n < 3; n++)
+            free(messages[n]);
+    }
+    cache_release(&cache);
+    unlink(path);
+}
+
+/* Without room it reads as if there were no cache. */
+static void test_full(void **state)
+{
+    char path[] = "/tmp/dtsim-shared-XXXXXX";
+    struct cache cache;
+    struct arena arena = {.cache = &cache};
+    struct error err = {0};
+    struct shape shape;
+
+    (void)state;
+    close(mkstemp(path));
+    cache_init(&cache, 10);
+    write_text(path, "{width: 3, name: one}");
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(field_load(&arena, &shape_table, path, &shape, &err), 0);
+        assert_string_equal(shape.name, "one");
+    }
+    assert_int_equal(cache.bytes, 0);
+    arena_release(&arena);
+    cache_release(&cache);
+    unlink(path);
+}
+
+/* The row of a scenario, read with this cache or with none. */
+static char *row_of(const char *path, struct cache *cache)
+{
+    struct arena arena = {0};
+    struct scenario scenario = {0};
+    struct error err = {0};
+    json_t *row = json_object();
+    struct node *root;
+    char *text;
+
+    assert_int_equal(conf_load(&arena, path, &root, &err), 0);
+    arena.cache = cache;
+    if (scenario_read(&arena, root, (const char *[]){"simulation.engine=ideal"}, 1, "x", &scenario, &err))
+        outcome_refused(row, &err);
+    else
+        outcome_simulate(row, &scenario);
+    text = json_dumps(row, JSON_COMPACT);
+    json_decref(row);
+    error_release(&err);
+    scenario_release(&scenario);
+    return text;
+}
+
+static int is_yaml(const struct dirent *entry)
+{
+    return strstr(entry->d_name, ".yaml") != NULL;
+}
+
+/* All scenarios of the tour, twice with one cache: whoever changed what is shared would change what comes next. */
+static void test_same(void **state)
+{
+    struct dirent **entries;
+    int count = scandir(DTSIM_SOURCE_DIR "/scenarios/tour", &entries, is_yaml, alphasort);
+    struct cache cache;
+
+    (void)state;
+    assert_true(count > 10);
+    cache_init(&cache, CACHE_BYTES);
+    for (int n = 0; n < 2 * count; n++) {
+        char path[512], *with, *without;
+
+        snprintf(path, sizeof path, "%s/scenarios/tour/%s", DTSIM_SOURCE_DIR, entries[n % count]->d_name);
+        with = row_of(path, &cache);
+        without = row_of(path, NULL);
+        assert_string_equal(with, without);
+        free(with);
+        free(without);
+    }
+    assert_true(cache.found[CACHE_RECORD] > cache.missed[CACHE_RECORD]);
+    cache_release(&cache);
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_changed), cmocka_unit_test(test_wrong), cmocka_unit_test(test_full),
+        cmocka_unit_test(test_same),
+    };
+
+    return cmocka_run_group_tests_name("shared", tests, NULL, NULL);
+}

@@ -1,0 +1,145 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "flows/flows.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { FLOWS = 60, CLUSTERS = 200, LINKS = 6 * 64 };
+
+static uint64_t seed;
+
+static int draw(int below)
+{
+    seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return (int)(seed >> 33) % below;
+}
+
+/* Flows, and the rates that they have, by their ends. */
+struct given {
+    const struct cluster *cluster;
+    bool there[FLOWS];
+    int src[FLOWS], dst[FLOWS];
+    double rate[FLOWS];
+};
+
+static int link_id(struct link link)
+{
+    return 64 * (int)link.kind + link.index;
+}
+
+static struct route route_of(const struct given *given, int flow)
+{
+    return cluster_route(given->cluster, given->src[flow], given->dst[flow]);
+}
+
+/* The definition: no link carries more than it can, and every flow crosses a full link of which no flow is faster. */
+static void assert_max_min(const struct given *given)
+{
+    double carried[LINKS] = {0}, fastest[LINKS] = {0};
+
+    for (int f = 0; f < FLOWS; f++) {
+        struct route route = given->there[f] ? route_of(given, f) : (struct route){0};
+
+        for (int l = 0; l < route.count; l++) {
+            carried[link_id(route.links[l])] += given->rate[f];
+            fastest[link_id(route.links[l])] = fmax(fastest[link_id(route.links[l])], given->rate[f]);
+        }
+    }
+    for (int l = 0; l < LINKS; l++)
+        assert_true(carried[l] <= cluster_usual_bandwidth(given->cluster, (enum link_kind)(l / 64)) * (1 + 1e-12));
+    for (int f = 0; f < FLOWS; f++) {
+        struct route route = given->there[f] ? route_of(given, f) : (struct route){0};
+        bool held = !given->there[f];
+
+        for (int l = 0; l < route.count; l++) {
+            int id = link_id(route.links[l]);
+
+            held |= carried[id] >= cluster_link_bandwidth(given->cluster, route.links[l]) * (1 - 1e-12) &&
+                    given->rate[f] >= fastest[id] * (1 - 1e-12);
+        }
+        assert_true(held);
+    }
+}
+
+/* Flows come and go at random; after each few of them the rates are max-min fair. All happens at time 0, so that a
+ * flow's end tells its rate. */
+static void test_max_min(void **state)
+{
+    (void)state;
+    for (uint64_t i = 1; i <= CLUSTERS; i++) {
+        struct cluster cluster = {.inside = {.bandwidth = 3e9, .efficiency = 1},
+                                  .network = {.bandwidth = 1e9, .efficiency = 1}};
+        struct given given = {.cluster = &cluster};
+        struct event_heap ends;
+        struct flows flows;
+
+        seed = i;
+        cluster.nodes = 2 + draw(6);
+        cluster.gpus_per_node = 1 + draw(4);
+        cluster.network.nics = 1 + draw(cluster.gpus_per_node);
+        cluster.network.topology = (struct topology_spec){
+            .kind = draw(2) ? TOPOLOGY_LEAF_SPINE : TOPOLOGY_NONBLOCKING, .leaf_nodes = 1 + draw(3),
+            .oversubscription = 1 + draw(8) * 0.7,
+        };
+        event_heap_init(&ends, FLOWS);
+        flows_init(&flows, &cluster, FLOWS, 1, &ends);
+        for (int step = 0; step < 20; step++) {
+            for (int k = draw(12); k >= 0; k--) {
+                int f = draw(FLOWS), gpus = cluster_gpus(&cluster);
+
+                assert_int_equal(flows_has(&flows, (uint32_t)f), given.there[f]);
+                if (given.there[f]) {
+                    flows_stop(&flows, (uint32_t)f);
+                } else {
+                    given.src[f] = draw(gpus);
+                    given.dst[f] = (given.src[f] + 1 + draw(gpus - 1)) % gpus;
+                    flows_start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
+                }
+                given.there[f] = !given.there[f];
+            }
+            flows_share(&flows, 0);
+            for (int f = 0; f < FLOWS; f++)
+                if (given.there[f])
+                    given.rate[f] = 1e9 / ends.entries[ends.place[f] - 1].time;
+            assert_max_min(&given);
+        }
+        flows_release(&flows);
+        event_heap_release(&ends);
+    }
+}
+
+/* 10 units on a port of 1 a second: alone for 4 s, half of it for 6 s, alone again. */
+static void test_progress(void **state)
+{
+    static const struct cluster cluster = {.nodes = 1, .gpus_per_node = 3, .inside = {.bandwidth = 1, .efficiency = 1}};
+    struct event_heap ends;
+    struct flows flows;
+
+    (void)state;
+    event_heap_init(&ends, 2);
+    flows_init(&flows, &cluster, 2, 1, &ends);
+    flows_start(&flows, 0, 0, 1, 10, 0);
+    flows_share(&flows, 0);
+    assert_true(ends.entries[0].time == 10);
+    flows_start(&flows, 1, 0, 2, 3, 4);
+    flows_share(&flows, 4);
+    assert_int_equal(event_heap_pop(&ends), 1);
+    assert_true(ends.entries[0].time == 16);
+    flows_stop(&flows, 1);
+    flows_share(&flows, 10);
+    assert_true(ends.entries[0].time == 13);
+    flows_release(&flows);
+    event_heap_release(&ends);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_max_min), cmocka_unit_test(test_progress)};
+
+    return cmocka_run_group_tests_name("flows", tests, NULL, NULL);
+}
