@@ -47,6 +47,7 @@ struct profile {
     const char *source;                  /* who measured what, and when */
     int sms;                             /* streaming multiprocessors */
     struct list matmul, attention, memory;     /* of struct matmul_record, attention_record, memory_record */
+    struct cache *cache;                 /* where the times of products are remembered, or NULL */
 };
 extern const struct table profile_table;
 
@@ -61,5 +62,9 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
 struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
                                      enum attention_generation generation);
+
+/* The mean error of the records of a kind of kernels on samples that their fits did not use, each record counting as
+ * often as it has such samples; NaN: none of them has any. */
+double profile_error(const struct profile *profile, enum kernel_kind kind);
 
 #endif

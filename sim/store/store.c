@@ -216,6 +216,12 @@ static int index_folder(struct store *store, const char *folder, struct error *e
     return rc;
 }
 
+int store_index(struct store *store, const char *folder, struct error *err)
+{
+    *store = (struct store){.fd = -1};
+    return index_folder(store, folder, err);
+}
+
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err)
 {
     char *text = json_text(header);
@@ -228,6 +234,17 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
          index_folder(store, folder, err) ? -1 : 0;
     free(text);
     return rc;
+}
+
+int store_reopen(struct store *store, const char *path, struct error *err)
+{
+    const struct store_reader reader = {.row = index_row, .context = &store->ids};
+
+    *store = (struct store){.fd = -1, .path = strdup(path)};
+    if (!store->path)
+        BUG("out of memory");
+    return open_locked(store, err) || cut_torn(store, err) || settle(store, NULL, err) ||
+           store_read(store->path, &reader, err) ? -1 : 0;
 }
 
 static double now(void)
