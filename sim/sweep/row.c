@@ -182,6 +182,7 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
             outcome_refused(row, &err);
         }
     } else {
+        scenario_prefer(&scenario, ENGINE_FAST);
         resolved_id(maker, &scenario, note);
         if (!row_is_done(maker, note)) {
             row = row_begin(note, point);

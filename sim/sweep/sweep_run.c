@@ -7,7 +7,7 @@
 #include "cache/cache.h"
 #include "files/json.h"
 #include "process/pool.h"
-#include "sweep/row.h"
+#include "sweep/verify.h"
 
 /* A sweep that runs. */
 struct running {
@@ -17,6 +17,7 @@ struct running {
     struct row_maker maker;
     struct cache cache;          /* each worker fills its own copy */
     size_t next;                 /* index into the selection */
+    struct locations points;     /* where the best are to be verified: all that have a row */
     struct sweep_state *state;
     void (*progress)(void *context, const struct sweep_state *state);
     void *context;
@@ -67,6 +68,23 @@ static bool next(void *context, uint64_t *piece)
     return true;
 }
 
+/* Whether the best points are verified in the end. */
+static bool verifies(const struct sweep_options *options)
+{
+    return options->verify > 0 && options->shards == 1;
+}
+
+static void locate(struct running *running, const struct row_head *head, uint64_t piece)
+{
+    struct located *located;
+
+    if (!verifies(running->options))
+        return;
+    located = GROW(&running->points);
+    *located = (struct located){.number = piece};
+    memcpy(located->id, head->id, sizeof located->id);
+}
+
 static void count(struct running *running, const struct row_head *head)
 {
     struct sweep_state *state = running->state;
@@ -99,7 +117,7 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct row_head head;
     const char *row = row_split(reply, length, &head);
 
-    (void)piece;
+    locate(running, &head, piece);
     if (!head.stored)
         return keep(running, &head, row, err);
     if (store_added(&running->store, head.id))
@@ -162,11 +180,12 @@ static int take_store(struct running *running, const struct sweep *sweep, struct
                                   : open_store(running, sweep, err);
 }
 
+/* All points run, and the store closed. */
 static int run_points(struct running *running, const struct pool *pool, struct error *err)
 {
     enum pool_end end;
 
-    if (!running->options->engine || !strcmp(running->options->engine, engine_names[ENGINE_SIMGRID]))
+    if (running->options->engine && !strcmp(running->options->engine, engine_names[ENGINE_SIMGRID]))
         replay_prepare(ENGINE_SIMGRID);
     end = pool_run(pool, err);
     running->state->interrupted = end == POOL_INTERRUPTED;
@@ -179,6 +198,8 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
 {
     struct running running = {.selection = selection, .options = options, .next = (size_t)options->shard - 1,
                               .state = state, .progress = progress, .context = context};
+    const struct verification verification = {sweep, options, &running.maker, &running.points, state, progress,
+                                              context};
     struct pool pool = {.jobs = options->jobs, .ranks = options->ranks, .timeout = options->timeout,
                         .what = "the simulation", .context = &running, .begin = begin, .work = work, .next = next,
                         .done = done, .lost = lost, .tick = tick};
@@ -197,7 +218,10 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
     cache_init(&running.cache, CACHE_BYTES);
     rc = row_maker_init(&running.maker, err) || take_store(&running, sweep, err) || run_points(&running, &pool, err)
              ? -1 : 0;
+    if (!rc && !state->serves && verifies(options) && !state->interrupted && !(options->fail_fast && state->failed))
+        rc = verify_best(&verification, err);
     store_release(&running.store);
     cache_release(&running.cache);
+    free(running.points.items);
     return rc;
 }

@@ -259,7 +259,6 @@ static void run_rows(struct running *running, size_t count)
     if (count)
         fill_cache(&cache, paper, running->rows[0], running->options);
     paper->arena.cache = &cache;
-    replay_prepare(ENGINE_SIMGRID);
     child_each(run_row, row_ended, running, count, running->options->jobs, "the simulation");
     paper->arena.cache = NULL;
     cache_release(&cache);
