@@ -374,7 +374,7 @@ int scenario_load(const char *path, const char *const *sets, size_t nsets, struc
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err)
 {
-    struct arena arena = {0};
+    struct arena arena = {.cache = scenario->arena.cache};
     struct node *root = ARENA_ARRAY(&arena, struct node, 1);
 
     *root = *scenario->node;

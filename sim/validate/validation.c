@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "process/child.h"
 #include "run/memory_advice.h"
 
@@ -233,6 +234,36 @@ static void summarize(struct validation *validation)
     finish_summary(&validation->relative);
 }
 
+/* Reads one row's scenario, so that the processes of all rows find in the cache what it names. */
+static void fill_cache(struct cache *cache, const struct paper *paper, size_t row,
+                       const struct validation_options *options)
+{
+    struct paper own = *paper;
+    struct scenario scenario;
+    struct error ignored = {0};
+
+    own.arena = (struct arena){.cache = cache};
+    paper_scenario(&own, row, options->sets, options->nsets, &scenario, &ignored);
+    scenario_release(&scenario);
+    arena_release(&own.arena);
+    error_release(&ignored);
+}
+
+/* Simulates rows, by their numbers, each in a process of its own. */
+static void run_rows(struct running *running, size_t count)
+{
+    struct paper *paper = running->validation->paper;
+    struct cache cache;
+
+    cache_init(&cache, CACHE_BYTES);
+    if (count)
+        fill_cache(&cache, paper, running->rows[0], running->options);
+    paper->arena.cache = &cache;
+    child_each(run_row, row_ended, running, count, running->options->jobs, "the simulation");
+    paper->arena.cache = NULL;
+    cache_release(&cache);
+}
+
 int validation_init(struct validation *validation, struct paper *paper, const struct validation_options *options,
                     struct error *err)
 {
@@ -253,7 +284,7 @@ int validation_init(struct validation *validation, struct paper *paper, const st
     for (size_t i = 0; i < paper->nrows; i++)
         if (validation->outcomes[i].selected)
             running.rows[count++] = i;
-    child_each(run_row, row_ended, &running, count, options->jobs, "the simulation");
+    run_rows(&running, count);
     free(running.rows);
     summarize(validation);
     return 0;
