@@ -36,14 +36,15 @@ static const struct workload {
     {"1T on 3,072 GPUs, simgrid", TRILLION "--engine simgrid", 164110, false},
     {"1T on 3,072 GPUs, unfolded", TRILLION FAST " --set simulation.fold=off", 981770, false},
     {"ring, 1,024 GPUs, messages", RING, 2098176, false},
-    {"ring, 256 GPUs x 8 channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=8", 1045248,
-     false},
+    {"ring, 256 GPUs x 8 channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=8",
+     1045248, false},
     {"naive, 1,024 GPUs", RING " --set strategy.all_reduce=naive", 0, false},
     {"tree, 1,024 GPUs", RING " --set strategy.all_reduce=tree", 0, false},
     {"butterfly, 1,024 GPUs", RING " --set strategy.all_reduce=butterfly", 0, false},
     {"parameter server, 1,024 workers", RING " --set strategy.data_parallel=parameter-server", 0, false},
     {"405B on 16,384 GPUs", "run tests/bench/llama3-405b.yaml " FAST, 0, false},
-    {"auto on 4,096 GPUs", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST, 0, false},
+    {"auto on 4,096 GPUs", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST,
+     0, false},
     {"ring on 65,536 GPUs, ideal", "collective dgx-h100 --op all_reduce --algorithm ring --ranks 65536 --bytes 1G "
      "--engine ideal", 0, false},
     {"1f1b, 64 x 512", PIPELINE, 129536, true},
@@ -126,8 +127,8 @@ static double instructions(const char *command)
     double count = -1;
     FILE *out;
 
-    /* after "exec " */
-    if (asprintf(&counted, "valgrind --tool=callgrind --callgrind-out-file=/dev/null %s 2>&1 >/dev/null", command + 5) < 0)
+    if (asprintf(&counted, "valgrind --tool=callgrind --callgrind-out-file=/dev/null %s 2>&1 >/dev/null",
+                 command + strlen("exec ")) < 0)
         BUG("no memory");
     out = popen(counted, "r");
     BUG_IF(!out);

@@ -110,8 +110,8 @@ static void all_to_all(void **state)
     program_release(&program);
 }
 
-/* Contention of every kind: NICs that GPUs share, an uplink for eight, a server for 64 workers, trees, rings in parallel,
- * choices, both directions at once. */
+/* Contention of every kind: NICs that GPUs share, an uplink for eight, a server for 64 workers, trees, rings in
+ * parallel, choices, both directions at once. */
 #define STAGES "model: {stages: {forward: 1 ms, backward: 2 ms, parameters: 4 M, boundary: 3 MB}}\n"
 #define NODES(nodes, gpus, network) \
     "cluster: {nodes: " #nodes ", gpus_per_node: " #gpus ", inside: {bandwidth: 100 GB/s, latency: 1 us},\n" \
