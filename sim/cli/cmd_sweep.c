@@ -17,7 +17,6 @@ static const char *const option_names[] = {
     [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
     [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
 };
-enum { POINTS_MOST = 100000 };   /* unless --max says otherwise */
 
 static double now(void)
 {
