@@ -4,6 +4,7 @@
 #   sweep_rows.sh DTSIM ends           a crash, a hang and points that are infeasible are rows too: 100 in all, exit 3
 #   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep, and of a worker, at random moments: what goes on completes
 #   sweep_rows.sh DTSIM disk           the disk is full before the sweep ends: rows stay whole, and what goes on completes
+#   sweep_rows.sh DTSIM verify [TIMES] the best are verified once, whoever does it and whatever is killed meanwhile
 #   sweep_rows.sh DTSIM memory         a worker that runs out of memory, or is killed for it, costs its row
 set -u
 dtsim=$(realpath "$1") what=$2 times=${3:-10}
@@ -185,8 +186,51 @@ end
         fail "no row says that its worker was killed: $(rows killed | grep 1000000)"
 }
 
+# Rows that are there already are verified: of the best 20 and those that tie with them. None is lost, doubled or
+# verified twice.
+verify()
+{
+    local begun i killed=0
+    sweep plain -j 2 || fail "$(cat err)"
+    begun=$(date +%s%N)
+    sweep one -j 1 --verify 20 || fail "$(cat err)"
+    micros=$((($(date +%s%N) - begun) / 1000))
+    rows one >whole.rows
+    [ "$(grep -c '"verified_engine":"simgrid"' whole.rows)" -ge 20 ] || fail "too few are verified: $(cat err)"
+    grep '"verified_engine"' whole.rows | grep -qv '"verified_iteration_time_s":[0-9]' && fail "a row lacks its time"
+    for shard in 1 2 3; do
+        sweep three --shard $shard/3 --verify 20 || fail "$(cat err)"
+    done
+    grep -q verified_engine three/* && fail "a shard cannot know the best"
+    for folder in plain three; do
+        sweep $folder -j 2 --verify 20 || fail "$(cat err)"
+        rows $folder | cmp whole.rows - || fail "the rows of $folder differ"
+        [ "$(cat $folder/* | grep -c '"id"')" = 60 ] || fail "a row stands twice in $folder"
+    done
+    cp -r plain again
+    sweep again --verify 20 || fail "$(cat err)"
+    grep -q ' 0 verified on simgrid' err || fail "verified twice: $(cat err)"
+    cmp plain/shard-1-of-1.jsonl again/shard-1-of-1.jsonl || fail "the file was written though nothing was to do"
+    rm -rf plain
+    sweep plain -j 2 || fail "$(cat err)"
+    for ((i = 0; i < times; i++)); do
+        rm -rf cut
+        cp -r plain cut
+        "$dtsim" sweep sweep.yaml --engine ideal -o cut -j 2 --verify 20 >/dev/null 2>err &
+        kill_at $! $(((RANDOM * 32768 + RANDOM) % micros)) sweep
+        rows cut >cut.rows
+        [ "$(wc -l <cut.rows)" = 60 ] || fail "$(wc -l <cut.rows) rows are left of 60"
+        sweep cut -j 2 --verify 20 || fail "cannot go on: $(cat err)"
+        rows cut | diff whole.rows - >differ || fail "after a kill rows differ: $(cut -c1-600 differ)"
+        [ "$(cat cut/* | grep -c '"id"')" = 60 ] || fail "a row stands twice"
+    done
+    [ $killed = 0 ] && fail "no kill met the sweep"
+    echo "$killed of $times kills met the sweep"
+}
+
 case $what in
 same) same ;;
+verify) verify ;;
 ends) ends ;;
 kill) kills ;;
 disk) disk ;;

@@ -81,8 +81,22 @@ static int print_rows(const struct results *results, const char *const *values, 
         rc = database_write(results, columns, count, most, values[OPT_SQLITE], err);
     else if (!rc && (results->rows.count || format == FORMAT_CSV))
         results_print(results, format, columns, count, most, stdout);
+    if (!rc && results->rows.count && format == FORMAT_TEXT && results->ranked >= 0 && !values[OPT_SHOW]) {
+        fputc('\n', stdout);
+        results_explain_ranks(results, stdout);
+    }
     free(columns);
     return rc;
+}
+
+/* By the first key that orders them and that they have. */
+static void rank(struct results *results, const struct wanted *wanted)
+{
+    for (size_t i = 0; i < wanted->by.count && !wanted->front; i++)
+        if (results->keys.items[wanted->by.keys[i]].number) {
+            results_rank(results, wanted->by.keys[i], wanted->by.largest[i]);
+            return;
+        }
 }
 
 /* The table and, for people, how all points ended. */
@@ -95,8 +109,12 @@ static int print_folders(const char *const *folders, size_t nfolders, const char
     struct results results;
     int rc = results_open(folders, nfolders, &results, err) ||
              read_wanted(&results, values, people, most, &wanted, err) ||
-             results_read(&results, &question, err) || print_rows(&results, values, format, most, err) ? -1 : 0;
+             results_read(&results, &question, err) ? -1 : 0;
 
+    if (!rc) {
+        rank(&results, &wanted);
+        rc = print_rows(&results, values, format, most, err);
+    }
     if (!rc && format == FORMAT_TEXT) {
         fputs(results.rows.count ? "\n" : "", stdout);
         tally_print(&results.tally, stdout);
@@ -165,9 +183,10 @@ const struct command cmd_results = {
                "  --json              whole rows, JSON Lines\n"
                "  --sqlite FILE       the columns of --csv as table 'rows' of an SQLite file, which is replaced\n"
                "KEY is a path or name that the sweep sets, a metric of result.json (breakdown_s.bubble is one of its\n"
-               "breakdown), gpus, memory_margin_bytes, extrapolated_share, status, engine, rule, reason or id. The\n"
-               "best is the largest of rates and shares of use, and else the smallest; KEY:min and KEY:max say\n"
-               "otherwise.\n",
+               "breakdown), gpus, memory_margin_bytes, extrapolated_share, verified_iteration_time_s, status, engine,\n"
+               "verified_engine, rule, reason, id, or rank: the place among the best, which rows share that cannot be\n"
+               "told apart. The best is the largest of rates and shares of use, and else the smallest; KEY:min and\n"
+               "KEY:max say otherwise.\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .main = results_main,

@@ -11,11 +11,13 @@
 
 enum {
     OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
+    OPT_VERIFY,
 };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
     [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
     [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
+    [OPT_VERIFY] = "--verify=",
 };
 
 static double now(void)
@@ -44,9 +46,13 @@ static void show_progress(void *context, const struct sweep_state *state)
     bool tokens = state->best.tokens > 0;
     char left[48], best[80] = "";
 
+    if (due && state->verify.chosen)
+        fprintf(stderr, "%s%zu of %zu of the best points verified on simgrid%s", progress->terminal ? "\r\033[K" : "",
+                state->verify.done, state->verify.chosen, progress->terminal ? "" : "\n");
+    if (due)
+        progress->said = time;
     if (!due || state->done == state->points)
         return;
-    progress->said = time;
     progress->said_done = state->done;
     if (tokens || state->best.samples > 0)
         snprintf(best, sizeof best, ", best %.4g %s", tokens ? state->best.tokens : state->best.samples,
@@ -110,6 +116,8 @@ static int options_parse(const struct command *command, const struct arguments *
         code = timeout_parse(command, arguments->values[OPT_TIMEOUT], &sweep->timeout);
     if (code == ARGS_DONE && arguments->values[OPT_MAX])
         code = count_parse(command, "--max", arguments->values[OPT_MAX], 1000000000, most);
+    if (code == ARGS_DONE && arguments->values[OPT_VERIFY])
+        code = count_parse(command, "--verify", arguments->values[OPT_VERIFY], 1000000, &sweep->verify);
     if (code == ARGS_DONE && sweep->engine)
         code = engine_parse(command, sweep->engine, &engine);
     return code;
@@ -124,6 +132,21 @@ static int dry_run(const struct sweep *sweep, const struct selection *selection,
     return EXIT_OK;
 }
 
+/* How many of the best have been verified, and by whom they will be. */
+static void print_verified(const struct sweep_options *options, const struct sweep_state *state)
+{
+    size_t before = state->verify.best - state->verify.chosen, now_done = state->verify.done - state->verify.failed;
+
+    if (options->verify && options->shards > 1)
+        fputs("; the same command without a shard verifies the best of all", stderr);
+    if (state->verify.best)
+        fprintf(stderr, "; of the %zu best %zu verified on simgrid", state->verify.best, now_done);
+    if (state->verify.best && before)
+        fprintf(stderr, ", %zu ran on it before", before);
+    if (state->verify.failed)
+        fprintf(stderr, ", %zu could not be", state->verify.failed);
+}
+
 /* Runs the points; what they gave goes to stdout, how they ended to stderr. */
 static int run(const struct sweep *sweep, const struct selection *selection, struct sweep_options *options,
                struct error *err)
@@ -134,6 +157,8 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
     int rc;
 
     progress.said = progress.begun;
+    if (!options->verify)
+        options->verify = (size_t)sweep->verify;
     if (!options->folder)
         options->folder = arena_printf(&arena, "%s.sweep", sweep->stem);
     rc = sweep_run(sweep, selection, options, show_progress, &progress, &state, err);
@@ -151,10 +176,13 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
             fprintf(stderr, "; %zu of them were there before", state.before);
         if (state.alike)
             fprintf(stderr, "; %zu are the same scenario as another point", state.alike);
+        print_verified(options, &state);
         fputs(state.interrupted ? "; interrupted: the same command goes on\n" : "\n", stderr);
     }
     arena_release(&arena);
-    return rc ? rc : state.interrupted ? EXIT_INTERRUPTED : state.failed ? EXIT_SOME_FAILED : EXIT_OK;
+    if (rc || state.interrupted)
+        return rc ? rc : EXIT_INTERRUPTED;
+    return state.failed || state.verify.failed ? EXIT_SOME_FAILED : EXIT_OK;
 }
 
 static int sweep_main(const struct command *command, int argc, char **argv)
@@ -185,7 +213,7 @@ static int sweep_main(const struct command *command, int argc, char **argv)
 const struct command cmd_sweep = {
     .name = "sweep",
     .usage = "SWEEP|SCENARIO [--set PATH=V1,V2,...]... [-o DIR] [-j N] [--dry-run] [--shard I/N] [--engine ENGINE]\n"
-             "       [--timeout T] [--max N] [--retry-failed] [--force] [--fail-fast]",
+             "       [--timeout T] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]",
     .brief = "Simulates many scenarios in worker processes and keeps a row of each.",
     .examples = "  dtsim sweep sweep.yaml --dry-run\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
@@ -203,6 +231,8 @@ const struct command cmd_sweep = {
                "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
+               "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"
+               "                      told apart from them, on simgrid too, for verified_iteration_time_s\n"
                "  --retry-failed      run points again that ended with an error, a crash or the timeout\n"
                "  --force             run all points again\n"
                "  --fail-fast         stop at the first such failure\n"

@@ -325,3 +325,28 @@ struct kernel_seconds profile_kernel(const struct profile *profile, const struct
         return attention(profile, kernel, generation);
     return kernel->kind == KERNEL_MATMUL ? matmul(profile, kernel) : memory(profile, kernel);
 }
+
+double profile_error(const struct profile *profile, enum kernel_kind kind)
+{
+    const struct list *lists[] = {
+        [KERNEL_MATMUL] = &profile->matmul, [KERNEL_ATTENTION] = &profile->attention,
+        [KERNEL_MEMORY] = &profile->memory,
+    };
+    static const struct { size_t size, error; } records[] = {
+        [KERNEL_MATMUL] = {sizeof(struct matmul_record), offsetof(struct matmul_record, error)},
+        [KERNEL_ATTENTION] = {sizeof(struct attention_record), offsetof(struct attention_record, error)},
+        [KERNEL_MEMORY] = {sizeof(struct memory_record), offsetof(struct memory_record, error)},
+    };
+    double sum = 0, samples = 0;
+
+    for (size_t i = 0; i < lists[kind]->count; i++) {
+        struct fit_error error;
+
+        memcpy(&error, (const char *)lists[kind]->items + i * records[kind].size + records[kind].error, sizeof error);
+        if (error.held_out == 0 || isnan(error.mean))
+            continue;
+        sum += error.held_out * error.mean;
+        samples += error.held_out;
+    }
+    return samples > 0 ? sum / samples : NAN;
+}

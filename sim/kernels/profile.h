@@ -62,4 +62,8 @@ struct kernel_seconds { double seconds; enum cost_basis basis; };
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
                                      enum attention_generation generation);
 
+/* The mean error of the records of a kind of kernels on samples that their fits did not use, each record counting as
+ * often as it has such samples; NaN: none of them has any. */
+double profile_error(const struct profile *profile, enum kernel_kind kind);
+
 #endif

@@ -235,7 +235,7 @@ static int barrier_replicas(const struct lowering *lowering)
 static void allocate(struct lowering *lowering)
 {
     struct arena *arena = &lowering->arena;
-    int ranks = lowering->program->ranks, flows = lowering->program->flows;
+    int ranks = lowering->program->ranks, flows = lowering->program->flows, stages = lowering->plan->stages;
     int chunk_states = ranks * lowering->plan->chunks;
     size_t entries = (size_t)lowering->out->replicas * (size_t)plan_directions(lowering->plan) *
                    (size_t)plan_virtual_stages(lowering->plan) *
@@ -259,7 +259,7 @@ static void allocate(struct lowering *lowering)
     lowering->times = ARENA_ARRAY(arena, const struct stage *, ranks);
     for (int i = 0; i < ranks; i++)
         lowering->times[i] = !lowering->whole ? lowering->stages :
-                             workload_stages(lowering->workload, i / lowering->plan->stages, i % lowering->plan->stages);
+                             workload_stages(lowering->workload, i / stages, i % stages);
     lowering->latest = ARENA_ARRAY(arena, uint32_t, ranks);
     memset(lowering->latest, 0xff, (size_t)ranks * sizeof *lowering->latest);     /* NO_OP */
     lowering->cursor = ARENA_ARRAY(arena, size_t, ranks);

@@ -1,5 +1,6 @@
 #include "results/compared.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,9 @@ static json_t *add_row(struct compared *compared, const char *name, const char *
 {
     json_t *row = json_object();
 
-    *GROW(&compared->rows) = (struct compared_row){arena_strdup(&compared->arena, name), path, row};
+    *GROW(&compared->rows) = (struct compared_row){
+        .name = arena_strdup(&compared->arena, name), .path = path, .row = row,
+    };
     return row;
 }
 
@@ -30,6 +33,28 @@ static void tell_apart(struct compared *compared)
         if (alike[i] && strcmp(rows[i].name, rows[i].path))
             rows[i].name = arena_printf(&compared->arena, "%s (%s)", rows[i].name, rows[i].path);
     free(alike);
+}
+
+/* Ranks all rows anew. */
+static void rank(struct compared *compared)
+{
+    size_t count = compared->rows.count;
+    struct tie_number *numbers = xcalloc(count + 1, sizeof *numbers);
+    struct tie_rank *ranks = xcalloc(count + 1, sizeof *ranks);
+
+    for (size_t i = 0; i < count; i++) {
+        const json_t *row = compared->rows.items[i].row;
+        const json_t *rate = json_object_get(json_object_get(row, "metrics"), "samples_per_s");
+
+        numbers[i] = tie_number_of(row, "samples_per_s", json_is_number(rate) ? json_number_value(rate) : NAN);
+    }
+    tie_ranks(numbers, count, true, ranks);
+    for (size_t i = 0; i < count; i++) {
+        compared->rows.items[i].rank = ranks[i];
+        compared->rows.items[i].number = numbers[i];
+    }
+    free(numbers);
+    free(ranks);
 }
 
 /* A run has metrics by the same names as a row. */
@@ -160,6 +185,7 @@ int compared_add(struct compared *compared, const char *path, const char *const 
     if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
         rc = add_run(compared, path, err);
         tell_apart(compared);
+        rank(compared);
         return rc;
     }
     if (sweep_load(path, sets, nsets, &sweep, &found)) {
@@ -169,6 +195,7 @@ int compared_add(struct compared *compared, const char *path, const char *const 
         rc = add_points(compared, &sweep, engine, prefix, err);
     }
     tell_apart(compared);
+    rank(compared);
     sweep_release(&sweep);
     error_release(&found);
     return rc;

@@ -5,11 +5,20 @@
 
 #include "cache/cache.h"
 #include "report/outcome.h"
+#include "run/tie.h"
 
 struct compared {
     struct arena arena;
     struct cache cache;          /* what scenarios read is remembered for the next ones */
-    struct { struct compared_row { const char *name, *path; json_t *row; } *items; size_t count, capacity; } rows;
+    struct {
+        struct compared_row {
+            const char *name, *path;
+            json_t *row;
+            struct tie_rank rank;        /* by throughput */
+            struct tie_number number;    /* that, and what is known of its error */
+        } *items;
+        size_t count, capacity;
+    } rows;
 };
 
 enum { COMPARED_MOST = 1000 };   /* points of one scenario */

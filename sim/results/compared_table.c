@@ -17,7 +17,11 @@ static const struct column {
     {"samples_per_s", "samples/s", false},
     {"tokens_per_s", NULL, false},
     {"speedup", "speed-up", false},
+    {"rank", "rank", false},
     {"iteration_time_s", "iteration", false},
+    {"iteration_time_s_p10", NULL, false},
+    {"iteration_time_s_p90", NULL, false},
+    {"stated_error_share", NULL, false},
     {"bubble_fraction", "bubble", false},
     {"utilization", "utilization", false},
     {"exposed_communication_s", "exposed comm.", false},
@@ -47,6 +51,8 @@ static double value_of(const struct compared *compared, size_t row, const struct
     const struct compared_row *first = baseline(compared);
     const json_t *of = compared->rows.items[row].row;
 
+    if (!strcmp(column->key, "rank"))
+        return compared->rows.items[row].rank.rank ? (double)compared->rows.items[row].rank.rank : NAN;
     if (strcmp(column->key, "speedup"))
         return metric_of(of, column->key);
     return first ? metric_of(of, "samples_per_s") / metric_of(first->row, "samples_per_s") : NAN;
@@ -95,8 +101,10 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
         }
         for (size_t c = 0; c < count && !reason; c++) {
             char text[CLIP_SIZE];
+            bool rank = !strcmp(shown[c]->key, "rank");
 
-            sheet_add(sheet, number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
+            sheet_add(sheet, rank ? tie_text(compared->rows.items[i].rank, text, sizeof text) :
+                             number_text(&styles[c], value_of(compared, i, shown[c]), text, sizeof text));
         }
     }
 }
@@ -149,6 +157,16 @@ static void print_caveats(const struct compared *compared, FILE *out)
     }
 }
 
+static void explain_ranks(const struct compared *compared, FILE *out)
+{
+    struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
+
+    for (size_t i = 0; i < compared->rows.count; i++)
+        numbers[i] = compared->rows.items[i].number;
+    tie_explain(numbers, compared->rows.count, out);
+    free(numbers);
+}
+
 static void print_notes(const struct compared *compared, bool versions, FILE *out)
 {
     const struct compared_row *first = baseline(compared);
@@ -162,6 +180,7 @@ static void print_notes(const struct compared *compared, bool versions, FILE *ou
         text_write(TEXT_LINE, first->name, out);
     fputs(versions ? "; where a rank holds several versions of its weights, the schedule is\nasynchronous, and "
                      "iteration is its mean time from update to update\n" : "\n", out);
+    explain_ranks(compared, out);
 }
 
 void compared_print(const struct compared *compared, bool markdown, FILE *out)
@@ -190,10 +209,10 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     }
     add_cells(&sheet, compared, shown, count, styles);
     sheet_print(&sheet, markdown, out);
-    if (!markdown)
+    if (!markdown) {
         print_notes(compared, versions, out);
-    if (!markdown)
         print_caveats(compared, out);
+    }
     sheet_release(&sheet);
     free(numbers);
 }
@@ -237,9 +256,10 @@ json_t *compared_json(const struct compared *compared)
         for (size_t c = 0; c < COUNT(columns); c++) {
             json_t *value = json_object_get(json_object_get(compared->rows.items[i].row, "metrics"), columns[c].key);
             double speedup = !strcmp(columns[c].key, "speedup") ? value_of(compared, i, &columns[c]) : NAN;
+            size_t rank = !strcmp(columns[c].key, "rank") ? compared->rows.items[i].rank.rank : 0;
 
-            json_object_set_new(json, columns[c].key, isfinite(speedup) ? json_real(speedup) : value ?
-                                json_incref(value) : json_null());
+            json_object_set_new(json, columns[c].key, isfinite(speedup) ? json_real(speedup) :
+                                rank ? json_integer((json_int_t)rank) : value ? json_incref(value) : json_null());
         }
         for (size_t k = 0; k < COUNT(texts); k++) {
             json_t *text = json_object_get(compared->rows.items[i].row, texts[k]);

@@ -8,6 +8,7 @@
 #include "files/json.h"
 
 #include "expression/expression.h"
+#include "run/tie.h"
 #include "store/tally.h"
 #include "store/store.h"
 
@@ -31,6 +32,7 @@ struct results {
     /* Those of points, in the order of the first rows; then those of rows; then metrics. */
     struct { struct row_key *items; size_t count, capacity; } keys;
     json_t *objectives;          /* of the first file that names any, {metric: "min" | "max"}; else an empty object */
+    int ranked;                  /* the key that ranks are by; -1: rows have none */
     size_t other_builds;         /* rows that are left out, as another build or other sources wrote them */
     struct tally tally;          /* how all points ended for which the condition is true */
 };
@@ -73,5 +75,11 @@ void results_sort(struct results *results, int key, bool largest_first);
 void results_front(struct results *results, const int *keys, const bool *largest, size_t count);
 /* Keeps of the rows with the same value under `key` the first `most` each. */
 void results_per(struct results *results, int key, size_t most);
+
+/* Ranks rows that results_sort has ordered by that key, under "rank"; rows that tie share one (tie.h). */
+void results_rank(struct results *results, int key, bool largest_first);
+struct tie_rank results_rank_of(const struct results *results, size_t row);
+/* A line for people: what it means that rows share a rank. */
+void results_explain_ranks(const struct results *results, FILE *out);
 
 #endif

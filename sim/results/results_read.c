@@ -161,7 +161,7 @@ static int compare_keys(const void *a, const void *b)
 
 static void add_own_keys(struct results *results)
 {
-    static const char *const own[] = {"status", "engine", "rule", "reason", "id", "version"};
+    static const char *const own[] = {"rank", "status", "engine", "verified_engine", "rule", "reason", "id", "version"};
     struct keyed keyed = {.results = results, .point = "", .well = true};
 
     for (size_t i = 0; i < COUNT(own); i++)
@@ -201,7 +201,7 @@ int results_open(const char *const *folders, size_t count, struct results *resul
     const struct store_reader reader = {read_header, index_row, &reading};
     int rc;
 
-    *results = (struct results){.objectives = json_object()};
+    *results = (struct results){.objectives = json_object(), .ranked = -1};
     rc = find_files(results, folders, count, err);
     for (size_t i = 0; results->files[i]; i++) {
         rc = store_read(results->files[i], &reader, err) ? -1 : rc;

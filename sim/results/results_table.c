@@ -9,12 +9,21 @@
 #include "results/sheet.h"
 #include "run/metrics.h"
 
+static bool is_rank(const struct row_key *key)
+{
+    return key->from == KEY_ROW && !strcmp(key->name, "rank");
+}
+
 size_t results_columns(const struct results *results, enum results_format format, int *columns)
 {
-    static const char *const wanted[] = {"iteration_time_s", "tokens_per_s", "samples_per_s", "mfu", "bubble_fraction",
-                                         "exposed_communication_s", "peak_memory_bytes", "memory_margin_bytes"};
+    static const char *const wanted[] = {"iteration_time_s", "verified_iteration_time_s", "tokens_per_s",
+                                         "samples_per_s", "mfu", "bubble_fraction", "exposed_communication_s",
+                                         "peak_memory_bytes", "memory_margin_bytes"};
     size_t count = 0;
 
+    for (size_t i = 0; i < results->keys.count; i++)
+        if (format != FORMAT_CSV && results->ranked >= 0 && is_rank(&results->keys.items[i]))
+            columns[count++] = (int)i;
     for (size_t i = 0; i < results->keys.count; i++)
         if (format == FORMAT_CSV || results->keys.items[i].from == KEY_POINT)
             columns[count++] = (int)i;
@@ -25,7 +34,7 @@ size_t results_columns(const struct results *results, enum results_format format
             for (size_t r = 0; r < results->rows.count && !known; r++)
                 known = results_value(results, r, (int)i).kind == VALUE_NUMBER;
             if (known && !strcmp(results->keys.items[i].name, wanted[k]) &&
-                !(k == 2 && !strcmp(results->keys.items[columns[count - 1]].name, wanted[1])))
+                !(k == 3 && !strcmp(results->keys.items[columns[count - 1]].name, wanted[2])))
                 columns[count++] = (int)i;
         }
     return count;
@@ -61,7 +70,9 @@ static void add_cell(struct sheet *sheet, const struct results *results, size_t 
     const json_t *json = results_json(results, row, key);
     char text[CLIP_SIZE], number[32], *whole;
 
-    if (json_is_number(json) && results->keys.items[key].from == KEY_METRIC) {
+    if (is_rank(&results->keys.items[key])) {
+        sheet_add(sheet, tie_text(results_rank_of(results, row), text, sizeof text));
+    } else if (json_is_number(json) && results->keys.items[key].from == KEY_METRIC) {
         sheet_add(sheet, number_text(style, json_number_value(json), text, sizeof text));
     } else if (json_is_real(json)) {
         snprintf(number, sizeof number, "%.6g", json_real_value(json));

@@ -220,6 +220,23 @@ static void count_flop(struct metrics *metrics, const struct workload *workload)
     metrics->model_flop = model_flop(&scenario->model, scenario->memory.lora, NULL) * metrics->samples;
 }
 
+/* What a profile's error on its kernels is of an iteration; of those that it has no record of nothing is stated. */
+static void state_error(struct metrics *metrics, const struct costs_spec *costs)
+{
+    double seconds = 0;
+    bool stated = false;
+
+    for (enum kernel_kind kind = 0; costs->gpu == COST_CALIBRATED && kind < KERNEL_KIND_COUNT; kind++) {
+        double error = profile_error(costs->loaded, kind);
+
+        for (int basis = 0; basis < BASIS_DATA_SHEET && !isnan(error); basis++) {
+            stated |= metrics->bases.seconds[kind][basis] > 0;
+            seconds += error * metrics->bases.seconds[kind][basis];
+        }
+    }
+    metrics->stated_error = stated ? seconds / metrics->iteration_time : NAN;
+}
+
 static void rates(struct metrics *metrics, const struct scenario *scenario)
 {
     const struct precision_spec *precision = &scenario->memory.precision;
@@ -258,6 +275,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
         .window = find_window(timeline, scenario_schedule(scenario)->asynchronous, scenario->parallelism.local_steps),
         .makespan = timeline->makespan, .nranks = timeline->program->ranks, .rank_span = NAN, .imbalance = NAN,
         .jitter = NAN, .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
+        .stated_error = NAN,
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
@@ -277,6 +295,7 @@ void metrics_init(struct metrics *metrics, const struct workload *workload, cons
     read_memory(metrics, workload, timeline);
     averages(metrics);
     count_flop(metrics, workload);
+    state_error(metrics, &scenario->costs);
     rates(metrics, scenario);
 }
 
@@ -291,7 +310,7 @@ void metrics_init_memory(struct metrics *metrics, const struct workload *workloa
 {
     *metrics = (struct metrics){
         .makespan = timeline->makespan, .nranks = lowered->program.ranks, .imbalance = NAN, .jitter = NAN,
-        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN,
+        .iteration_time_p10 = NAN, .iteration_time_p90 = NAN, .stated_error = NAN,
     };
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
     read_memory(metrics, workload, timeline);
@@ -311,6 +330,8 @@ static const struct metric named[] = {
            "with repeat: the least time that 10 % of the runs do not exceed; null: one run"),
     METRIC("iteration_time_s_p90", iteration_time_p90, 1, METRIC_TIME,
            "with repeat: the least time that 90 % of the runs do not exceed; null: one run"),
+    METRIC("stated_error_share", stated_error, 1, METRIC_SHARE,
+           "of iteration_time_s: the profile's mean error on kernels held out of its fit; null: none is stated"),
     METRIC("makespan_s", makespan, 1, METRIC_TIME,
            "from the first operation simulated to the end of the last"),
     METRIC("samples_per_s", samples_per_s, 1, METRIC_RATE,

@@ -52,6 +52,8 @@ struct metrics {
     double imbalance;                /* s of bubble, less the bubble with mean stage times (WHAT_IF_BALANCED); it can be
                                       * negative; NaN: not asked for (simulate_options.causes) */
     double jitter;                   /* s of iteration_time, less that without jitter; NaN as above */
+    double stated_error;             /* share of iteration_time: the profile's mean error on kernels held out of its
+                                      * fit, on the kernels that it times; NaN: it states none, or there is none */
     double forward, backward;        /* s: a micro-batch's way through one stage, mean, with its group's collectives;
                                         backward is all but the forward and the update: recomputation too */
     struct memory memory;            /* B, of peak_rank */

@@ -28,9 +28,9 @@ struct run {
 /* A whole iteration on the scenario's own engine and network. */
 struct simulate_options simulate_options_of(const struct scenario *scenario);
 /* Simulates the workload, whatever memory it needs. With jitter and simulation.repeat the program is replayed with so
- * many seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of them
- * that at least q n of them do not exceed (nearest rank), so that each is the time of some run. Release in either case (a zeroed struct too). Errors: those of
- * lower() and of the engine. */
+ * many seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of
+ * them that at least q n of them do not exceed (nearest rank), so that each is the time of some run. Release in either
+ * case (a zeroed struct too). Errors: those of lower() and of the engine. */
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
 /* Replays the program of a run on another engine; `difference`: of starts and ends, at most, as timeline_difference()
  * has it. Collectives that the first engine measured keep their durations. Errors: those of the engine. */

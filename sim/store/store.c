@@ -230,6 +230,17 @@ int store_open(struct store *store, const char *folder, int shard, int shards, c
     return rc;
 }
 
+int store_reopen(struct store *store, const char *path, struct error *err)
+{
+    const struct store_reader reader = {.row = index_row, .context = &store->ids};
+
+    *store = (struct store){.fd = -1, .path = strdup(path)};
+    if (!store->path)
+        BUG("out of memory");
+    return open_locked(store, err) || cut_torn(store, err) || settle(store, NULL, err) ||
+           store_read(store->path, &reader, err) ? -1 : 0;
+}
+
 static double now(void)
 {
     struct timespec time;

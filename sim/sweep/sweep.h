@@ -17,6 +17,7 @@ struct sweep {
         const struct node *objectives;   /* METRIC: min or max; NULL: none */
         int top;                 /* rows of the table at the end */
     } report;
+    int verify;                  /* the best points that are verified; 0: none */
     struct points points;
 };
 extern const struct table sweep_table;
@@ -36,6 +37,8 @@ struct sweep_options {
     bool retry_failed;           /* points that ended with error, timeout or crash run again */
     bool force;                  /* all run again */
     bool fail_fast;              /* the first failure ends the sweep */
+    size_t verify;               /* of all points the best ones that are verified (verify.h); 0: none. Not by one of
+                                  * several shards, which does not know the best */
 };
 
 /* How far a sweep is. */
@@ -47,6 +50,7 @@ struct sweep_state {
     size_t rows[OUTCOME_COUNT];       /* of these, by the status of their row */
     size_t failed;               /* of these: error, timeout or crash */
     struct sweep_best { double tokens, samples; } best;  /* per second, of rows of this run; 0: none yet */
+    struct { size_t best, chosen, done, failed; } verify;    /* of the best those that were to be verified now */
     bool interrupted;
 };
 

@@ -7,7 +7,7 @@
 #include "cache/cache.h"
 #include "files/json.h"
 #include "process/pool.h"
-#include "sweep/row.h"
+#include "sweep/verify.h"
 
 /* A sweep that runs. */
 struct running {
@@ -17,6 +17,7 @@ struct running {
     struct row_maker maker;
     struct cache cache;          /* each worker fills its own copy */
     size_t next;                 /* index into the selection */
+    struct locations points;     /* where the best are to be verified: all that have a row */
     struct sweep_state *state;
     void (*progress)(void *context, const struct sweep_state *state);
     void *context;
@@ -67,6 +68,23 @@ static bool next(void *context, uint64_t *piece)
     return true;
 }
 
+/* Whether the best points are verified in the end. */
+static bool verifies(const struct sweep_options *options)
+{
+    return options->verify > 0 && options->shards == 1;
+}
+
+static void locate(struct running *running, const struct row_head *head, uint64_t piece)
+{
+    struct located *located;
+
+    if (!verifies(running->options))
+        return;
+    located = GROW(&running->points);
+    *located = (struct located){.number = piece};
+    memcpy(located->id, head->id, sizeof located->id);
+}
+
 static void count(struct running *running, const struct row_head *head)
 {
     struct sweep_state *state = running->state;
@@ -96,7 +114,7 @@ static int done(void *context, uint64_t piece, const char *reply, size_t length,
     struct row_head head;
     const char *row = row_split(reply, length, &head);
 
-    (void)piece;
+    locate(running, &head, piece);
     if (!head.stored)
         return keep(running, &head, row, err);
     if (store_added(&running->store, head.id))
@@ -152,15 +170,32 @@ static int open_store(struct running *running, const struct sweep *sweep, struct
     return rc;
 }
 
+/* All points run, and the store closed. */
+static int run_points(struct running *running, struct error *err)
+{
+    const struct sweep_options *options = running->options;
+    struct sweep_state *state = running->state;
+    struct pool pool = {.jobs = options->jobs, .timeout = options->timeout, .what = "the simulation",
+                        .context = running, .begin = begin, .work = work, .next = next, .done = done, .lost = lost,
+                        .tick = tick};
+    enum pool_end end;
+
+    pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
+    if (!options->engine || !strcmp(options->engine, engine_names[ENGINE_SIMGRID]))
+        replay_prepare(ENGINE_SIMGRID);
+    end = pool_run(&pool, err);
+    state->interrupted = end == POOL_INTERRUPTED;
+    return store_close(&running->store, err) || end == POOL_FAILED ? -1 : 0;
+}
+
 int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
               void (*progress)(void *context, const struct sweep_state *state), void *context,
               struct sweep_state *state, struct error *err)
 {
     struct running running = {.selection = selection, .options = options, .next = (size_t)options->shard - 1,
                               .state = state, .progress = progress, .context = context};
-    struct pool pool = {.jobs = options->jobs, .timeout = options->timeout, .what = "the simulation",
-                        .context = &running, .begin = begin, .work = work, .next = next, .done = done, .lost = lost,
-                        .tick = tick};
+    const struct verification verification = {sweep, options, &running.maker, &running.points, state, progress,
+                                              context};
     size_t shards = (size_t)options->shards, first = running.next;
     char engine[64];
     int rc;
@@ -173,17 +208,11 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
                                        .cache = &running.cache};
     cache_init(&running.cache, CACHE_BYTES);
     rc = row_maker_init(&running.maker, err) || open_store(&running, sweep, err) ? -1 : 0;
-    if (!rc) {
-        enum pool_end end;
-
-        pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
-        if (!options->engine || !strcmp(options->engine, engine_names[ENGINE_SIMGRID]))
-            replay_prepare(ENGINE_SIMGRID);
-        end = pool_run(&pool, err);
-        state->interrupted = end == POOL_INTERRUPTED;
-        rc = store_close(&running.store, err) || end == POOL_FAILED ? -1 : 0;
-    }
+    rc = rc ? rc : run_points(&running, err);
+    if (!rc && verifies(options) && !state->interrupted && !(options->fail_fast && state->failed))
+        rc = verify_best(&verification, err);
     store_release(&running.store);
     cache_release(&running.cache);
+    free(running.points.items);
     return rc;
 }

@@ -84,9 +84,52 @@ static void test_each(void **state)
     simulated_release(&simulated);
 }
 
+/* The error that is stated of an iteration is the profile's on its kernels, of the time that they take. Nothing is
+ * stated where times are given, of a data sheet, and where a profile held no samples out. */
+static void test_stated_error(void **state)
+{
+    static const char *const silent[] = {
+        "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\nbatch: {global: 8}\n"
+        "costs: {gpu: roofline}\n",
+        "model: {stages: {forward: 1 s, backward: 2 s}}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
+        "batch: {micro_batches: 4}\n",
+    };
+    struct simulated simulated;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(silent); i++) {
+        run_text(&simulated, "%s", silent[i]);
+        assert_true(isnan(simulated.run.metrics.stated_error));
+        simulated_release(&simulated);
+    }
+    run_text(&simulated, "model: {preset: gpt2-124m}\ncluster: {platform: ideal, gpu: h100-80gb}\n"
+             "batch: {global: 8}\n");
+    const struct metrics *metrics = &simulated.run.metrics;
+    const struct profile *profile = simulated.scenario.costs.loaded;
+    double seconds = 0;
+
+    assert_true(profile_error(profile, KERNEL_MATMUL) > 0.02 && profile_error(profile, KERNEL_MATMUL) < 0.2);
+    for (int kind = 0; kind < KERNEL_KIND_COUNT; kind++)
+        for (int basis = 0; basis < BASIS_DATA_SHEET; basis++)
+            seconds += metrics->bases.seconds[kind][basis] * profile_error(profile, (enum kernel_kind)kind);
+    expect_near("stated error", metrics->stated_error, seconds / metrics->iteration_time, simulated.text);
+    struct profile copy = *profile;
+    struct matmul_record *records = ARENA_ARRAY(&simulated.scenario.arena, struct matmul_record, 3);
+    records[0].error = (struct fit_error){.samples = 10, .held_out = 2, .mean = 0.1};
+    records[1].error = (struct fit_error){.samples = 10, .held_out = 0, .mean = NAN};
+    records[2].error = (struct fit_error){.samples = 10, .held_out = 6, .mean = 0.02};
+    copy.matmul = (struct list){.items = records, .count = 3};
+    expect_near("mean", profile_error(&copy, KERNEL_MATMUL), (2 * 0.1 + 6 * 0.02) / 8, "three records");
+    copy.matmul = (struct list){.items = records + 1, .count = 1};
+    assert_true(isnan(profile_error(&copy, KERNEL_MATMUL)));
+    simulated_release(&simulated);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums), cmocka_unit_test(test_each)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums), cmocka_unit_test(test_each), cmocka_unit_test(test_stated_error),
+    };
 
     return cmocka_run_group_tests_name("cost_basis", tests, NULL, NULL);
 }

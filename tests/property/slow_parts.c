@@ -88,6 +88,38 @@ static void test_tensor_group(void **state)
         assert_true(times[i] == times[0]);
 }
 
+/* Groups that exchange inside their works, and ZeRO 3's in every layer, wait for their slowest member at every work,
+ * whichever it is: they take as long as if all were that slow, but for what nobody waits for. */
+static void test_groups_wait(void **state)
+{
+    static const char *const strategies[] = {"context: 4, data: 1", "data: 4, zero: 3", "expert: 4, data: 4"};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(strategies); s++) {
+        double times[6];
+
+        for (int i = 0; i < 6; i++) {        /* each of four; none; all */
+            struct simulated simulated;
+            char stragglers[256];
+
+            snprintf(stragglers, sizeof stragglers, i < 4 ? "{gpu: %d, slower: 1.5}" : i == 4 ? "[]" :
+                     "[{gpu: 0, slower: 1.5}, {gpu: 1, slower: 1.5}, {gpu: 2, slower: 1.5}, {gpu: 3, slower: 1.5}]", i);
+            run_text(&simulated, "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 2048, "
+                     "vocabulary: 1000%s}}\ncluster: {nodes: 1, gpus_per_node: 4, gpu: a100-80gb, "
+                     "inside: {bandwidth: 300 GB/s, latency: 1 us}}\n"
+                     "costs: {gpu: roofline, host_launch: 0 s}\nbatch: {micro_batches: 3}\nstrategy: {%s}\n"
+                     "simulation: {stragglers: %s}\n", s == 2 ? ", experts: 4, experts_per_token: 1" : "",
+                     strategies[s], stragglers);
+            times[i] = time_of(&simulated);
+            simulated_release(&simulated);
+        }
+        for (int i = 1; i < 4; i++)
+            expect_near("another member", times[i], times[0], strategies[s]);
+        assert_true(times[4] < 0.95 * times[0] && times[0] <= times[5] * (1 + 1e-9));
+        assert_true(times[0] > 0.98 * times[5]);
+    }
+}
+
 #define WIDE "cluster: {nodes: %d, gpus_per_node: %d, inside: {bandwidth: 300 GB/s, latency: 1 us}, gpu: a100-80gb,\n" \
              "          network: {bandwidth: %g GB/s, latency: 5 us, nics: %d}}\ncosts: {gpu: roofline}\n"
 #define MODEL "model: {transformer: {layers: 4, hidden: 512, heads: 8, sequence: 256, vocabulary: 1000%s}}\n"
@@ -104,13 +136,13 @@ static const struct shape { int nodes, gpus, nics; const char *model, *strategy;
     {2, 4, 4, "", "tensor: 8"},
 };
 
-/* Half of all bandwidth: on every NIC by itself, or of the cluster. What stands for others in one is simulated by itself
- * in the other; times agree, messages or measured. */
+/* Half of all bandwidth: on every NIC by itself, or of the cluster. What stands for others in one is simulated by
+ * itself in the other; times agree, messages or measured. */
 static void test_all_links_slow(void **state)
 {
     (void)state;
     for (size_t s = 0; s < COUNT(shapes); s++)
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 2 * 3; way++) {
             const struct shape *shape = &shapes[s];
             struct simulated slow, half;
             char *links = strdup("");
@@ -125,11 +157,11 @@ static void test_all_links_slow(void **state)
             }
             run_text(&half, MODEL WIDE "batch: {micro_batches: 2}\nstrategy: {%s}\n"
                      "simulation: {engine: %s, collectives: %s}\n", shape->model, shape->nodes, shape->gpus, 5.0,
-                     shape->nics, shape->strategy, way % 2 ? "simgrid" : "ideal", way / 2 ? "measured" : "messages");
+                     shape->nics, shape->strategy, engine_names[way % 3], way / 3 ? "measured" : "messages");
             run_text(&slow, MODEL WIDE "batch: {micro_batches: 2}\nstrategy: {%s}\n"
                      "simulation: {engine: %s, collectives: %s, slow_links: [%s]}\n", shape->model, shape->nodes,
-                     shape->gpus, 10.0, shape->nics, shape->strategy, way % 2 ? "simgrid" : "ideal",
-                     way / 2 ? "measured" : "messages", links);
+                     shape->gpus, 10.0, shape->nics, shape->strategy, engine_names[way % 3],
+                     way / 3 ? "measured" : "messages", links);
             assert_false(slow.run.lowered.folded);
             expect_near("iteration", time_of(&slow), time_of(&half), slow.text);
             simulated_release(&slow);
@@ -203,7 +235,7 @@ static void test_ring(void **state)
 
     (void)state;
     for (size_t c = 0; c < COUNT(counts); c++)
-        for (int engine = 0; engine < 2; engine++) {
+        for (int engine = 0; engine < 3; engine++) {
             int n = counts[c], gpus[40];
             struct simulated simulated;
             struct measure measure;
@@ -215,7 +247,7 @@ static void test_ring(void **state)
                            "simulation: {slow_links: {node: %d, nic: 0, share: 0.5}}\n", n, n / 2);
             for (int i = 0; i < n; i++)
                 gpus[i] = i;
-            measure_init(&measure, engine ? ENGINE_SIMGRID : ENGINE_IDEAL, &simulated.scenario.cluster);
+            measure_init(&measure, (enum engine)engine, &simulated.scenario.cluster);
             assert_int_equal(measure_collective(&measure, collective_find(COLLECTIVE_ALL_REDUCE, "ring"), gpus, 1, n,
                                                 bytes, 1, &measured, &err), 0);
             expect_near("ring", measured.seconds, 2 * (n - 1) * (latency + bytes / n / (bandwidth / 2)),
@@ -258,6 +290,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pipeline),      cmocka_unit_test(test_replicas_wait), cmocka_unit_test(test_tensor_group),
+        cmocka_unit_test(test_groups_wait),
         cmocka_unit_test(test_all_links_slow), cmocka_unit_test(test_all_gpus_slow), cmocka_unit_test(test_none),
         cmocka_unit_test(test_ring),          cmocka_unit_test(test_flows),
     };
