@@ -1,8 +1,26 @@
 #!/bin/sh
-# Builds and runs the benchmarks of engines and sweeps: ./bench.sh [REPEATS]
+# How fast the simulator is. CPU seconds; machines differ, and so does a machine from hour to hour.
+#   ./bench.sh [RUNS]                      commands (tests/bench/commands.c), engines alone (bench.c), sweeps (sweep.c)
+#   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios
 set -eu
 cd "$(dirname "$0")"
+other=
+if [ "${1-}" = --compare ]; then
+    commit=$(git rev-parse --short "${2:?which commit?}^{commit}")
+    other=build/bench/$commit
+    shift 2
+fi
 cmake --preset release >/dev/null
-cmake --build build --target bench bench_sweep >/dev/null
-build/tests/bench "$@"
-build/tests/bench_sweep "$@"
+cmake --build build --target dtsim bench bench_commands bench_sweep >/dev/null
+if [ -z "$other" ]; then
+    build/tests/bench_commands "${1-3}" build/dtsim
+    build/tests/bench "${1-3}"
+    exec build/tests/bench_sweep "${1-3}"
+fi
+if [ ! -x "$other/build/dtsim" ]; then
+    mkdir -p "$other"
+    git archive "$commit" | tar -x -C "$other"
+    cmake -S "$other" -B "$other/build" -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+    cmake --build "$other/build" --target dtsim >/dev/null
+fi
+exec build/tests/bench_commands "${1-3}" build/dtsim "$other/build/dtsim"

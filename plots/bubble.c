@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "curves.h"
+#include "rows.h"
 
 /* What may be the horizontal axis: the first of which there are several values. */
 static const struct axis { const char *key, *label; } axes[] = {
@@ -17,6 +18,8 @@ static int values_at(const struct chart *chart, const char *key, double *values,
 {
     *vary = false;
     for (int i = 0; i < chart->ninputs; i++) {
+        if (chart->rows->rows && !headline_text(chart->arena, &chart->runs[i], key))
+            return 0;                    /* a row has what the sweep sets alone */
         if (headline_number(&chart->runs[i], key, &values[i], chart->err))
             return -1;
         *vary |= values[i] != values[0];
@@ -34,6 +37,9 @@ static int choose_axis(const struct chart *chart, const struct axis **axis, doub
         if (values_at(chart, axes[i].key, values, &vary))
             return -1;
     }
+    if (!vary && chart->rows->rows)
+        return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "bubble: expected rows that differ in micro-batches "
+                         "(batch.micro_batches), stages, chunks or GPUs");
     return vary ? 0 : values_at(chart, (*axis = &axes[0])->key, values, &vary);
 }
 
@@ -43,6 +49,11 @@ static const char *series_of(const struct chart *chart, const struct axis *axis,
     static const char *const names[] = {" micro-batches", " stages", " chunks", " GPUs"};
     const char *text = headline_text(chart->arena, &chart->runs[run], "scenario.strategy.schedule");
 
+    if (chart->rows->rows) {
+        text = row_label(chart, chart->runs[run].result, strchr(axis->key, '.') ? strchr(axis->key, '.') + 1 : "",
+                         strcmp(axis->key, "gpus") ? "" : "cluster.nodes");
+        return *text ? text : sweep_title(chart);
+    }
     text = text ? text : "own order";
     for (size_t k = 0; k < 3; k++) {
         const char *own = headline_text(chart->arena, &chart->runs[run], axes[k].key);

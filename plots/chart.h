@@ -18,6 +18,9 @@ struct headline {
     const char *path;
 };
 int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err);
+/* The same of JSON that is at hand, which the headline then owns; `path` is for messages. */
+int headline_of(struct arena *arena, struct json_t *result, const char *path, struct headline *headline,
+                struct error *err);
 void headline_release(struct headline *headline);
 /* A number of result.json: "breakdown_s.bubble", "scenario.batch.micro_batches". An error when it is none. */
 int headline_number(const struct headline *headline, const char *key, double *value, struct error *err);

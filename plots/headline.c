@@ -122,6 +122,13 @@ static int read_result(struct arena *arena, struct headline *headline, struct er
     return failed ? -1 : 0;
 }
 
+int headline_of(struct arena *arena, json_t *result, const char *path, struct headline *headline, struct error *err)
+{
+    headline->result = result;
+    headline->path = path;
+    return read_result(arena, headline, err);
+}
+
 int headline_load(struct arena *arena, const char *path, struct headline *headline, struct error *err)
 {
     struct loc loc = {.file = path};
@@ -133,9 +140,7 @@ int headline_load(struct arena *arena, const char *path, struct headline *headli
         loc.column = bad.line > 0 && bad.column > 0 ? bad.column : 0;
         return error_add(err, EXIT_INPUT, loc, "%s", text_clean(arena, bad.text, JSON_ERROR_TEXT_LENGTH));
     }
-    headline->result = result;
-    headline->path = path;
-    return read_result(arena, headline, err);
+    return headline_of(arena, result, path, headline, err);
 }
 
 void headline_release(struct headline *headline)

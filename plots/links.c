@@ -11,7 +11,8 @@
 enum { WORST = 8, ROW = 20 };        /* links of a class that have a bar of their own; pixels of a bar */
 
 static const struct class { const char *name, *title, *colour; } classes[] = {
-    {"inside", "inside nodes (NVLink or PCIe)", "0x0072b2"}, {"nic", "NICs", "0xe69f00"},
+    {"nvlink", "NVLink", "0x0072b2"}, {"pcie", "PCIe inside nodes", "0x0072b2"},
+    {"inside", "inside nodes", "0x0072b2"}, {"nic", "NICs", "0xe69f00"},
     {"uplink", "uplinks of leaf switches", "0x225522"}, {"host", "to host memory and back", "0x966900"},
 };
 enum { CLASSES = COUNT(classes) };
@@ -109,7 +110,7 @@ static const char *bytes_text(struct arena *arena, double bytes)
     return arena_printf(arena, "%.3g %s", bytes / units[i].bytes, units[i].name);
 }
 
-/* "inside nodes (NVLink or PCIe): 64 links, 516 GB sent, 637 GB on the wire". */
+/* "NVLink: 64 links, 516 GB sent, 637 GB on the wire". */
 static const char *heading(struct arena *arena, const struct links *links, int class)
 {
     double payload = 0, wire = 0;
@@ -169,7 +170,7 @@ static void write_script(const struct chart *chart, const struct links *links)
     fputs("set xlabel \"busy (% of the iteration)\" offset 0,0.3\nset ytics () scale 0\n", out);
     write_rows(chart, links);
     fputs("\n# columns: 1 row; 3 class; 7 busy; 8 text\n"
-          "array fills[4] = [colour_0, colour_1, colour_2, colour_3]\n"
+          "array fills[6] = [colour_0, colour_1, colour_2, colour_3, colour_4, colour_5]\n"
           "plot data using (50*$7):1:(0):(100*$7):($1 - 0.36):($1 + 0.36):(fills[$3 + 1]) with boxxyerror \\\n"
           "        fillstyle solid 1 noborder fillcolor rgb variable, \\\n"
           "    data using (100*$7):1:8 with labels left offset 0.6,0 font at_size(0.9*font_size)\n", out);

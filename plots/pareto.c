@@ -174,6 +174,22 @@ static bool line_crosses(const struct point *from, double across, double up, con
     return false;
 }
 
+/* On which side of the line from a to b the place is. */
+static double side_of(double a_across, double a_up, double b_across, double b_up, double across, double up)
+{
+    return (b_across - a_across) * (up - a_up) - (b_up - a_up) * (across - a_across);
+}
+
+/* Whether the lines of two labels, from their points to these ends, cross. */
+static bool lines_cross(const struct point *a, double a_across, double a_up, const struct point *b, double b_across,
+                        double b_up)
+{
+    return side_of(a->across, a->up, a_across, a_up, b->across, b->up) *
+           side_of(a->across, a->up, a_across, a_up, b_across, b_up) < 0 &&
+           side_of(b->across, b->up, b_across, b_up, a->across, a->up) *
+           side_of(b->across, b->up, b_across, b_up, a_across, a_up) < 0;
+}
+
 /* The end of a label's line, on its edge. */
 static void anchor_of(const struct point *point, const struct rectangle *box, double *across, double *up)
 {
@@ -226,7 +242,7 @@ static bool is_free(const struct pareto *pareto, const struct point *own, const 
             continue;
         anchor_of(other, &other->box, &end, &height);
         if (overlap(box, &other->box) || line_crosses(own, across, up, &other->box) ||
-            line_crosses(other, end, height, box))
+            line_crosses(other, end, height, box) || lines_cross(own, across, up, other, end, height))
             return false;
     }
     return true;
@@ -309,18 +325,20 @@ static void write_plot(FILE *out)
           "# pixels from the lower left corner; 9 on which side of the point it is\n"
           "across(pixels) = x_from + pixels*(x_to - x_from)/(width - left - right)\n"
           "up(pixels) = y_from + pixels*(y_to - y_from)/(height - top - bottom)\n"
+          "place(side) = $9 == side ? across($5) : NaN\n"
           "label_font = at_size(0.9*font_size)\n"
+          "set style textbox opaque noborder margins 0.4,0.2\n"
           "plot data using ($1 == 0 ? $2 : NaN):3 with points pointtype 7 pointsize 0.7 linecolor rgb other_colour \\\n"
           "        title \"bettered by others\", \\\n"
           "    data using 2:3:(across($7) - $2):(up($8) - $3) with vectors nohead \\\n"
-          "        linecolor rgb other_colour notitle, \\\n",
+          "        linewidth 0.6 linecolor rgb line_colour notitle, \\\n",
           out);
     fputs("    data using ($1 == 1 ? $2 : NaN):3 with steps linewidth 1.5 linecolor rgb front_colour notitle, \\\n"
           "    data using ($1 == 1 ? $2 : NaN):3 with points pointtype 7 pointsize 1.3 linecolor rgb front_colour \\\n"
           "        title \"front\", \\\n"
-          "    data using ($9 == -1 ? across($5) : NaN):(up($6)):4 with labels right font label_font notitle, \\\n"
-          "    data using ($9 == 0 ? across($5) : NaN):(up($6)):4 with labels center font label_font notitle, \\\n"
-          "    data using ($9 == 1 ? across($5) : NaN):(up($6)):4 with labels left font label_font notitle\n", out);
+          "    data using (place(-1)):(up($6)):4 with labels boxed right font label_font notitle, \\\n"
+          "    data using (place(0)):(up($6)):4 with labels boxed center font label_font notitle, \\\n"
+          "    data using (place(1)):(up($6)):4 with labels boxed left font label_font notitle\n", out);
 }
 
 static void write_script(const struct chart *chart, const struct pareto *pareto)

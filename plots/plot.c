@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "chart.h"
+#include "rows.h"
 
 static const struct kind {
     struct plot_kind face;
@@ -100,8 +100,9 @@ static int check_folder(const char *dir, struct error *err)
     return 0;
 }
 
-static int read_runs(struct chart *chart, struct headline *runs)
+static int read_runs(struct chart *chart, struct headline **list)
 {
+    struct headline *runs = *list = xcalloc((size_t)chart->ninputs + 1, sizeof *runs);
     int failed = 0;
 
     for (int i = 0; i < chart->ninputs; i++)
@@ -164,12 +165,12 @@ static int chart_close(struct chart *chart)
 
 static int write_chart(const struct kind *kind, struct chart *chart)
 {
-    struct headline *runs = xcalloc((size_t)chart->ninputs + 1, sizeof *runs);
+    struct headline *runs = NULL;
     bool of_runs = kind->face.inputs == PLOT_RUN || kind->face.inputs == PLOT_RUNS;
-    int failed = (of_runs && read_runs(chart, runs)) || kind->draw(chart);
+    int failed = (of_runs && (chart->rows->rows ? rows_as_runs : read_runs)(chart, &runs)) || kind->draw(chart);
 
     failed |= chart_close(chart);
-    for (int i = 0; i < chart->ninputs; i++)
+    for (int i = 0; runs && i < chart->ninputs; i++)
         headline_release(&runs[i]);
     free(runs);
     return failed ? -1 : 0;

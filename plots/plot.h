@@ -8,7 +8,8 @@
 /* What a chart is drawn from. */
 enum plot_inputs {
     PLOT_RUN,                /* the folder of one run; the chart's files go to plots/ in it */
-    PLOT_RUNS,               /* folders of runs, in their order; the files go to plots/ in the current folder */
+    PLOT_RUNS,               /* folders of runs, in their order, or the rows of sweeps that the request holds; the
+                              * files go to plots/ in the current folder */
     PLOT_SWEEP,              /* folders or files of sweeps, whose rows the request holds; the chart's files go to plots/
                               * in it where it is one folder, else to plots/ in the current folder */
     PLOT_FILES,              /* other files or folders, which the chart reads; the files go there too */
@@ -53,7 +54,7 @@ struct plot_request {
     const char *folder;      /* of the chart's files, made where it is missing; NULL: as its inputs say */
     const char *name;        /* of these files, without an ending; NULL: the kind */
     struct plot_view view;   /* of kinds other than gantt: .replica = -1 and nothing else */
-    struct plot_rows rows;   /* of PLOT_SWEEP; of PLOT_FILES the rows to draw instead of the inputs', or none */
+    struct plot_rows rows;   /* of PLOT_SWEEP; of other kinds the rows to draw instead of the inputs', or none */
 };
 
 /* Draws one chart. An unknown kind or format is EXIT_USAGE, as are too many inputs; a bad result file EXIT_INPUT at its

@@ -1,9 +1,10 @@
-/* What charts of several runs share: names that tell the runs apart, and curves. */
+/* What charts of several runs share: names that tell the runs apart, and rows of sweeps as runs. */
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "chart.h"
+#include "rows.h"
 
 const char *last_part(struct arena *arena, const char *path)
 {
@@ -48,4 +49,68 @@ const char *const *run_labels(const struct chart *chart)
     for (int i = 0; i < chart->ninputs && strcmp(chart->format, "svg") != 0; i++)
         labels[i] = text_drawable(chart->arena, labels[i]);
     return labels;
+}
+
+/* What the sweep sets, as a scenario has it: "batch.global" is a member of `batch`. */
+static json_t *scenario_of(const struct chart *chart, json_t *row)
+{
+    json_t *scenario = json_object(), *value;
+    const char *key;
+
+    json_object_foreach(json_object_get(row, "point"), key, value) {
+        const char *rest = key, *dot;
+        json_t *at = scenario;
+
+        for (; (dot = strchr(rest, '.')); rest = dot + 1) {
+            const char *name = arena_strndup(chart->arena, rest, (size_t)(dot - rest));
+
+            if (!json_is_object(json_object_get(at, name)))
+                json_object_set_new(at, name, json_object());
+            at = json_object_get(at, name);
+        }
+        json_object_set(at, rest, value);
+    }
+    return scenario;
+}
+
+/* A row as result.json would have it. The samples of an iteration are what its throughput makes in its time. */
+static json_t *result_of(const struct chart *chart, json_t *row)
+{
+    const char *label = row_label(chart, row, "", "");
+    json_t *scenario = scenario_of(chart, row), *result = json_deep_copy(json_object_get(row, "metrics")), *batch;
+    double samples = row_number(row, "samples_per_s") * row_number(row, "iteration_time_s");
+
+    if (!json_is_object(json_object_get(scenario, "batch")))
+        json_object_set_new(scenario, "batch", json_object());
+    batch = json_object_get(scenario, "batch");
+    if (!json_object_get(batch, "global") && samples >= 1)
+        json_object_set_new(batch, "global", json_integer((json_int_t)llround(samples)));
+    json_object_set_new(scenario, "name", json_string(*label ? label : sweep_title(chart)));
+    json_object_set_new(result, "scenario", scenario);
+    json_object_set(result, "point", json_object_get(row, "point"));
+    return result;
+}
+
+int rows_as_runs(struct chart *chart, struct headline **runs)
+{
+    size_t count = json_array_size(chart->rows->rows);
+    const char **names = ARENA_ARRAY(chart->arena, const char *, count + 1);
+    int failed = 0, kept = 0;
+
+    *runs = xcalloc(count + 1, sizeof **runs);
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = json_array_get(chart->rows->rows, i);
+
+        if (strcmp(row_status(row), "ok"))
+            continue;
+        failed |= headline_of(chart->arena, result_of(chart, row), chart->dir, &(*runs)[kept], chart->err);
+        names[kept] = failed ? "" : (*runs)[kept].name;
+        kept++;
+    }
+    chart->inputs = names;
+    chart->ninputs = kept;
+    chart->runs = *runs;
+    if (!kept)
+        failed = error_add(chart->err, EXIT_INPUT, (struct loc){.file = chart->dir}, "no row ran: nothing to draw");
+    return failed ? -1 : 0;
 }

@@ -3,7 +3,10 @@
  * batch. Weak scaling: of the same batch per GPU. */
 #include <math.h>
 
+#include <string.h>
+
 #include "curves.h"
+#include "rows.h"
 
 struct size { double gpus, batch, throughput; };
 
@@ -28,8 +31,9 @@ static bool related(const struct size *a, const struct size *b, bool strong)
     return fabs(a->batch / a->gpus - b->batch / b->gpus) <= 1e-9 * a->batch / a->gpus;
 }
 
-/* The run with the fewest GPUs of the run's curve; the first of several. -1: the curve has one number of GPUs only. */
-static int smallest_of(const struct size *sizes, int count, int run, bool strong)
+/* The run with the fewest GPUs of the run's curve; of several the first, or the best. -1: the curve has one number of
+ * GPUs only. */
+static int smallest_of(const struct size *sizes, int count, int run, bool strong, bool best)
 {
     int smallest = run;
     bool several = false;
@@ -37,19 +41,34 @@ static int smallest_of(const struct size *sizes, int count, int run, bool strong
     for (int i = 0; i < count; i++)
         if (related(&sizes[i], &sizes[run], strong)) {
             several |= sizes[i].gpus != sizes[run].gpus;
-            if (sizes[i].gpus < sizes[smallest].gpus || (sizes[i].gpus == sizes[smallest].gpus && i < smallest))
+            if (sizes[i].gpus < sizes[smallest].gpus ||
+                (sizes[i].gpus == sizes[smallest].gpus && (best ? sizes[i].throughput > sizes[smallest].throughput
+                                                                : i < smallest)))
                 smallest = i;
         }
     return several ? smallest : -1;
 }
 
+/* Whether another run with as many GPUs and samples is faster, or is as fast and before it. Of a sweep the best points
+ * alone are drawn. */
+static bool is_bettered(const struct size *sizes, int count, int run)
+{
+    const struct size *own = &sizes[run];
+
+    for (int i = 0; i < count; i++)
+        if (i != run && sizes[i].gpus == own->gpus && sizes[i].batch == own->batch &&
+            (sizes[i].throughput > own->throughput || (sizes[i].throughput >= own->throughput && i < run)))
+            return true;
+    return false;
+}
+
 static void add_points(const struct chart *chart, const struct size *sizes, struct curves *curves, bool strong)
 {
     for (int i = 0; i < chart->ninputs; i++) {
-        int first = smallest_of(sizes, chart->ninputs, i, strong);
+        int first = smallest_of(sizes, chart->ninputs, i, strong, chart->rows->rows != NULL);
         const char *series;
 
-        if (first < 0)
+        if (first < 0 || (chart->rows->rows && is_bettered(sizes, chart->ninputs, i)))
             continue;
         series = strong ? arena_printf(chart->arena, "strong, batch %.6g", sizes[i].batch)
                         : arena_printf(chart->arena, "weak, batch %.4g a GPU", sizes[i].batch / sizes[i].gpus);
@@ -59,15 +78,28 @@ static void add_points(const struct chart *chart, const struct size *sizes, stru
     }
 }
 
+/* Samples of different models are no throughput to compare. */
+static int check_models(const struct chart *chart)
+{
+    const char *const *keys = point_keys(chart);
+
+    for (size_t i = 0; keys[i]; i++)
+        if (strncmp(keys[i], "model", 5) == 0 && key_varies(chart, keys[i], NULL, 1))
+            return error_add(chart->err, EXIT_USAGE, (struct loc){0}, "scaling: the rows differ in '%s'; --where "
+                             "chooses one", keys[i]);
+    return 0;
+}
+
 int scaling_draw(struct chart *chart)
 {
     struct curves curves = {
         .title = "Scaling: throughput and efficiency", .x = "GPUs", .y = "samples/s",
-        .note = noted(chart, "ideal: the throughput per GPU of each curve's smallest run"),
+        .note = noted(chart, arena_printf(chart->arena, "%sideal: the throughput per GPU of each curve's smallest run",
+                                          chart->rows->rows ? "the best points of a sweep; " : "")),
         .ratio = "efficiency (%)", .reference = "ideal", .log_x = true, .log_y = true, .base = 2,
     };
     struct size *sizes = ARENA_ARRAY(chart->arena, struct size, chart->ninputs);
-    int failed = 0;
+    int failed = check_models(chart);
 
     for (int i = 0; i < chart->ninputs; i++)
         failed |= read_size(chart, i, &sizes[i]);

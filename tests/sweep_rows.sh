@@ -3,6 +3,7 @@
 #   sweep_rows.sh DTSIM same           -j 1, -j 8 and four shards give the same rows
 #   sweep_rows.sh DTSIM ends           a crash, a hang and points that are infeasible are rows too: 100 in all, exit 3
 #   sweep_rows.sh DTSIM kill [TIMES]   kill -9 of the sweep, and of a worker, at random moments: what goes on completes
+#   sweep_rows.sh DTSIM mpi [TIMES]    under mpirun too, also when processes are killed there
 #   sweep_rows.sh DTSIM disk           the disk is full before the sweep ends: rows stay whole, and what goes on completes
 #   sweep_rows.sh DTSIM verify [TIMES] the best are verified once, whoever does it and whatever is killed meanwhile
 #   sweep_rows.sh DTSIM memory         a worker that runs out of memory, or is killed for it, costs its row
@@ -84,6 +85,17 @@ end
     done
 }
 
+# None of the sweep's processes outlives it by much.
+none_left() # FOLDER
+{
+    local i left
+    for ((i = 0; i < 100; i++)); do
+        left=$(pgrep -f "^$dtsim sweep sweep.yaml --engine ideal -o $1") || return
+        sleep 0.1
+    done
+    fail "processes are left: $left"
+}
+
 # kill_at PID MICROSECONDS sweep|worker: kill -9 after that time
 kill_at()
 {
@@ -115,8 +127,7 @@ kill_often() # sweep|worker
         rm -r cut
     done
     [ $killed = 0 ] && fail "no kill met a $1"
-    sleep 1
-    pgrep -f "^$dtsim sweep sweep.yaml --engine ideal -o cut" >/dev/null && fail "a process is left"
+    none_left cut
     echo "$killed of $times kills met a $1"
 }
 
@@ -130,6 +141,54 @@ kills()
     rows whole >whole.rows
     kill_often sweep
     kill_often worker
+}
+
+# Three processes: the first one writes, two work.
+mpi_sweep() # FOLDER
+{
+    ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n 3 "$dtsim" sweep sweep.yaml --engine ideal -o "$1" >/dev/null 2>err
+}
+
+mpi()
+{
+    local code i pid victim
+    command -v mpirun >/dev/null || { echo "skipped: mpirun is not installed"; exit 0; }
+    sed -i 's/\[8, 16, 32\]/[256, 512, 1024]/' sweep.yaml
+    sweep whole -j 1 || fail "$(cat err)"
+    rows whole >whole.rows
+    mpi_sweep mpi
+    code=$?
+    [ $code = 6 ] && { echo "skipped: dtsim was built without libopenmpi-dev"; exit 0; }
+    [ $code = 0 ] || fail "exit $code: $(cat err)"
+    rows mpi | cmp whole.rows - || fail "the rows under mpirun differ"
+    mpi_sweep mpi || fail "$(cat err)"
+    grep -q '60 of them were there before' err || fail "expected nothing to do, found: $(cat err)"
+    mpi_kills "${3:-3}"
+}
+
+# kill -9 of the first process, of another one and of that one's worker in turns, each when there are some rows.
+mpi_kills() # TIMES
+{
+    local i wait pid killed=0
+    for ((i = 0; i < $1; i++)); do
+        rm -rf killed
+        mpi_sweep killed &
+        wait=$((2 + RANDOM % 40))
+        until [ -e killed/shard-1-of-1.jsonl ] && [ "$(wc -l <killed/shard-1-of-1.jsonl)" -gt $wait ]; do
+            kill -0 $! || fail "mpirun ended by itself: $(cat err)"
+            sleep 0.005
+        done
+        mapfile -t pid < <(pgrep -f "^$dtsim sweep sweep.yaml --engine ideal -o killed")
+        [ ${#pid[@]} -gt 0 ] && kill -9 "${pid[i % 3 * (${#pid[@]} - 1) / 2]}" && killed=$((killed + 1))
+        wait $!
+        none_left killed
+        rows killed >killed.rows
+        [ "$(wc -l <killed.rows)" -ge $wait ] || fail "rows are lost"
+        [ "$(grep -o '"id":"[0-9a-f]*"' killed.rows | sort | uniq -d)" ] && fail "a row stands twice"
+        sweep killed -j 2 --retry-failed || fail "cannot go on: $(cat err)"
+        rows killed | diff whole.rows - >differ || fail "rows differ: $(cut -c1-600 differ)"
+    done
+    echo "$killed of $1 kills met a process"
 }
 
 # A small file system that can be made larger; where none may be mounted, a bound on the size of files.
@@ -233,6 +292,7 @@ same) same ;;
 verify) verify ;;
 ends) ends ;;
 kill) kills ;;
+mpi) mpi "$@" ;;
 disk) disk ;;
 memory) memory ;;
 *) fail "unknown test $what" ;;

@@ -4,65 +4,122 @@
 #include <string.h>
 
 struct cache_entry {
-    struct cache_entry *next;    /* of the same hash; the newest of a key stands first */
-    struct arena arena;          /* of the value, and of this entry */
+    struct cache_entry *next;    /* of the same chain */
+    uint64_t hash;
     enum cache_kind kind;
     const void *value;
+    struct arena arena;          /* of the value, where that was not copied */
     size_t size;
     unsigned char key[];
 };
+
+enum { CHAINS = 64 };            /* at first */
 
 void cache_init(struct cache *cache, size_t limit)
 {
     *cache = (struct cache){.limit = limit};
 }
 
-/* FNV-1a (Fowler, Noll and Vo). */
-static struct cache_entry **chain_of(struct cache *cache, enum cache_kind kind, const void *key, size_t size)
+/* FNV-1a (Fowler, Noll and Vo), by words of 8 bytes. */
+static uint64_t hash_of(enum cache_kind kind, const unsigned char *key, size_t size)
 {
-    uint32_t hash = 2166136261u ^ (uint32_t)kind;
+    uint64_t hash = 14695981039346656037u ^ (uint64_t)kind, word;
 
-    for (const unsigned char *at = key, *end = at + size; at < end; at++)
-        hash = (hash ^ *at) * 16777619u;
-    return &cache->entries[hash % COUNT(cache->entries)];
+    for (; size; size -= size < sizeof word ? size : sizeof word, key += sizeof word) {
+        word = 0;
+        memcpy(&word, key, size < sizeof word ? size : sizeof word);
+        hash = (hash ^ word) * 1099511628211u;
+        hash ^= hash >> 32;
+    }
+    return hash;
 }
 
 const void *cache_find(struct cache *cache, enum cache_kind kind, const void *key, size_t size)
 {
-    const struct cache_entry *entry = *chain_of(cache, kind, key, size);
+    uint64_t hash = hash_of(kind, key, size);
+    const struct cache_entry *entry = cache->nchains ? cache->chains[hash % cache->nchains] : NULL;
 
-    while (entry && !(entry->kind == kind && entry->size == size && !memcmp(entry->key, key, size)))
+    while (entry && !(entry->hash == hash && entry->kind == kind && entry->size == size &&
+                      !memcmp(entry->key, key, size)))
         entry = entry->next;
     cache->found[kind] += entry != NULL;
     cache->missed[kind] += entry == NULL;
     return entry ? entry->value : NULL;
 }
 
+static void grow(struct cache *cache)
+{
+    size_t count = cache->nchains ? 2 * cache->nchains : CHAINS;
+    struct cache_entry **chains = xcalloc(count, sizeof *chains);
+
+    for (size_t i = 0; i < cache->nchains; i++) {
+        struct cache_entry *reversed = NULL;
+
+        for (struct cache_entry *entry = cache->chains[i], *next; entry; entry = next) {
+            next = entry->next;
+            entry->next = reversed;
+            reversed = entry;
+        }
+        while (reversed) {               /* the oldest first, so that the newest stands first again */
+            struct cache_entry *entry = reversed, **chain = &chains[entry->hash % count];
+
+            reversed = entry->next;
+            entry->next = *chain;
+            *chain = entry;
+        }
+    }
+    free(cache->chains);
+    cache->chains = chains;
+    cache->nchains = count;
+}
+
+/* A new entry, for a value of so many bytes; NULL: there is no room. */
+static struct cache_entry *add(struct cache *cache, enum cache_kind kind, const void *key, size_t size, size_t bytes)
+{
+    struct cache_entry *entry;
+
+    if (cache->bytes + bytes + sizeof *entry + size > cache->limit)
+        return NULL;
+    if (cache->count == cache->nchains)
+        grow(cache);
+    entry = arena_alloc(&cache->own, sizeof *entry + size);
+    *entry = (struct cache_entry){.hash = hash_of(kind, key, size), .kind = kind, .size = size};
+    memcpy(entry->key, key, size);
+    entry->next = cache->chains[entry->hash % cache->nchains];
+    cache->chains[entry->hash % cache->nchains] = entry;
+    cache->count++;
+    cache->bytes += bytes + sizeof *entry + size;
+    return entry;
+}
+
 bool cache_put(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
                struct arena *arena)
 {
-    struct cache_entry **chain = chain_of(cache, kind, key, size), *entry;
+    struct cache_entry *entry = add(cache, kind, key, size, arena_bytes(arena));
 
-    if (cache->bytes + arena_bytes(arena) + sizeof *entry + size > cache->limit)
+    if (!entry)
         return false;
-    entry = arena_alloc(arena, sizeof *entry + size);
-    *entry = (struct cache_entry){.next = *chain, .kind = kind, .value = value, .size = size};
-    memcpy(entry->key, key, size);
+    entry->value = value;
     entry->arena = *arena;
     *arena = (struct arena){.cache = arena->cache};
-    cache->bytes += arena_bytes(&entry->arena);
-    *chain = entry;
     return true;
+}
+
+void cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
+                size_t bytes)
+{
+    struct cache_entry *entry = add(cache, kind, key, size, bytes);
+
+    if (entry)
+        entry->value = memcpy(arena_alloc(&cache->own, bytes), value, bytes);
 }
 
 void cache_release(struct cache *cache)
 {
-    for (size_t i = 0; i < COUNT(cache->entries); i++)
-        for (struct cache_entry *entry = cache->entries[i], *next; entry; entry = next) {
-            struct arena arena = entry->arena;
-
-            next = entry->next;
-            arena_release(&arena);
-        }
+    for (size_t i = 0; i < cache->nchains; i++)
+        for (struct cache_entry *entry = cache->chains[i]; entry; entry = entry->next)
+            arena_release(&entry->arena);
+    free(cache->chains);
+    arena_release(&cache->own);
     *cache = (struct cache){.limit = cache->limit};
 }

@@ -12,6 +12,7 @@
 enum cache_kind {
     CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
+    CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
     CACHE_KINDS
 };
 
@@ -19,7 +20,9 @@ enum { CACHE_BYTES = 256 << 20 };        /* the usual limit */
 
 struct cache {
     size_t limit, bytes;
-    struct cache_entry *entries[256];    /* by hash of the key */
+    struct arena own;            /* entries, and values that were copied */
+    struct cache_entry **chains; /* by hash of the key; the newest first */
+    size_t nchains, count;
     size_t found[CACHE_KINDS], missed[CACHE_KINDS];
 };
 
@@ -32,5 +35,9 @@ const void *cache_find(struct cache *cache, enum cache_kind kind, const void *ke
  * arena's memory; false, and the arena stays, if there is no room. */
 bool cache_put(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
                struct arena *arena);
+
+/* The same of a value of a few bytes, which is copied; where there is no room, nothing happens. */
+void cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
+                size_t bytes);
 
 #endif

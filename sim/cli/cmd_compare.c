@@ -90,7 +90,7 @@ const struct command cmd_compare = {
     .options = "  SCENARIO            a file, or a sweep file with all its points\n"
                "  DIR                 what 'dtsim run -o DIR' wrote\n"
                "  --set PATH=VALUES   change every scenario; several values give a row each; may be repeated\n"
-               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
                "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
                "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"

@@ -1,3 +1,5 @@
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -7,12 +9,15 @@
 enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
 static const char *const options[] = {[OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown"};
 
-/* The scenario that the result of a folder repeats, as it was simulated. */
+/* What the explanation of a folder must agree with. Zero: nothing. */
+struct expected { double seconds; struct loc loc; };
+
+/* The scenario that the result of a folder repeats, as it was simulated, and the time of its iteration. */
 static int load_result(const char *dir, const char *const *sets, size_t nsets, struct scenario *scenario,
-                       struct error *err)
+                       struct expected *expected, struct error *err)
 {
     struct arena arena = {0};
-    struct node *root = NULL, *node = NULL;
+    struct node *root = NULL, *node = NULL, *time;
     const char *path = arena_printf(&arena, "%s/result.json", dir);
 
     if (!conf_load(&arena, path, &root, err) && !(node = node_get(root, "scenario")))
@@ -22,15 +27,33 @@ static int load_result(const char *dir, const char *const *sets, size_t nsets, s
         memset(scenario, 0, sizeof *scenario);
         return -1;
     }
+    time = node_get(root, "iteration_time_s");
+    if (time && time->kind == NODE_SCALAR)
+        *expected = (struct expected){strtod(time->text, NULL), time->loc};
     return scenario_read(&arena, node, sets, nsets, dir, scenario, err);
 }
 
-static int load(const char *path, const struct arguments *arguments, struct scenario *scenario, struct error *err)
+/* An explanation of other numbers than those of the folder would be taken for theirs. */
+static int check_time(const struct expected *expected, const struct run *run, struct error *err)
+{
+    double seconds = run->metrics.iteration_time;
+    char found[48], now[48];
+
+    if (expected->seconds <= 0 || fabs(seconds - expected->seconds) <= 1e-9 * expected->seconds)
+        return 0;
+    return error_add(err, EXIT_INPUT, expected->loc, "the iteration took %s, and takes %s in this program, with its "
+                     "platforms and profiles: another version wrote the folder, or it was edited; run the scenario "
+                     "again", unit_format(UNIT_TIME, expected->seconds, found, sizeof found),
+                     unit_format(UNIT_TIME, seconds, now, sizeof now));
+}
+
+static int load(const char *path, const struct arguments *arguments, struct scenario *scenario,
+                struct expected *expected, struct error *err)
 {
     struct stat status;
 
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
-        return load_result(path, arguments->sets, arguments->nsets, scenario, err);
+        return load_result(path, arguments->sets, arguments->nsets, scenario, expected, err);
     return scenario_load(path, arguments->sets, arguments->nsets, scenario, err);
 }
 
@@ -57,6 +80,7 @@ static int explain_main(const struct command *command, int argc, char **argv)
     struct arguments arguments;
     struct error err = {0};
     struct scenario scenario;
+    struct expected expected = {0, {0}};
     struct workload workload = {0};
     struct run run = {0};
     enum engine engine;
@@ -68,12 +92,15 @@ static int explain_main(const struct command *command, int argc, char **argv)
         return code;
     if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
         return usage_error(command, "expected one of --json, --markdown");
-    rc = load(arguments.positional[0], &arguments, &scenario, &err);
+    rc = load(arguments.positional[0], &arguments, &scenario, &expected, &err);
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     struct simulate_options how = simulate_options_of(&scenario);
     how.causes = true;
-    if (!rc && !workload_init_advised(&workload, &scenario, &err) && !simulate_advised(&workload, how, &run, &err))
+    if (arguments.nsets || arguments.values[OPT_ENGINE])
+        expected.seconds = 0;            /* another question than the folder's */
+    if (!rc && !workload_init_advised(&workload, &scenario, &err) && !simulate_advised(&workload, how, &run, &err) &&
+        !check_time(&expected, &run, &err))
         print(&run, how, &arguments);
     run_release(&run);
     workload_release(&workload);
@@ -89,7 +116,8 @@ const struct command cmd_explain = {
     .examples = "  dtsim explain scenarios/tour/04-1f1b.yaml\n"
                 "  dtsim explain out --engine ideal          the scenario of 'dtsim run -o out' once more\n"
                 "  dtsim explain scenario.yaml --json | jq '.what_if[0]'\n",
-    .options = "  DIR                 a folder that 'dtsim run -o DIR' wrote: its scenario is simulated again\n"
+    .options = "  DIR                 a folder that 'dtsim run -o DIR' wrote: its scenario is simulated again, and must\n"
+               "                      take as long as its result says\n"
                "  SCENARIO            a file, or - for standard input\n"
                "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n"

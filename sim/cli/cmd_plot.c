@@ -12,11 +12,11 @@ static const char *const options[] = {
     [OPT_REPLICA] = "--replica=", [OPT_X] = "--x=", [OPT_Y] = "--y=", [OPT_BY] = "--by=", [OPT_WHERE] = "--where=",
 };
 /* The charts that some options are for. */
-static const struct { int first, last; const char *kinds[2], *are; } special[] = {
-    {OPT_RANKS, OPT_REPLICA, {"gantt", ""}, "the gantt chart"},
-    {OPT_X, OPT_Y, {"heat", "pareto"}, "the heat and pareto charts"},
-    {OPT_BY, OPT_BY, {"heat", ""}, "the heat chart"},
-    {OPT_WHERE, OPT_WHERE, {"heat", "pareto"}, "the heat and pareto charts"},
+static const struct { int first, last; const char *kinds, *are; } special[] = {
+    {OPT_RANKS, OPT_REPLICA, " gantt ", "the gantt chart"},
+    {OPT_X, OPT_Y, " heat pareto ", "the heat and pareto charts"},
+    {OPT_BY, OPT_BY, " heat ", "the heat chart"},
+    {OPT_WHERE, OPT_WHERE, " heat pareto breakdown bubble scaling ", "charts of sweeps"},
 };
 
 /* A time of the run, not before 0. */
@@ -54,6 +54,14 @@ static int parse_view(const struct command *command, const char *const *values, 
     return ARGS_DONE;
 }
 
+/* Whether the word stands in a list of words between blanks. */
+static bool is_word_of(const char *list, const char *word)
+{
+    const char *found = strstr(list, word);
+
+    return found && found > list && found[-1] == ' ' && found[strlen(word)] == ' ';
+}
+
 static int parse_request(const struct command *command, const struct arguments *arguments, struct plot_request *request)
 {
     const char *const *values = arguments->values;
@@ -64,8 +72,7 @@ static int parse_request(const struct command *command, const struct arguments *
     };
     for (size_t i = 0; i < COUNT(special); i++)
         for (int option = special[i].first; option <= special[i].last; option++)
-            if (values[option] && strcmp(request->kind, special[i].kinds[0]) &&
-                strcmp(request->kind, special[i].kinds[1]))
+            if (values[option] && !is_word_of(special[i].kinds, request->kind))
                 return usage_error(command, "%.*s: of %s only", (int)strcspn(options[option], "="), options[option],
                                    special[i].are);
     return parse_view(command, values, &request->view);
@@ -84,6 +91,17 @@ static int check_runs(const struct plot_request *request, struct error *err)
             rc = -1;
     }
     return rc;
+}
+
+/* Whether the chart is one of rows: of sweeps always, of runs where the first input is no run but a sweep. */
+static bool has_rows(const struct plot_kind *kind, const struct plot_request *request)
+{
+    struct arena arena = {0};
+    const char **files = store_files(&arena, request->inputs[0]);
+    bool rows = kind->inputs == PLOT_SWEEP || (kind->inputs == PLOT_RUNS && files && files[0]);
+
+    arena_release(&arena);
+    return rows;
 }
 
 /* Draws from the files themselves. */
@@ -132,7 +150,7 @@ static void choose_metrics(const struct results *results, struct plot_request *r
 }
 
 /* Draws from the rows of sweeps, which results/ reads for it. */
-static int draw_rows(const char *const *values, struct plot_request *request, struct error *err)
+static int draw_rows(const char *const *values, bool sweep, struct plot_request *request, struct error *err)
 {
     const struct results_question question = {.where = values[OPT_WHERE]};
     struct results results;
@@ -140,9 +158,9 @@ static int draw_rows(const char *const *values, struct plot_request *request, st
     int rc = results_open(request->inputs, (size_t)request->ninputs, &results, err) ||
              results_read(&results, &question, err) ? -1 : 0;
 
-    if (!rc)
+    if (!rc && sweep)
         choose_metrics(&results, request);
-    if (!rc)
+    if (!rc && sweep)
         rc = read_key(&results, values[OPT_X], "--x", &request->rows.x, err) |
              read_key(&results, values[OPT_Y], "--y", &request->rows.y, err) |
              read_key(&results, values[OPT_BY], "--by", &request->rows.by, err);
@@ -174,7 +192,10 @@ static int plot_main(const struct command *command, int argc, char **argv)
     if (code != ARGS_DONE)
         return code;
     kind = plot_kind_find(request.kind, &err);
-    if (kind && !(kind->inputs == PLOT_SWEEP ? draw_rows(arguments.values, &request, &err) : draw(&request, &err)))
+    if (kind && arguments.values[OPT_WHERE] && !has_rows(kind, &request))
+        return usage_error(command, "--where: '%s' holds no rows of a sweep", request.inputs[0]);
+    if (kind && !(has_rows(kind, &request) ? draw_rows(arguments.values, kind->inputs == PLOT_SWEEP, &request, &err)
+                                           : draw(&request, &err)))
         for (size_t i = 0; plot_file(&arena, &request, i); i++)
             puts(plot_file(&arena, &request, i));
     arena_release(&arena);
@@ -222,7 +243,9 @@ const struct command cmd_plot = {
                "  --by KEY            heat: the metric; left out: the sweep's first objective, else throughput. The\n"
                "                      most is the best of rates and shares of use, else the least; KEY:min and\n"
                "                      KEY:max say otherwise, also behind --x and --y of pareto\n"
-               "  --where EXPRESSION  heat, pareto: only rows for which it is true (dtsim help results)\n"
+               "  --where EXPRESSION  of sweeps: only rows for which it is true (dtsim help results)\n"
+               "breakdown, bubble and scaling take folders of runs, or of sweeps: then every row that ran, and of\n"
+               "scaling the best of each number of GPUs\n"
                "charts (gantt, utilization, memory and links are of one run):\n"
 #include "plots/list.h"
     ,

@@ -106,7 +106,7 @@ static int options_parse(const struct command *command, const struct arguments *
     *sweep = (struct sweep_options){
         .folder = arguments->values[OPT_OUT], .engine = arguments->values[OPT_ENGINE],
         .retry_failed = arguments->values[OPT_RETRY], .force = arguments->values[OPT_FORCE],
-        .fail_fast = arguments->values[OPT_FAIL_FAST],
+        .fail_fast = arguments->values[OPT_FAIL_FAST], .ranks = !arguments->values[OPT_SHARD],
     };
     *most = POINTS_MOST;
     code = jobs_parse(command, arguments->values[OPT_JOBS], &sweep->jobs);
@@ -164,7 +164,7 @@ static int run(const struct sweep *sweep, const struct selection *selection, str
     rc = sweep_run(sweep, selection, options, show_progress, &progress, &state, err);
     if (progress.terminal)
         fputs("\r\033[K", stderr);
-    if (!rc) {
+    if (!rc && !state.serves) {
         if (state.done > 0)
             rc = results_summary(options->folder, (size_t)sweep->report.top, err);
         fflush(stdout);
@@ -218,17 +218,19 @@ const struct command cmd_sweep = {
     .examples = "  dtsim sweep sweep.yaml --dry-run\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
                 "  dtsim sweep scenario.yaml --set strategy.tensor=1,2,4,8 --set 'strategy.pipeline={pow2: [1, 16]}'\n"
-                "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n",
+                "  dtsim sweep sweep.yaml -o llama.sweep --shard 3/16\n"
+                "  mpirun -n 64 dtsim sweep sweep.yaml -o llama.sweep\n",
     .options = "  SWEEP               a file with 'base' and 'sweep' (dtsim help sweep-file), or - for standard\n"
                "                      input; a scenario is a sweep of one point\n"
                "  --set PATH=VALUES   a further path with its values, or others for a path of the grid; may be\n"
                "                      repeated\n"
                "  -o DIR              where rows are kept (JSON Lines); left out: NAME.sweep, after the file\n"
-               "  -j N                points simulated at once; left out: one a processor\n"
+               "  -j N                points simulated at once; left out: one a processor; under mpirun (Open MPI),\n"
+               "                      unless --shard is given: one less than its processes, of which the first writes\n"
                "  --dry-run           print how many points there are, the first ones and an estimate of time\n"
                "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
                "                      out: as the variables of a Slurm job array say\n"
-               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say\n"
+               "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
                "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"

@@ -151,8 +151,10 @@ int methods_print(const struct arguments *arguments, enum compare_format format,
     for (int i = 0; i < arguments->npositional; i++) {
         struct scenario scenario;
 
-        if (!scenario_load(arguments->positional[i], arguments->sets, arguments->nsets, &scenario, err))
+        if (!scenario_load(arguments->positional[i], arguments->sets, arguments->nsets, &scenario, err)) {
+            scenario_prefer(&scenario, ENGINE_FAST);
             comparison_init(&rows.items[rows.count++], &scenario, i ? rows.items : NULL, err);
+        }
         scenario_release(&scenario);
     }
     if (!err->count)

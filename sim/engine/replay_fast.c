@@ -24,9 +24,9 @@ struct fast {
         choices;                     /* lanes whose choices are now */
 };
 
-static double latency_of(const struct fast *fast, const struct op *op)
+static double latency_of(struct fast *fast, const struct op *op)
 {
-    return cluster_route(fast->cluster, (int)op->transfer.src, (int)op->transfer.dst).latency + op->transfer.delay;
+    return flows_latency(&fast->flows, (int)op->transfer.src, (int)op->transfer.dst) + op->transfer.delay;
 }
 
 static void begin_bytes(struct fast *fast, const struct op *op)

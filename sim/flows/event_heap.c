@@ -1,5 +1,6 @@
 #include "flows/event_heap.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,11 @@ void event_heap_init(struct event_heap *heap, size_t ids)
 {
     heap->entries = xcalloc(ids + 1, sizeof *heap->entries);
     heap->place = xcalloc(ids + 1, sizeof *heap->place);
+    heap->rings = xcalloc(ids + 1, sizeof *heap->rings);
+    for (uint32_t id = 0; id < ids; id++)
+        heap->rings[id] = (struct event_ring){id, id};
     heap->count = 0;
+    heap->latest = 0;
 }
 
 static void put(struct event_heap *heap, size_t at, struct event_entry entry)
@@ -45,14 +50,70 @@ static void sink(struct event_heap *heap, size_t at, struct event_entry entry)
     put(heap, at, entry);
 }
 
+/* Takes the id out of its ring. If it stood in the heap, the next of the ring stands there now. */
+static void leave_ring(struct event_heap *heap, uint32_t id)
+{
+    struct event_ring *ring = &heap->rings[id];
+
+    if (heap->place[id]) {
+        heap->entries[heap->place[id] - 1].id = ring->next;
+        heap->place[ring->next] = heap->place[id];
+        heap->place[id] = 0;
+    }
+    heap->rings[ring->next].previous = ring->previous;
+    heap->rings[ring->previous].next = ring->next;
+    *ring = (struct event_ring){id, id};
+}
+
+static void join_ring(struct event_heap *heap, uint32_t id, uint32_t other)
+{
+    uint32_t next = heap->rings[other].next;
+
+    heap->rings[id] = (struct event_ring){next, other};
+    heap->rings[next].previous = heap->rings[other].next = id;
+}
+
+/* Whether the id needs no entry of its own, because the one before it got this time. */
+static bool joins_latest(struct event_heap *heap, uint32_t id, double time)
+{
+    uint32_t latest = heap->latest;
+
+    if (latest == id || !heap->place[latest] || heap->entries[heap->place[latest] - 1].time != time || heap->place[id])
+        return false;
+    join_ring(heap, id, latest);
+    return true;
+}
+
+void event_heap_set_unordered(struct event_heap *heap, uint32_t id, double time)
+{
+    if (heap->rings[id].next != id)
+        leave_ring(heap, id);
+    if (joins_latest(heap, id, time))
+        return;
+    heap->latest = id;
+    put(heap, heap->place[id] ? heap->place[id] - 1 : heap->count++, (struct event_entry){time, id});
+}
+
+void event_heap_order(struct event_heap *heap)
+{
+    for (size_t at = heap->count / ARITY + 1; at-- > 0;)
+        if (at < heap->count)
+            sink(heap, at, heap->entries[at]);
+}
+
 void event_heap_set(struct event_heap *heap, uint32_t id, double time)
 {
-    size_t at = heap->place[id] ? heap->place[id] - 1 : heap->count++;
+    double before = heap->place[id] && heap->rings[id].next == id ? heap->entries[heap->place[id] - 1].time : INFINITY;
+    size_t at;
 
-    if (heap->place[id] && heap->entries[at].time < time)
-        sink(heap, at, (struct event_entry){time, id});
+    event_heap_set_unordered(heap, id, time);
+    if (!heap->place[id])
+        return;
+    at = heap->place[id] - 1;
+    if (before < time)
+        sink(heap, at, heap->entries[at]);
     else
-        rise(heap, at, (struct event_entry){time, id});
+        rise(heap, at, heap->entries[at]);
 }
 
 uint32_t event_heap_pop(struct event_heap *heap)
@@ -60,6 +121,10 @@ uint32_t event_heap_pop(struct event_heap *heap)
     uint32_t id = heap->entries[0].id;
 
     BUG_IF(!heap->count);
+    if (heap->rings[id].next != id) {
+        leave_ring(heap, id);
+        return id;
+    }
     heap->place[id] = 0;
     heap->count--;
     if (heap->count)
@@ -71,5 +136,6 @@ void event_heap_release(struct event_heap *heap)
 {
     free(heap->entries);
     free(heap->place);
+    free(heap->rings);
     memset(heap, 0, sizeof *heap);
 }

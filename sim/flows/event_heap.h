@@ -1,5 +1,6 @@
 /* event_heap: the times of things that will happen, the earliest first. A 4-ary heap that knows where each thing stands,
- * so that its time can change. */
+ * so that its time can change. Much happens at the very same time in programs whose ranks do the same: of things that
+ * get the same time one after another, only one stands in the heap; the others are in a ring with it. */
 #ifndef DTSIM_EVENT_HEAP_H
 #define DTSIM_EVENT_HEAP_H
 
@@ -7,15 +8,20 @@
 
 struct event_heap {
     struct event_entry { double time; uint32_t id; } *entries;
-    uint32_t *place;                 /* by id: 1 + its index in `entries`; 0: it has no time */
-    size_t count;
+    uint32_t *place;                 /* by id: 1 + its index in `entries`; 0: it stands in none */
+    struct event_ring { uint32_t next, previous; } *rings;   /* by id: those of the same time; itself, if it is alone */
+    size_t count;                    /* entries */
+    uint32_t latest;                 /* the id that stood in an entry when it got its time last */
 };
 
 /* For ids below `ids`; event_heap_release when done. */
 void event_heap_init(struct event_heap *heap, size_t ids);
 /* Gives the id a time, or changes the time that it has. */
 void event_heap_set(struct event_heap *heap, uint32_t id, double time);
-/* Removes the earliest entry and returns its id; there must be one. Its time is entries[0].time. */
+/* The same for one of many: after the last of them, and before anything else, event_heap_order. */
+void event_heap_set_unordered(struct event_heap *heap, uint32_t id, double time);
+void event_heap_order(struct event_heap *heap);
+/* Removes an id of the earliest entry and returns it; there must be one. Its time is entries[0].time. */
 uint32_t event_heap_pop(struct event_heap *heap);
 void event_heap_release(struct event_heap *heap);
 

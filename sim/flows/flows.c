@@ -82,7 +82,14 @@ static const struct flow_place *place_of(struct flows *flows, int gpu)
     return place;
 }
 
-/* The next link of the flow's route. `widest`: units/s that a flow through such a link has at most. */
+double flows_latency(struct flows *flows, int src, int dst)
+{
+    bool inside = place_of(flows, src)->node == place_of(flows, dst)->node;
+
+    return inside ? flows->cluster->inside.latency : flows->cluster->network.latency;
+}
+
+/* The next link of the flow's route. */
 static void add_hop(struct flows *flows, struct flow *flow, enum link_kind kind, int index)
 {
     uint32_t id = (uint32_t)(flows->first[kind] + (size_t)index);
@@ -200,6 +207,7 @@ static void reach(struct flows *flows, uint32_t id)
         return;
     flow->round = flows->round;
     flow->level = 0;
+    flows->lowest_cap = flow->cap < flows->lowest_cap ? flow->cap : flows->lowest_cap;
     append(&flows->open, id);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
@@ -217,6 +225,7 @@ static void reach(struct flows *flows, uint32_t id)
 static void find_component(struct flows *flows, uint32_t id)
 {
     flows->open.count = flows->filling.count = 0;
+    flows->lowest_cap = INFINITY;
     reach(flows, id);
     for (size_t i = 0; i < flows->filling.count; i++) {
         uint32_t at = flows->links[flows->filling.items[i]].first;
@@ -226,7 +235,7 @@ static void find_component(struct flows *flows, uint32_t id)
     }
 }
 
-/* The flow's rate is known. Returns how many were still rising of which it is one. */
+/* The flow's rate is known. */
 static void fix(struct flows *flows, struct flow *flow, double level)
 {
     flow->level = level;
@@ -274,13 +283,13 @@ static double lowest_cap(const struct flows *flows)
     return cap;
 }
 
-/* Gives a rate to the flows that can rise no further than to this level: those at their caps, or those of full links. A
- * link is full if its level is exactly this one, and its flows get this one. Returns how many they are. */
-static size_t fix_all(struct flows *flows, double level, double cap)
+/* Gives this rate to the flows that still rise and cannot rise further because of their routes. Returns how many they
+ * are; the same holds for the two functions below. */
+static size_t fix_capped(struct flows *flows, double cap)
 {
     size_t fixed = 0;
 
-    for (size_t i = 0; i < flows->open.count && cap <= level; i++) {
+    for (size_t i = 0; i < flows->open.count; i++) {
         struct flow *flow = &flows->items[flows->open.items[i]];
 
         if (flow->level == 0 && flow->cap == cap) {
@@ -288,8 +297,30 @@ static size_t fix_all(struct flows *flows, double level, double cap)
             fixed++;
         }
     }
-    if (cap <= level)
-        return fixed;
+    return fixed;
+}
+
+/* To all of them: the one link that is left is full. Nobody asks what room is left. */
+static size_t fix_rest(struct flows *flows, double level)
+{
+    size_t fixed = 0;
+
+    for (size_t i = 0; i < flows->open.count; i++) {
+        struct flow *flow = &flows->items[flows->open.items[i]];
+
+        if (flow->level == 0) {
+            flow->level = level;
+            fixed++;
+        }
+    }
+    return fixed;
+}
+
+/* To those of full links. A link is full if its level is exactly this one, and its flows get this one. */
+static size_t fix_full(struct flows *flows, double level)
+{
+    size_t fixed = 0;
+
     flows->full.count = 0;
     for (size_t i = 0; i < flows->filling.count; i++) {
         const struct flow_link *link = &flows->links[flows->filling.items[i]];
@@ -309,44 +340,65 @@ static size_t fix_all(struct flows *flows, double level, double cap)
     return fixed;
 }
 
+/* All flows of the component have rates: counts what they have left, and tells when they will end. What has been sent is
+ * counted for each of them, even where its rate stays: SimGrid rounds at these times. */
+static void tell_ends(struct flows *flows, double now)
+{
+    const struct flow_ids *open = &flows->open;
+    bool many = open->count > 8 && open->count > flows->ends->count / 8;
+
+    for (size_t i = 0; i < open->count; i++) {
+        struct flow *flow = &flows->items[open->items[i]];
+        double left = flow->left - flow->rate * (now - flow->since);
+
+        flow->left = left > 0 ? left : 0;
+        flow->since = now;
+        flow->rate = flow->level;
+        (many ? event_heap_set_unordered : event_heap_set)(flows->ends, open->items[i], now + flow->left / flow->rate);
+    }
+    if (many)
+        event_heap_order(flows->ends);
+}
+
 /* Shares the links of one component, and tells when its flows will end. */
 static void share_component(struct flows *flows, uint32_t id, double now)
 {
-    double cap;
-
     find_component(flows, id);
-    cap = lowest_cap(flows);
     for (size_t rising = flows->open.count; rising;) {
-        double level = lowest_level(flows);
+        double level = lowest_level(flows), cap = flows->lowest_cap;
 
-        rising -= fix_all(flows, level, cap);
-        if (cap <= level)
-            cap = lowest_cap(flows);
+        if (cap <= level) {
+            rising -= fix_capped(flows, cap);
+            flows->lowest_cap = lowest_cap(flows);
+        } else if (flows->filling.count == 1) {
+            rising -= fix_rest(flows, level);
+        } else {
+            rising -= fix_full(flows, level);
+        }
     }
-    for (size_t i = 0; i < flows->open.count; i++) {
-        uint32_t found = flows->open.items[i];
-        struct flow *flow = &flows->items[found];
+    tell_ends(flows, now);
+}
 
-        flow->left = fmax(flow->left - flow->rate * (now - flow->since), 0);
-        flow->since = now;
-        flow->rate = flow->level;
-        event_heap_set(flows->ends, found, now + flow->left / flow->rate);
-    }
+/* A link got or lost flows. If it binds, its flows are one component; if it did and does not any more, each of them is
+ * of a component of its own, or of another link's. */
+static void share_link(struct flows *flows, struct flow_link *link, double now)
+{
+    bool did = link->bound;
+
+    link->changed = false;
+    link->bound = binds(link);
+    if (link->bound && link->round != flows->round)
+        share_component(flows, link->first / ROUTE_MAX, now);
+    for (uint32_t at = did && !link->bound ? link->first : NONE; at != NONE; at = *next_of(flows, at))
+        if (flows->items[at / ROUTE_MAX].round != flows->round)
+            share_component(flows, at / ROUTE_MAX, now);
 }
 
 void flows_share(struct flows *flows, double now)
 {
     flows->round++;
-    for (size_t i = 0; i < flows->changed.count; i++) {
-        struct flow_link *link = &flows->links[flows->changed.items[i]];
-        bool did = link->bound;
-
-        link->changed = false;
-        link->bound = binds(link);
-        for (uint32_t at = did || link->bound ? link->first : NONE; at != NONE; at = *next_of(flows, at))
-            if (flows->items[at / ROUTE_MAX].round != flows->round)
-                share_component(flows, at / ROUTE_MAX, now);
-    }
+    for (size_t i = 0; i < flows->changed.count; i++)
+        share_link(flows, &flows->links[flows->changed.items[i]], now);
     for (size_t i = 0; i < flows->started.count; i++) {
         uint32_t id = flows->started.items[i];
 

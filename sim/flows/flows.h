@@ -23,11 +23,14 @@ struct flows {
     struct flow_ids { uint32_t *items; size_t count, capacity; }
         started, changed,            /* flows, links: since links were shared last */
         open, filling, full;         /* flows and links of the component whose rates are being found */
+    double lowest_cap;               /* of its flows that still rise */
     uint32_t round;                  /* counts how often links were shared */
 };
 
 /* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when each flow will end, by its id. */
 void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, struct event_heap *ends);
+/* s of the route between two GPUs, as cluster_route() has it. */
+double flows_latency(struct flows *flows, int src, int dst);
 /* Begins a flow from one GPU to another at `now` (s). Its end is known after flows_share. */
 void flows_start(struct flows *flows, uint32_t id, int src, int dst, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */

@@ -13,6 +13,10 @@
 #define TOPOLOGIES(X) X(TOPOLOGY_NONBLOCKING, "nonblocking") X(TOPOLOGY_LEAF_SPINE, "leaf-spine")
 enum topology { TOPOLOGIES(ENUM_VALUE) };
 
+/* What connects the GPUs of a node. It names the class of the links in results and changes no time. */
+#define INSIDE_LINKS(X) X(INSIDE_OTHER, "other") X(INSIDE_NVLINK, "nvlink") X(INSIDE_PCIE, "pcie")
+enum inside_link { INSIDE_LINKS(ENUM_VALUE) };
+
 /* In a node whose links connect pairs of GPUs: rings of `gpus` GPUs, which follow these links, get `share` of the
  * bandwidth. */
 struct mesh {
@@ -32,6 +36,7 @@ struct cluster {
     const char *gpu_name;            /* platforms/gpus/NAME.yaml, or an absolute path; NULL: none (times are given) */
     struct inside {
         const struct node *node;
+        int link;                    /* enum inside_link */
         double bandwidth;            /* B/s per GPU and direction, data sheet; NaN: not given, with one GPU per node */
         double latency;              /* s, one way, GPU to GPU; NaN as above */
         double efficiency;           /* achievable share of the bandwidth: transfers get efficiency * bandwidth */

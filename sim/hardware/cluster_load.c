@@ -8,6 +8,7 @@
 enum { NODES_MAX = 1000000, GPUS_PER_NODE_MAX = 1024 };
 
 static const char *const topology_names[] = ENUM_NAMES(TOPOLOGIES);
+static const char *const inside_link_names[] = ENUM_NAMES(INSIDE_LINKS);
 
 static const struct field topology_fields[] = {
     {KEY(topology_spec, kind), .kind = FIELD_CHOICE, .choices = topology_names, .fallback = "nonblocking",
@@ -35,6 +36,8 @@ static const struct table mesh_table = {
 };
 
 static const struct field inside_fields[] = {
+    {KEY(inside, link), .kind = FIELD_CHOICE, .choices = inside_link_names, .fallback = "other",
+     .brief = "what the links are; it names their class in results and changes no time"},
     {KEY(inside, bandwidth), .kind = FIELD_QUANTITY, .unit = UNIT_BANDWIDTH, .positive = true,
      .brief = "bandwidth per GPU and direction, from the data sheet"},
     {KEY(inside, latency), .kind = FIELD_QUANTITY, .unit = UNIT_TIME,

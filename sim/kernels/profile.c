@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "files/data.h"
 
 #define RANGE(record, member, help) \
@@ -185,6 +186,7 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
     if (!path || field_load(arena, &profile_table, path, profile, err) || check_records(profile, err))
         return -1;
     profile->name = data_stem(arena, path);
+    profile->cache = arena->cache;
     return 0;
 }
 
@@ -216,6 +218,26 @@ static const struct matmul_record *find_matmul(const struct profile *profile, en
 
 /* If only the FLOPs of a product are known, it is taken for a single product of three equal sides, and always counts as
  * extrapolated. */
+/* All that the time of a product follows from. Numbers alone, so that it can be compared byte by byte. */
+struct product_key { struct matmul_fit fit; double sms, batch, m, n, k, layout, value; };
+
+/* A network has few different products, and asks for each of them hundreds of times. */
+static double product_seconds(const struct profile *profile, const struct matmul_fit *fit,
+                              const struct product *product)
+{
+    const struct product_key key = {*fit, profile->sms, product->batch, product->m, product->n, product->k,
+                                    product->layout, product->value};
+    const double *known = profile->cache ? cache_find(profile->cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
+    double seconds;
+
+    if (known)
+        return *known;
+    seconds = matmul_seconds(fit, profile->sms, product);
+    if (profile->cache)
+        cache_copy(profile->cache, CACHE_PRODUCT, &key, sizeof key, &seconds, sizeof seconds);
+    return seconds;
+}
+
 static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)
 {
     struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
@@ -237,7 +259,7 @@ static struct kernel_seconds matmul(const struct profile *profile, const struct 
     fit = record->fit;
     if (!shaped)
         fit.unaligned = fit.odd = 1;       /* the real rows are not known */
-    seconds = matmul_seconds(&fit, profile->sms, &product);
+    seconds = product_seconds(profile, &fit, &product);
     if (!shaped)
         seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
     return (struct kernel_seconds){seconds, shaped && !list_has(&record->layouts, (int)kernel->layout) ? BASIS_LAYOUT :

@@ -47,6 +47,7 @@ struct profile {
     const char *source;                  /* who measured what, and when */
     int sms;                             /* streaming multiprocessors */
     struct list matmul, attention, memory;     /* of struct matmul_record, attention_record, memory_record */
+    struct cache *cache;                 /* where the times of products are remembered, or NULL */
 };
 extern const struct table profile_table;
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "process/child.h"
+#include "process/ranks.h"
 
 struct worker {
     const struct pool *pool;
@@ -287,7 +288,7 @@ static void dismiss(struct running *running, bool kill_all)
     }
 }
 
-enum pool_end pool_run(const struct pool *pool, struct error *err)
+static enum pool_end run_here(const struct pool *pool, struct error *err)
 {
     struct running running = {.pool = pool, .err = err};
     struct pollfd *polls = xcalloc(pool->jobs + 1, sizeof *polls);
@@ -314,4 +315,9 @@ enum pool_end pool_run(const struct pool *pool, struct error *err)
     free(running.workers);
     free(polls);
     return rc < 0 ? POOL_FAILED : running.interrupts ? POOL_INTERRUPTED : POOL_ALL;
+}
+
+enum pool_end pool_run(const struct pool *pool, struct error *err)
+{
+    return pool->ranks && ranks_there() ? ranks_run(pool, err) : run_here(pool, err);
 }

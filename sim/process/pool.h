@@ -12,6 +12,7 @@ enum pool_loss { POOL_CRASH, POOL_TIMEOUT };
 
 struct pool {
     size_t jobs;                 /* processes at once */
+    bool ranks;                  /* where mpirun started several of this program, these are the processes (ranks.h) */
     double timeout;              /* s that a piece may take; 0: any time */
     const char *what;            /* what does the work, for messages: "the simulation" */
     void *context;
@@ -39,5 +40,8 @@ enum pool_end {
 /* Runs pieces until there are none. Messages, if any, are those of `done` and `lost`, or EXIT_UNEXPECTED where
  * processes cannot be had. No worker is left behind, however this process ends. */
 enum pool_end pool_run(const struct pool *pool, struct error *err);
+/* Whether pool_run in this process works for the first one of those that mpirun started: pieces and replies are that
+ * one's, and here begin and work alone are called. */
+bool pool_serves(const struct pool *pool);
 
 #endif

@@ -100,6 +100,7 @@ static json_t *sent_json(const struct metrics *metrics)
 /* What crosses all links of a class, an iteration. */
 static json_t *links_json(const struct run *run)
 {
+    const struct cluster *cluster = &run->workload->scenario->cluster;
     struct load sums[LINKS_COUNT] = {{0}};
     double all = run->metrics.window.all;
     json_t *json;
@@ -109,13 +110,14 @@ static json_t *links_json(const struct run *run)
     json = json_object();
     for (int c = 0; c < CARRIER_COUNT; c++)
         for (int i = 0; i < run->links.counts[c]; i++) {
-            sums[carrier_class(c)].payload += run->links.loads[c][i].payload;
-            sums[carrier_class(c)].wire += run->links.loads[c][i].wire;
+            sums[carrier_class(cluster, c)].payload += run->links.loads[c][i].payload;
+            sums[carrier_class(cluster, c)].wire += run->links.loads[c][i].wire;
         }
     for (int k = 0; k < LINKS_COUNT; k++)
-        json_object_set_new(json, link_class_names[k],
-                            json_pack("{s:f, s:f}", "payload_bytes", sums[k].payload / all, "wire_bytes",
-                                      sums[k].wire / all));
+        if (link_class_used(cluster, (enum link_class)k))
+            json_object_set_new(json, link_class_names[k],
+                                json_pack("{s:f, s:f}", "payload_bytes", sums[k].payload / all, "wire_bytes",
+                                          sums[k].wire / all));
     return json;
 }
 

@@ -15,7 +15,7 @@ static const struct result_key keys[] = {
     {"cost_basis_s.*.other_kernels", "scaled from other kernels: of another phase, or of all bound by memory"},
     {"cost_basis_s.*.data_sheet", "the GPU's roofline"},
     {"communication_breakdown_bytes_per_gpu.*", "communication_bytes_per_gpu by what is sent"},
-    {"link_bytes.*.payload_bytes", "over all links of a class (inside, nic, uplink, host), an iteration"},
+    {"link_bytes.*.payload_bytes", "over all links of a class (nvlink, pcie or inside, nic, uplink, host)"},
     {"link_bytes.*.wire_bytes", "the same with what protocols add"},
     {"memory_breakdown_bytes.*", "peak_memory_bytes by kind"},
     {"memory_limit_bytes", "what a GPU may hold; null: not known"},

@@ -171,7 +171,7 @@ void links_write(const struct run *run, FILE *out)
             if (load->payload == 0)
                 continue;
             carrier_name(c, i, name, sizeof name);
-            fprintf(out, "%s\t%s", name, link_class_names[carrier_class(c)]);
+            fprintf(out, "%s\t%s", name, link_class_names[carrier_class(cluster, c)]);
             number_cell(load->payload / all, out);
             number_cell(load->wire / all, out);
             number_cell(load->wire / all / carrier_bandwidth(cluster, c, i) / run->metrics.iteration_time, out);

@@ -147,6 +147,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
     compared->rows.items[compared->rows.count - 1].name =
         !*settings ? arena_strdup(&compared->arena, own) :
         prefix ? arena_printf(&compared->arena, "%s: %s", own, settings) : settings;
+    scenario_prefer(&scenario, ENGINE_FAST);
     if (rc)
         outcome_refused(row, &found);
     else

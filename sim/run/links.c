@@ -3,10 +3,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const link_class_names[] = {"inside", "nic", "uplink", "host", NULL};
+const char *const link_class_names[] = {"inside", "nvlink", "pcie", "nic", "uplink", "host", NULL};
 _Static_assert(COUNT(link_class_names) == LINKS_COUNT + 1, "a name for every class");
 
-enum link_class carrier_class(int carrier)
+static enum link_class inside_class(const struct cluster *cluster)
+{
+    static const enum link_class classes[] = {
+        [INSIDE_OTHER] = LINKS_INSIDE, [INSIDE_NVLINK] = LINKS_NVLINK, [INSIDE_PCIE] = LINKS_PCIE,
+    };
+
+    return classes[cluster->inside.link];
+}
+
+bool link_class_used(const struct cluster *cluster, enum link_class class)
+{
+    return class > LINKS_PCIE || class == inside_class(cluster);
+}
+
+enum link_class carrier_class(const struct cluster *cluster, int carrier)
 {
     static const enum link_class classes[CARRIER_COUNT] = {
         [LINK_PORT_UP] = LINKS_INSIDE, [LINK_PORT_DOWN] = LINKS_INSIDE, [LINK_NIC_UP] = LINKS_NIC,
@@ -14,7 +28,7 @@ enum link_class carrier_class(int carrier)
         [CARRIER_TO_HOST] = LINKS_HOST, [CARRIER_FROM_HOST] = LINKS_HOST,
     };
 
-    return classes[carrier];
+    return classes[carrier] == LINKS_INSIDE ? inside_class(cluster) : classes[carrier];
 }
 
 double carrier_bandwidth(const struct cluster *cluster, int carrier, int index)
@@ -159,7 +173,7 @@ static void make_loads(struct links *links, const struct cluster *cluster)
     int leaves = cluster->ideal ? 0 : cluster_leaf_of(cluster, cluster->nodes - 1) + 1;
 
     for (int c = 0; c < CARRIER_COUNT; c++) {
-        enum link_class kind = carrier_class(c);
+        enum link_class kind = carrier_class(cluster, c);
 
         links->counts[c] = kind == LINKS_NIC ? nics : kind == LINKS_UPLINK ? leaves : gpus;
         links->loads[c] = xcalloc((size_t)links->counts[c] + 1, sizeof *links->loads[c]);

@@ -68,7 +68,8 @@ static int replay_again(const struct workload *workload, const struct run *run, 
     return rc;
 }
 
-/* What stages that differ and jitter add, each found where there is any. */
+/* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
+ * its times are the same. */
 static int find_causes(const struct workload *workload, struct run *run, const struct op *plain,
                        struct simulate_options options, struct luck luck, struct error *err)
 {
@@ -77,6 +78,8 @@ static int find_causes(const struct workload *workload, struct run *run, const s
     struct simulate_options balanced = options;
     int rc = 0;
 
+    if (options.engine == ENGINE_SIMGRID)
+        balanced.engine = options.engine = ENGINE_FAST;
     lowered.ops.items = (struct op *)plain;
     metrics->imbalance = metrics->jitter = 0;
     balanced.what_ifs |= WHAT_IF_BALANCED;

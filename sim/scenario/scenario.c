@@ -393,6 +393,14 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
     return scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
 }
 
+void scenario_prefer(struct scenario *scenario, enum engine engine)
+{
+    const struct node *said = scenario->simulation.node;
+
+    if (!said || !node_get(said, "engine"))
+        scenario->simulation.engine = (int)engine;
+}
+
 void scenario_release(struct scenario *scenario)
 {
     arena_release(&scenario->arena);

@@ -62,6 +62,9 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
  * which must outlive it. Release in either case. */
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,
                   struct error *err);
+/* The engine on which it is to be simulated, unless it names one: simgrid is the default of a single run, fast of
+ * commands that simulate many. */
+void scenario_prefer(struct scenario *scenario, enum engine engine);
 void scenario_release(struct scenario *scenario);
 
 const struct schedule *scenario_schedule(const struct scenario *scenario);

@@ -216,6 +216,12 @@ static int index_folder(struct store *store, const char *folder, struct error *e
     return rc;
 }
 
+int store_index(struct store *store, const char *folder, struct error *err)
+{
+    *store = (struct store){.fd = -1};
+    return index_folder(store, folder, err);
+}
+
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err)
 {
     char *text = json_text(header);

@@ -31,6 +31,8 @@ struct store {
 int store_open(struct store *store, const char *folder, int shard, int shards, const json_t *header, struct error *err);
 /* Opens a file that is there, to write rows of ids that it has; its header stays. */
 int store_reopen(struct store *store, const char *path, struct error *err);
+/* Finds the rows of a folder, whose writer is another process, to look them up alone. */
+int store_index(struct store *store, const char *folder, struct error *err);
 /* Appends a row with that id and status, which is one object as JSON without newlines. -1: the disk refuses; what was
  * there before is whole. */
 int store_add(struct store *store, const char *id, enum outcome status, const char *row, struct error *err);

@@ -128,16 +128,23 @@ static void resolved_id(const struct row_maker *maker, const struct scenario *sc
     arena_release(&arena);
 }
 
-static void written_id(const struct row_maker *maker, const struct node *root, char id[ID_DIGITS + 1])
+/* Of the scenario as the point has it, whatever became of that when it was read. */
+static void written_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1])
 {
+    struct arena arena = {0};
+    struct error ignored = {0};
     struct digest digest;
+    struct point point;
 
+    point_make(maker->points, number, &arena, &point, &ignored);
     digest_init(&digest);
     digest_text(&digest, maker->common);
     digest_text(&digest, "as written");
     digest_text(&digest, maker->engine ? maker->engine : "");
-    digest_tree(&digest, root);
+    digest_tree(&digest, point.root);
     id_end(&digest, id);
+    error_release(&ignored);
+    arena_release(&arena);
 }
 
 static json_t *row_begin(const char *id, const struct point *point)
@@ -152,7 +159,7 @@ static json_t *row_begin(const char *id, const struct point *point)
     return row;
 }
 
-static bool is_done(const struct row_maker *maker, const char *id)
+bool row_is_done(const struct row_maker *maker, const char *id)
 {
     enum outcome status;
 
@@ -160,7 +167,8 @@ static bool is_done(const struct row_maker *maker, const char *id)
 }
 
 /* The point's row, or NULL where the store has it. */
-static json_t *row_of(const struct row_maker *maker, const struct point *point, struct arena *arena, char *note)
+static json_t *row_of(const struct row_maker *maker, uint64_t number, const struct point *point, struct arena *arena,
+                      char *note)
 {
     struct scenario scenario = {0};
     struct error err = {0};
@@ -168,14 +176,15 @@ static json_t *row_of(const struct row_maker *maker, const struct point *point, 
 
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &err)) {
-        written_id(maker, point->root, note);
-        if (!is_done(maker, note)) {
+        written_id(maker, number, note);
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_refused(row, &err);
         }
     } else {
+        scenario_prefer(&scenario, ENGINE_FAST);
         resolved_id(maker, &scenario, note);
-        if (!is_done(maker, note)) {
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, point);
             outcome_simulate(row, &scenario);
         }
@@ -225,13 +234,13 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
     json_t *row = NULL;
 
     if (point_make(maker->points, number, &arena, &point, &err)) {
-        written_id(maker, point.root, note);
-        if (!is_done(maker, note)) {
+        written_id(maker, number, note);
+        if (!row_is_done(maker, note)) {
             row = row_begin(note, &point);
             outcome_refused(row, &err);
         }
     } else {
-        row = row_of(maker, &point, &own, note);
+        row = row_of(maker, number, &point, &own, note);
     }
     if (row)
         head = row_head_of(row);
@@ -266,7 +275,7 @@ static void find_id(void *context)
         resolved_id(maker, &scenario, lost->id);
 }
 
-static void lost_id(const struct row_maker *maker, uint64_t number, const struct node *root, char id[ID_DIGITS + 1])
+static void lost_id(const struct row_maker *maker, uint64_t number, char id[ID_DIGITS + 1])
 {
     struct lost_id lost = {maker, number, child_share(ID_DIGITS + 1)};
     struct error ignored = {0};
@@ -274,7 +283,7 @@ static void lost_id(const struct row_maker *maker, uint64_t number, const struct
     if (lost.id && !child_run(find_id, &lost, "the scenario", &ignored) && strlen(lost.id) == ID_DIGITS)
         memcpy(id, lost.id, ID_DIGITS + 1);
     else
-        written_id(maker, root, id);
+        written_id(maker, number, id);
     child_unshare(lost.id, ID_DIGITS + 1);
     error_release(&ignored);
 }
@@ -290,7 +299,7 @@ json_t *row_lost(const struct row_maker *maker, uint64_t number, const char *id,
 
     point_make(maker->points, number, &arena, &point, &err);
     if (strlen(id) != ID_DIGITS)
-        lost_id(maker, number, point.root, own);
+        lost_id(maker, number, own);
     row = row_begin(strlen(id) == ID_DIGITS ? id : own, &point);
     outcome_lost(row, status, reason);
     error_release(&err);

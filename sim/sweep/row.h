@@ -28,6 +28,9 @@ struct row_maker {
 json_t *row_version(void);
 int row_maker_init(struct row_maker *maker, struct error *err);
 
+/* Whether the store has a row of that id which need not be made again. */
+bool row_is_done(const struct row_maker *maker, const char *id);
+
 /* What is known of a row without parsing it. */
 struct row_head {
     char id[ID_DIGITS + 1];

@@ -39,6 +39,7 @@ struct sweep_options {
     bool fail_fast;              /* the first failure ends the sweep */
     size_t verify;               /* of all points the best ones that are verified (verify.h); 0: none. Not by one of
                                   * several shards, which does not know the best */
+    bool ranks;                  /* the processes that mpirun started share the points */
 };
 
 /* How far a sweep is. */
@@ -52,6 +53,7 @@ struct sweep_state {
     struct sweep_best { double tokens, samples; } best;  /* per second, of rows of this run; 0: none yet */
     struct { size_t best, chosen, done, failed; } verify;    /* of the best those that were to be verified now */
     bool interrupted;
+    bool serves;                 /* this process worked for another one, whose state counts */
 };
 
 /* Runs the selected points and appends their rows. `progress` is called about once a second and after every row. -1:

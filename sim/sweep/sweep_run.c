@@ -97,11 +97,14 @@ static void count(struct running *running, const struct row_head *head)
     running->progress(running->context, state);
 }
 
-/* Stores the row, unless this run has stored one of its id. */
+/* Stores the row, unless this run has stored one of its id, or the store had it, which a process of mpirun does not know
+ * that does not see the folder. */
 static int keep(struct running *running, const struct row_head *head, const char *row, struct error *err)
 {
     if (store_added(&running->store, head->id))
         running->state->alike++;
+    else if (row_is_done(&running->maker, head->id))
+        running->state->before++;
     else if (store_add(&running->store, head->id, head->status, row, err))
         return -1;
     count(running, head);
@@ -170,22 +173,23 @@ static int open_store(struct running *running, const struct sweep *sweep, struct
     return rc;
 }
 
-/* All points run, and the store closed. */
-static int run_points(struct running *running, struct error *err)
+/* The store, or, in a process that works for another one, what is in it. */
+static int take_store(struct running *running, const struct sweep *sweep, struct error *err)
 {
-    const struct sweep_options *options = running->options;
-    struct sweep_state *state = running->state;
-    struct pool pool = {.jobs = options->jobs, .timeout = options->timeout, .what = "the simulation",
-                        .context = running, .begin = begin, .work = work, .next = next, .done = done, .lost = lost,
-                        .tick = tick};
+    return running->state->serves ? store_index(&running->store, running->options->folder, err)
+                                  : open_store(running, sweep, err);
+}
+
+/* All points run, and the store closed. */
+static int run_points(struct running *running, const struct pool *pool, struct error *err)
+{
     enum pool_end end;
 
-    pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
-    if (!options->engine || !strcmp(options->engine, engine_names[ENGINE_SIMGRID]))
+    if (running->options->engine && !strcmp(running->options->engine, engine_names[ENGINE_SIMGRID]))
         replay_prepare(ENGINE_SIMGRID);
-    end = pool_run(&pool, err);
-    state->interrupted = end == POOL_INTERRUPTED;
-    return store_close(&running->store, err) || end == POOL_FAILED ? -1 : 0;
+    end = pool_run(pool, err);
+    running->state->interrupted = end == POOL_INTERRUPTED;
+    return (!running->state->serves && store_close(&running->store, err)) || end == POOL_FAILED ? -1 : 0;
 }
 
 int sweep_run(const struct sweep *sweep, const struct selection *selection, const struct sweep_options *options,
@@ -196,20 +200,25 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
                               .state = state, .progress = progress, .context = context};
     const struct verification verification = {sweep, options, &running.maker, &running.points, state, progress,
                                               context};
+    struct pool pool = {.jobs = options->jobs, .ranks = options->ranks, .timeout = options->timeout,
+                        .what = "the simulation", .context = &running, .begin = begin, .work = work, .next = next,
+                        .done = done, .lost = lost, .tick = tick};
     size_t shards = (size_t)options->shards, first = running.next;
     char engine[64];
     int rc;
 
-    *state = (struct sweep_state){.points = selection->count > first ? (selection->count - first - 1) / shards + 1 : 0};
+    *state = (struct sweep_state){.points = selection->count > first ? (selection->count - first - 1) / shards + 1 : 0,
+                                  .serves = pool_serves(&pool)};
+    pool.jobs = pool.jobs > state->points ? state->points ? state->points : 1 : pool.jobs;
     snprintf(engine, sizeof engine, "simulation.engine=%s", options->engine ? options->engine : "");
     running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
                                        .engine = options->engine ? engine : NULL,
                                        .retry_failed = options->retry_failed, .force = options->force,
                                        .cache = &running.cache};
     cache_init(&running.cache, CACHE_BYTES);
-    rc = row_maker_init(&running.maker, err) || open_store(&running, sweep, err) ? -1 : 0;
-    rc = rc ? rc : run_points(&running, err);
-    if (!rc && verifies(options) && !state->interrupted && !(options->fail_fast && state->failed))
+    rc = row_maker_init(&running.maker, err) || take_store(&running, sweep, err) || run_points(&running, &pool, err)
+             ? -1 : 0;
+    if (!rc && !state->serves && verifies(options) && !state->interrupted && !(options->fail_fast && state->failed))
         rc = verify_best(&verification, err);
     store_release(&running.store);
     cache_release(&running.cache);

@@ -291,5 +291,8 @@ int paper_scenario(struct paper *paper, size_t index, const char *const *sets, s
         if (paper->columns[i].kind == COLUMN_PATH && !node_is_null(row->node->items[i]))
             rc = conf_put(&paper->arena, root, paper->columns[i].path, row->node->items[i],
                           paper->columns[i].node->loc, err);
-    return rc ? rc : scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
+    if (!rc)
+        rc = scenario_read(&paper->arena, root, sets, nsets, row->id, scenario, err);
+    scenario_prefer(scenario, ENGINE_FAST);
+    return rc;
 }

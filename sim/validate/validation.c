@@ -253,7 +253,6 @@ int validation_init(struct validation *validation, struct paper *paper, const st
     for (size_t i = 0; i < paper->nrows; i++)
         if (validation->outcomes[i].selected)
             running.rows[count++] = i;
-    replay_prepare(ENGINE_SIMGRID);
     child_each(run_row, row_ended, &running, count, options->jobs, "the simulation");
     free(running.rows);
     summarize(validation);

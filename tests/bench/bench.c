@@ -21,7 +21,8 @@ static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *
 static uint32_t transfer(struct program *program, uint32_t lane, int src, int dst, double bytes, const uint32_t *deps,
                          size_t ndeps)
 {
-    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, .src = (uint32_t)src, .dst = (uint32_t)dst};
+    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, 
+                    .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}};
 
     return program_add(program, op, deps, ndeps);
 }
@@ -98,7 +99,7 @@ static int time_program(const char *name, struct program *program, int repeats)
             makespan = timeline.makespan;
             timeline_release(&timeline);
         }
-        printf("%-34s %-8s %8zu operations %10.6f s %12.0f operations/s   simulated %.9g s\n", name,
+        printf("%-36s %-8s %8zu operations %10.6f s %12.0f operations/s   simulated %.9g s\n", name,
                engine_names[engine], program->ops.count, best, (double)program->ops.count / best, makespan);
     }
     if (failed)
@@ -142,6 +143,17 @@ static int measured_ring(int gpus, double bytes, int repeats)
     return failed;
 }
 
+/* Every rank but 0 sends to rank 0 over its one NIC, each at times of its own. */
+static void incast(struct program *program, int ranks, int messages)
+{
+    program->ranks = ranks;
+    for (int r = 0; r < ranks; r++)
+        program_lane(program, r, LANE_SEND_NEXT, 0);
+    for (int r = 1; r < ranks; r++)
+        for (int m = 0; m < messages; m++)
+            transfer(program, (uint32_t)r, r, 0, 1e6 * (1 + 0.001 * (r * 7919 % 1009)), NULL, 0);
+}
+
 int main(int argc, char **argv)
 {
     int repeats = argc > 1 ? atoi(argv[1]) : 3, failed = 0;
@@ -157,6 +169,8 @@ int main(int argc, char **argv)
     failed |= time_program("GPipe, 64 stages x 512", &program, repeats);
     ring(&program, 256, 1e9);
     failed |= time_program("ring all-reduce, 256 GPUs, 1 GB", &program, repeats);
+    incast(&program, 1025, 20);
+    failed |= time_program("1,024 into one GPU, unsynchronised", &program, 1);
     failed |= measured_ring(1024, 1e9, repeats);
     getrusage(RUSAGE_SELF, &parent);
     getrusage(RUSAGE_CHILDREN, &child);

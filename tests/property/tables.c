@@ -231,6 +231,7 @@ static void check_links(const struct result *result, const struct simulated *sim
     const char *key;
     json_t *value;
 
+    assert_int_equal(json_object_size(json_object_get(result->json, "link_bytes")), 4);  /* one of them inside nodes */
     json_object_foreach(json_object_get(result->json, "link_bytes"), key, value) {
         double bytes[2] = {0};
 

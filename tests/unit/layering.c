@@ -21,6 +21,7 @@ struct rule {
 static const struct rule rules[] = {
     {"", " sim/config/conf.c ", NULL, " yaml.h "},
     {"", " sim/modules/simgrid.c ", NULL, " simgrid/ xbt/ "},
+    {"", " sim/modules/mpi.c ", NULL, " mpi.h "},
     {"", " sim/modules/sqlite.c ", NULL, " sqlite3.h "},
     {"", " sim/calibrate/fit.c sim/validate/validation.c ", NULL, " gsl/ "},
     {"", " calibration/ ", NULL, " cuda cublas cudnn nccl "},

@@ -79,9 +79,33 @@ static void test_limit(void **state)
     assert_int_equal(cache.bytes, 0);
 }
 
+/* Many small values, each copied; kinds do not meet. */
+static void test_copied(void **state)
+{
+    struct cache cache;
+
+    (void)state;
+    cache_init(&cache, CACHE_BYTES);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < 100000; i++) {
+            const double key[3] = {i / 7, i % 7, 0.1}, *known = cache_find(&cache, CACHE_PRODUCT, key, sizeof key);
+            double value = i / 3.0;
+
+            assert_int_equal(known != NULL, pass);
+            assert_true(!known || *known == value);
+            if (!known)
+                cache_copy(&cache, CACHE_PRODUCT, key, sizeof key, &value, sizeof value);
+            value = 0;
+        }
+    assert_int_equal(cache.count, 100000);
+    assert_true(cache.bytes < 16 << 20);
+    cache_release(&cache);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found), cmocka_unit_test(test_limit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found), cmocka_unit_test(test_limit),
+                                       cmocka_unit_test(test_copied)};
 
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void links_add_up(void **state)
     draw("links", &dir, 1, EXIT_NO_TOOL, "gnuplot");
     assert_true(fabs(sum_of("links", "payload_bytes", "links") - payload) < 1e-9 * payload);
     assert_true(fabs(sum_of("links", "wire_bytes", "links") - wire) < 1e-9 * wire);
-    assert_non_null(strstr(get(arena_printf(&arena, "%s/links.tsv", root)), "\n1\tgpu48.up\t0\t1\t480\t528\t0.47"));
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/links.tsv", root)), "\n1\tgpu48.up\t2\t1\t480\t528\t0.47"));
     put(arena_printf(&arena, "%s/links.tsv", dir), "link\tclass\tpayload_bytes\twire_bytes\tbusy\treplicas\n");
     draw("links", &dir, 1, EXIT_INPUT, "links.tsv: error: no link carried anything: nothing to draw");
     put(arena_printf(&arena, "%s/links.tsv", dir), LINKS "x\trope\t1\t1\t0\t1\n");

@@ -184,10 +184,72 @@ static void test_overlapped_grid(void **state)
     simulated_release(&simulated);
 }
 
+/* Appends so many times the actions of a text: F a forward pass of two micro-batches, B a backward of one, of the
+ * direction in whose first half of stages the rank is (o) or of the other (x). */
+static char *repeat(char *to, int times, const char *actions)
+{
+    while (times-- > 0)
+        to = stpcpy(to, actions);
+    return to;
+}
+
+/* Chimera with doubled forwards, in the phases of its authors' program (Shigangli/Chimera 7be5274,
+ * main_with_runtime_forward_doubling.py): the first unit begins with forwards, and each further one takes the last
+ * unit's last backwards in between. */
+static void expect_phases(char *to, int stages, int rank, int units)
+{
+    int half = stages / 2, first = rank < half ? half - rank : rank - half + 1;
+
+    for (int unit = 0; unit < units; unit++) {
+        to = repeat(to, first, unit ? "BoFo" : "Fo");
+        to = repeat(to, half - first, "FxFo");
+        to = repeat(to, first, "FxBx");
+        to = repeat(to, stages - first, "BoBx");
+    }
+    repeat(to, first, "Bo");
+}
+
+static void actions_of(char *to, const struct row *row, bool first_half)
+{
+    *to = '\0';
+    for (size_t i = 0; i < row->count; i++) {
+        const struct work *work = &row->items[i];
+        bool forward = work->kind == FORWARD;
+
+        assert_true(work->with_next == forward);
+        to += sprintf(to, "%c%c", forward ? 'F' : 'B', (work->chunk == 0) == first_half ? 'o' : 'x');
+        i += forward;                    /* the other micro-batch of the pass */
+    }
+}
+
+static void test_chimera_doubling(void **state)
+{
+    (void)state;
+    for (int stages = 2; stages <= 16; stages += 2)
+        for (int units = 1; units <= 3; units++) {
+            struct simulated simulated;
+            struct row *rows;
+
+            load(&simulated, "schedule: chimera, concatenation: forward-doubling", stages, 2 * units * stages);
+            const struct plan *plan = &simulated_workload(&simulated)->plan;
+            rows = rows_of(scenario_schedule(&simulated.scenario), plan);
+            for (int rank = 0; rank < stages; rank++) {
+                char found[16 * 3 * 3 * 4 * 2] = "", expected[sizeof found] = "";
+
+                actions_of(found, &rows[rank], rank < stages / 2);
+                expect_phases(expected, stages, rank, units);
+                assert_string_equal(found, expected);
+            }
+            rows_release(rows, stages);
+            simulated_release(&simulated);
+        }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_chimera_doubling),
         cmocka_unit_test(test_orders_of_folder),
         cmocka_unit_test(test_varuna_grid),
         cmocka_unit_test(test_overlapped_grid),

@@ -16,9 +16,8 @@
 static const char text[] =
     "base: {model: {stages: {forward: 1 s, backward: 2 s}}, cluster: ideal, batch: {micro_batches: 4}}\n"
     "sweep:\n"
-    "  grid: {strategy.schedule: [gpipe, 1f1b], strategy.pipeline: [1, 2, 3], strategy.tensor: [1, 2],\n"
-    "         simulation.engine: [ideal]}\n"                    /* tensor 2 is refused: there is no transformer */
-    "  include: [{strategy.schedule: gpipe, strategy.pipeline: 2, simulation.engine: ideal}]\n";
+    "  grid: {strategy.schedule: [gpipe, 1f1b], strategy.pipeline: [1, 2, 3], strategy.tensor: [1, 2]}\n"
+    "  include: [{strategy.schedule: gpipe, strategy.pipeline: 2}]\n";  /* tensor 2 is refused: no transformer */
 enum { POINTS = 13, SAME = 2 };  /* the point that is included is one of the grid */
 
 static void row_made(const struct row_maker *maker, uint64_t number, struct row_head *head)
@@ -53,7 +52,7 @@ static void test_ids(void **state)
     fclose(file);
     if (sweep_load(path, NULL, 0, &sweep, &err))
         fail_msg("%s", err.messages[0].text);
-    struct row_maker maker = {.points = &sweep.points, .store = &none};
+    struct row_maker maker = {.points = &sweep.points, .store = &none, .engine = "simulation.engine=ideal"};
     assert_int_equal(row_maker_init(&maker, &err), 0);
     for (uint64_t i = 0; i < POINTS; i++) {
         json_t *lost[2];

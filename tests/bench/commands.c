@@ -1,0 +1,217 @@
+/* commands: what commands cost, process start included. A line a workload: CPU seconds (user and system, children
+ * included) of the fastest and the median of some runs, operations a second of the fastest, and the most memory of one
+ * process; of some of them, instructions.
+ *
+ *     bench_commands RUNS PROGRAM           from the folder of the sources
+ *     bench_commands RUNS PROGRAM OTHER     both, run by run in turn, and how much longer OTHER takes
+ *
+ * A measurement, no test: it depends on the machine. */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* `operations` of the replayed program; 0: it is not about these. FAST is "--engine fast"; a program that does not know
+ * this engine runs on simgrid. */
+#define FAST "@"
+#define RING "run tests/bench/ring.yaml " FAST
+#define PIPELINE "run tests/bench/stages.yaml " FAST
+#define TRILLION "run scenarios/tour/10-trillion.yaml "
+static const struct workload {
+    const char *name, *command;
+    double operations;
+    bool instructions;
+} workloads[] = {
+    {"start", "--version", 0, true},
+    {"check tour 03", "check scenarios/tour/03-gpipe.yaml", 0, false},
+    {"tour 03, fast", "run scenarios/tour/03-gpipe.yaml " FAST, 0, false},
+    {"tour 06, fast", "run scenarios/tour/06-3d.yaml " FAST, 0, true},
+    {"tour 05, simgrid", "run scenarios/tour/05-tensor.yaml --engine simgrid", 0, false},
+    {"tour 06, simgrid", "run scenarios/tour/06-3d.yaml --engine simgrid", 0, false},
+    {"1T on 3,072 GPUs, fast", TRILLION FAST, 164110, true},
+    {"1T on 3,072 GPUs, fast, -o", TRILLION FAST " -o build/bench-out", 164110, false},
+    {"1T on 3,072 GPUs, simgrid", TRILLION "--engine simgrid", 164110, false},
+    {"1T on 3,072 GPUs, unfolded", TRILLION FAST " --set simulation.fold=off", 981770, false},
+    {"ring, 1,024 GPUs, messages", RING, 2098176, false},
+    {"ring, 256 GPUs x 8 channels", RING " --set strategy.data=256 --set cluster.nodes=32 --set strategy.channels=8", 1045248,
+     false},
+    {"naive, 1,024 GPUs", RING " --set strategy.all_reduce=naive", 0, false},
+    {"tree, 1,024 GPUs", RING " --set strategy.all_reduce=tree", 0, false},
+    {"butterfly, 1,024 GPUs", RING " --set strategy.all_reduce=butterfly", 0, false},
+    {"parameter server, 1,024 workers", RING " --set strategy.data_parallel=parameter-server", 0, false},
+    {"405B on 16,384 GPUs", "run tests/bench/llama3-405b.yaml " FAST, 0, false},
+    {"auto on 4,096 GPUs", "collective dgx-h100 --op all_reduce --algorithm auto --ranks 4096 --bytes 1G " FAST, 0, false},
+    {"ring on 65,536 GPUs, ideal", "collective dgx-h100 --op all_reduce --algorithm ring --ranks 65536 --bytes 1G "
+     "--engine ideal", 0, false},
+    {"1f1b, 64 x 512", PIPELINE, 129536, true},
+    {"dualpipe, 64 x 512", PIPELINE " --set strategy.schedule=dualpipe", 0, false},
+    {"dualpipe-v, 64 x 512", PIPELINE " --set strategy.schedule=dualpipe-v", 0, false},
+    {"chimera, 64 x 512", PIPELINE " --set strategy.schedule=chimera", 0, false},
+    {"1 M micro-batches, 4 stages", PIPELINE " --set strategy.pipeline=4 --set batch.micro_batches=1000000", 14000000,
+     false},
+    {"does not fit: 70B on 128", "run tests/bench/llama3-70b-memory.yaml " FAST, 0, false},
+    {"does not fit: DeepSeek on 2,048", "run tests/bench/deepseek-v3-memory.yaml " FAST, 0, false},
+};
+
+enum { MOST_RUNS = 50 };
+static const double LONG = 5;        /* s: runs of OTHER that take longer are not repeated */
+
+/* What the runs of a workload took. */
+struct cost {
+    double seconds[MOST_RUNS];
+    int runs;
+    long memory;                     /* KiB */
+};
+
+static char *command_of(const struct workload *workload, const char *program, bool fast)
+{
+    const char *engine = fast ? "--engine fast" : "--engine simgrid", *mark = strchr(workload->command, *FAST);
+    char *text = NULL;
+
+    if (!mark)
+        mark = workload->command + strlen(workload->command);
+    if (asprintf(&text, "exec %s %.*s%s%s", program, (int)(mark - workload->command), workload->command,
+                 *mark ? engine : "", *mark ? mark + 1 : "") < 0)
+        BUG("no memory");
+    return text;
+}
+
+/* Runs a command of the shell, without its output. Returns its exit status; -1: it was killed. */
+static int run(const char *command, struct rusage *usage)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (freopen("/dev/null", "w", stdout) && freopen("/dev/null", "w", stderr))
+            execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    BUG_IF(pid < 0 || wait4(pid, &status, 0, usage) != pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + 1e-6 * (double)time.tv_usec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* A scenario that does not fit ends with that; anything else that fails has no cost. */
+static void measure(const char *command, struct cost *cost)
+{
+    struct rusage usage;
+    int code = run(command, &usage);
+
+    if (code != EXIT_OK && code != EXIT_INFEASIBLE)
+        return;
+    cost->seconds[cost->runs++] = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+    cost->memory = usage.ru_maxrss > cost->memory ? usage.ru_maxrss : cost->memory;
+    qsort(cost->seconds, (size_t)cost->runs, sizeof cost->seconds[0], by_value);
+}
+
+/* Millions of instructions, by callgrind; -1: there is no valgrind. */
+static double instructions(const char *command)
+{
+    char *counted = NULL, line[256];
+    double count = -1;
+    FILE *out;
+
+    /* after "exec " */
+    if (asprintf(&counted, "valgrind --tool=callgrind --callgrind-out-file=/dev/null %s 2>&1 >/dev/null", command + 5) < 0)
+        BUG("no memory");
+    out = popen(counted, "r");
+    BUG_IF(!out);
+    while (fgets(line, sizeof line, out)) {
+        const char *collected = strstr(line, "Collected : ");
+
+        if (collected)
+            count = 1e-6 * strtod(collected + strlen("Collected : "), NULL);
+    }
+    pclose(out);
+    free(counted);
+    return count;
+}
+
+/* A cell of the table: a number, or a dash where it is negative. */
+static void cell(double value, int width, int decimals)
+{
+    if (value < 0)
+        printf(" %*s", width, "-");
+    else
+        printf(" %*.*f", width, decimals, value);
+}
+
+static void print_cost(const struct workload *workload, const struct cost *cost)
+{
+    double least = cost->runs ? cost->seconds[0] : -1;
+
+    cell(least, 9, 4);
+    cell(cost->runs ? cost->seconds[cost->runs / 2] : -1, 9, 4);
+    cell(cost->runs && workload->operations > 0 ? 1e-6 * workload->operations / least : -1, 7, 2);
+    cell(cost->runs ? (double)cost->memory / 1000 : -1, 7, 0);
+}
+
+static void bench(const struct workload *workload, char **programs, const bool *fast, int count, int runs)
+{
+    struct cost costs[2] = {0};
+    char *commands[2] = {NULL};
+
+    for (int p = 0; p < count; p++)
+        commands[p] = command_of(workload, programs[p], fast[p]);
+    for (int i = 0; i < runs; i++)
+        for (int p = 0; p < count; p++)
+            if (costs[p].runs == i && !(p && i && costs[p].seconds[0] > LONG))
+                measure(commands[p], &costs[p]);
+    printf("%-32s", workload->name);
+    print_cost(workload, &costs[0]);
+    cell(workload->instructions ? instructions(commands[0]) : -1, 8, 1);
+    if (count > 1) {
+        print_cost(workload, &costs[1]);
+        cell(costs[0].runs && costs[1].runs ? costs[1].seconds[0] / costs[0].seconds[0] : -1, 7, 2);
+    }
+    putchar('\n');
+    for (int p = 0; p < count; p++)
+        free(commands[p]);
+}
+
+static bool knows_fast(const char *program)
+{
+    char *command = NULL;
+    struct rusage usage;
+    int code;
+
+    if (asprintf(&command, "%s help run | grep -q fast", program) < 0)
+        BUG("no memory");
+    code = run(command, &usage);
+    free(command);
+    return code == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int runs = argc > 1 ? atoi(argv[1]) : 0, count = argc - 2;
+    bool fast[2];
+
+    if (runs < 1 || runs > MOST_RUNS || count < 1 || count > 2) {
+        fprintf(stderr, "expected: bench_commands RUNS PROGRAM [OTHER]; at most %d runs\n", MOST_RUNS);
+        return EXIT_USAGE;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    for (int p = 0; p < count; p++)
+        fast[p] = knows_fast(argv[2 + p]);
+    printf("%-32s %9s %9s %7s %7s %8s", "CPU seconds of a command", "least", "median", "M ops/s", "MB", "M instr.");
+    printf(count > 1 ? " %9s %9s %7s %7s %7s\n" : "\n", "other", "median", "M ops/s", "MB", "ratio");
+    for (size_t i = 0; i < COUNT(workloads); i++)
+        bench(&workloads[i], argv + 2, fast, count, runs);
+    return EXIT_OK;
+}
