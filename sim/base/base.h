@@ -123,9 +123,9 @@ void *xrealloc(void *old, size_t count, size_t size);
 /* The greatest common divisor; of 0 and b: b. */
 int gcd(int a, int b);
 
-/* The candidate that the fewest edits (insert, delete, replace, swap of neighbours) turn `word` into. Where all need too
- * many edits to be the intended word: one that has it as a part ("h100": "dgx-h100"), or NULL. Case does not count, nor
- * '-' instead of '_'. candidate(i) gives the i-th name, NULL past the last. */
+/* The candidate that the fewest edits (insert, delete, replace, swap of neighbours) turn `word` into. Where all need
+ * too many edits to be the intended word: one that has it as a part ("h100": "dgx-h100"), or NULL. Case does not
+ * count, nor '-' instead of '_'. candidate(i) gives the i-th name, NULL past the last. */
 const char *nearest(const char *word, const char *(*candidate)(size_t i, const void *context), const void *context);
 
 #endif

@@ -1,4 +1,5 @@
 #include "cli/cmd.h"
+#include "sweep/paths.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -160,6 +161,28 @@ static const char *option_candidate(size_t i, const void *context)
     return i - command->naccepts < COUNT(common) ? common[i - command->naccepts] : NULL;
 }
 
+/* "--tensor" may be meant as a key of the scenario. */
+static int unknown_setting(const struct command *command, const char *word)
+{
+    struct arena arena = {0};
+    const char **paths = path_list(&arena), *key = word + strspn(word, "-"), *found = NULL;
+    size_t length = strcspn(key, "=");
+    int code;
+
+    for (size_t i = 0; paths[i] && !found; i++) {
+        const char *dot = strrchr(paths[i], '.');
+
+        if (dot && strlen(dot + 1) == length && !strncmp(dot + 1, key, length))
+            found = paths[i];
+    }
+    if (found)
+        code = usage_error(command, "unknown option '%s'; did you mean '--set %s=...'?", word, found);
+    else
+        code = usage_error(command, "unknown option '%s'", word);
+    arena_release(&arena);
+    return code;
+}
+
 static int unknown_option(const struct command *command, const char *word)
 {
     const char *meant = nearest(word, option_candidate, command);
@@ -168,6 +191,8 @@ static int unknown_option(const struct command *command, const char *word)
         if (!strncmp(word, command->accepts[k], strlen(command->accepts[k])) &&
             word[strlen(command->accepts[k])] == '=')
             return usage_error(command, "%s takes no value, found '%s'", command->accepts[k], word);
+    if (!meant && strstr(command->usage, "--set"))
+        return unknown_setting(command, word);
     if (!meant)
         return usage_error(command, "unknown option '%s'", word);
     return usage_error(command, "unknown option '%s'; did you mean '%.*s'?", word, (int)strcspn(meant, "="), meant);

@@ -34,8 +34,8 @@ struct arguments {
     size_t nsets;
     const char *values[32];          /* by index in `accepts` */
 };
-/* The value of an option, or "" of one that takes none, goes to arguments.values. --set, --help and --color are known to
- * all commands. */
+/* The value of an option, or "" of one that takes none, goes to arguments.values. All commands know --set, --help and
+ * --color. */
 enum { ARGS_DONE = -1 };             /* go on; else the exit code to return */
 int arguments_parse(const struct command *command, int argc, char **argv, int min_positional, int max_positional,
                     struct arguments *arguments);

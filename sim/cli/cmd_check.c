@@ -1,4 +1,7 @@
+#include <string.h>
+
 #include "cli/cmd.h"
+#include "cli/sweep_plan.h"
 #include "report/caveats.h"
 #include "run/memory_advice.h"
 
@@ -20,6 +23,36 @@ static void check_memory(const struct workload *workload, bool strict, struct er
     run_release(&run);
 }
 
+/* Of standard input, which cannot be read twice, it is not known. */
+static bool is_sweep(const char *path)
+{
+    struct arena arena = {0};
+    struct error ignored = {0};
+    struct node *root;
+    bool is = strcmp(path, "-") && !conf_load(&arena, path, &root, &ignored) && node_get(root, "sweep");
+
+    error_release(&ignored);
+    arena_release(&arena);
+    return is;
+}
+
+/* The sweep itself and every value of an axis; what a dry run says of its points. */
+static int check_sweep(const struct arguments *arguments)
+{
+    struct sweep sweep = {0};
+    struct selection selection = {0};
+    struct error err = {0};
+    int code;
+
+    if (!sweep_load(arguments->positional[0], arguments->sets, arguments->nsets, &sweep, &err) &&
+        !points_select(&sweep.points, POINTS_MOST, &selection, &err))
+        sweep_plan_print(&sweep.points, &selection);
+    selection_release(&selection);
+    code = report(&err);
+    sweep_release(&sweep);
+    return code;
+}
+
 static int check_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -31,6 +64,8 @@ static int check_main(const struct command *command, int argc, char **argv)
 
     if (code != ARGS_DONE)
         return code;
+    if (is_sweep(arguments.positional[0]))
+        return check_sweep(&arguments);
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
         !workload_init(&workload, &scenario, &err)) {
         node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
@@ -46,11 +81,12 @@ static int check_main(const struct command *command, int argc, char **argv)
 
 const struct command cmd_check = {
     .name = "check",
-    .usage = "SCENARIO [--memory] [--set PATH=VALUE]...",
-    .brief = "Checks a scenario and prints it with every default filled in.",
+    .usage = "SCENARIO | SWEEP [--memory] [--set PATH=VALUE]...",
+    .brief = "Checks a scenario and prints it with every default filled in, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
     .options = "  SCENARIO            a file, or - for standard input\n"
+               "  SWEEP               a file of 'dtsim sweep': how many points it has, and what dropped others\n"
                "  --memory            a scenario that does not fit in memory is an error that says what would help\n"
                "                      (exit code 5), not a warning\n"
                "  --set PATH=VALUE    change the scenario; may be repeated\n",

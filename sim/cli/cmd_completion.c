@@ -159,11 +159,11 @@ static void put_tables(FILE *out)
     put_paths(out);
     fputs("\n# The options of a command.\n_dtsim_options()\n{\n    case $1 in\n", out);
     put_options(out);
-    fputs("    *) found= ;;\n    esac\n}\n\n# What the first argument of a command may be.\n_dtsim_first()\n{\n    case $1 in\n",
-          out);
+    fputs("    *) found= ;;\n    esac\n}\n\n# What the first argument of a command may be.\n_dtsim_first()\n{\n"
+          "    case $1 in\n", out);
     put_first(out);
-    fputs("    *) found= ;;\n    esac\n}\n\n# What the value of an option may be.\n_dtsim_option_values()\n{\n    case $1 in\n",
-          out);
+    fputs("    *) found= ;;\n    esac\n}\n\n# What the value of an option may be.\n_dtsim_option_values()\n{\n"
+          "    case $1 in\n", out);
     put_option_values(out);
     fputs("    *) found= ;;\n    esac\n}\n", out);
 }

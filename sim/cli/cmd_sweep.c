@@ -19,7 +19,6 @@ static const char *const option_names[] = {
     [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
     [OPT_VERIFY] = "--verify=",
 };
-enum { POINTS_MOST = 100000 };   /* unless --max says otherwise */
 
 static double now(void)
 {

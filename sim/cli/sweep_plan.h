@@ -4,6 +4,8 @@
 
 #include "sweep/sweep.h"
 
+enum { POINTS_MOST = 100000 };   /* of a sweep, unless --max says otherwise */
+
 /* The axes, how many combinations there are, how many each constraint drops, and the first points. */
 void sweep_plan_print(const struct points *points, const struct selection *selection);
 /* How long all points will take: a few of them are simulated, each for some seconds at most. */

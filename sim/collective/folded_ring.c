@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The groups on the cluster. */
+/* Groups of GPUs that each run a ring at the same time, and where their members stand on the cluster. */
 struct ring {
     const struct cluster *cluster;
-    const int *gpus;
-    int ngroups, n;
-    int per_node;            /* consecutive members of a group on a node */
-    int most;                /* greater than the number of any node or leaf */
+    const int *gpus;         /* GPU numbers: member i of group g is gpus[g * n + i]; member i sends to member i + 1 */
+    int ngroups, n;          /* groups, and members of each group */
+    int per_node;            /* so many members that follow each other in a group are on one node; it divides n */
+    int most;                /* nodes and leaves have smaller numbers than this: the length of tables by number */
 };
 
 static int member_node(const struct ring *ring, int i)

@@ -198,20 +198,21 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
     int result = 0;
 
     for (size_t i = 0; i < node->count; i++) {
-        const char *near, *misplaced = NULL;
+        const char *near, *below, *misplaced = NULL;
         char shown[CLIP_SIZE];
 
         if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
             continue;
         near = key_meant(keys, node->keys[i]);
+        below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);
         text_clip(node->keys[i], shown, sizeof shown);
         if (keys->tables[0]->misplaced && !only_near)
             misplaced = keys->tables[0]->misplaced(reading->arena, object, node->keys[i]);
         if (misplaced)
             result = reading_fail(reading, node->key_locs[i], NULL, "%s", misplaced);
-        else if (near)
+        else if (below || near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; did you mean '%s'?", shown,
-                                  near);
+                                  below ? below : near);
         else if (!only_near)
             result = reading_fail(reading, node->key_locs[i], NULL, "unknown key '%s'; expected one of %s", shown,
                                   keys_text(reading->arena, keys));

@@ -72,6 +72,25 @@ const char *key_meant(const struct key_tables *keys, const char *word)
     return nearest(word, key_candidate, keys);
 }
 
+const char *key_below(struct arena *arena, const struct table *table, const char *key)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        const struct field *below = field->kind == FIELD_LIST ? NULL : field_find(field->table, key);
+
+        for (size_t k = 0; !below && field->table && field->kind != FIELD_LIST && k < field->table->count; k++)
+            if (field_is_also(&field->table->fields[k], key))
+                below = &field->table->fields[k];
+        if (below && found)
+            return NULL;
+        if (below)
+            found = arena_printf(arena, "%s.%s", field->key, below->key);
+    }
+    return found;
+}
+
 /* The table of the values at a dotted path's next part. */
 static const struct table *table_below(const struct table *table, const char *key)
 {

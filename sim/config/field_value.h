@@ -34,6 +34,9 @@ struct key_tables {
 const char *key_candidate(size_t i, const void *key_tables);
 /* The key that was meant by a word that is none; NULL: nobody knows. */
 const char *key_meant(const struct key_tables *keys, const char *word);
+/* Where in the tables below a key stands that a table has not itself: "strategy.tensor" of the scenario for "tensor";
+ * in the arena, NULL: nowhere, or in several places. */
+const char *key_below(struct arena *arena, const struct table *table, const char *key);
 
 /* The i-th name a CHOICE accepts, NULL past the last. */
 const char *choice_at(const struct field *field, size_t i);

@@ -186,7 +186,7 @@ struct layer {
     const char *name;
     enum layer_role role;
     double parameters;           /* trained elements on this GPU; tied ones are not counted again */
-    double divided_parameters;    /* the part of `parameters` that belongs to experts: each GPU of the expert group holds
+    double divided_parameters;   /* the part of `parameters` that belongs to experts: each GPU of the expert group holds
                                   * other experts */
     double frozen;               /* elements on this GPU that are not trained (LoRA) */
     double tied;                 /* elements shared with LAYER_FIRST (in LAYER_LAST of a tied model): if the two are on

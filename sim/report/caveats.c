@@ -117,3 +117,15 @@ void caveats_print(const struct scenario *scenario, FILE *out)
         fprintf(out, "note: %s\n", caveats.items[i]);
     arena_release(&arena);
 }
+
+json_t *caveats_json(const struct scenario *scenario)
+{
+    struct arena arena = {0};
+    struct caveats caveats = caveats_of(&arena, scenario);
+    json_t *json = json_array();
+
+    for (size_t i = 0; i < caveats.count; i++)
+        json_array_append_new(json, json_string(caveats.items[i]));
+    arena_release(&arena);
+    return json;
+}

@@ -2,6 +2,8 @@
 #ifndef DTSIM_CAVEATS_H
 #define DTSIM_CAVEATS_H
 
+#include <jansson.h>
+
 #include "scenario/scenario.h"
 
 struct caveats {
@@ -10,6 +12,8 @@ struct caveats {
 };
 
 struct caveats caveats_of(struct arena *arena, const struct scenario *scenario);
+/* As a list for `notes`; the caller owns the reference. */
+json_t *caveats_json(const struct scenario *scenario);
 /* "note: ...", a line each. */
 void caveats_print(const struct scenario *scenario, FILE *out);
 

@@ -143,18 +143,6 @@ static json_t *protocols_json(const struct lowered *lowered)
     return json;
 }
 
-static json_t *caveats_json(const struct scenario *scenario)
-{
-    struct arena arena = {0};
-    struct caveats caveats = caveats_of(&arena, scenario);
-    json_t *json = json_array();
-
-    for (size_t i = 0; i < caveats.count; i++)
-        json_array_append_new(json, json_string(caveats.items[i]));
-    arena_release(&arena);
-    return json;
-}
-
 static json_t *scenario_json(const struct scenario *scenario)
 {
     struct arena arena = {0};

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "report/caveats.h"
 #include "report/result.h"
 #include "sweep/sweep.h"
 
@@ -70,6 +71,7 @@ static int add_run(struct compared *compared, const char *folder, struct error *
     row = add_row(compared, name ? name : folder, folder);
     json_object_set(row, "engine", json_object_get(result, "engine"));
     json_object_set_new(row, "status", json_string(outcome_names[OUTCOME_OK]));
+    json_object_set(row, "notes", json_object_get(result, "notes"));
     json_object_set_new(row, "metrics", result);
     return 0;
 }
@@ -150,6 +152,8 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
         outcome_refused(row, &found);
     else
         outcome_simulate(row, &scenario);
+    if (!rc)
+        json_object_set_new(row, "notes", caveats_json(&scenario));
     rc = rc ? pass_on(&found, err) : 0;
     scenario_release(&scenario);
     arena_release(&arena);

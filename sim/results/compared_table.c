@@ -109,6 +109,54 @@ static void add_cells(struct sheet *sheet, const struct compared *compared, cons
     }
 }
 
+static bool has_note(const struct compared_row *row, const char *text)
+{
+    json_t *notes = json_object_get(row->row, "notes"), *note;
+    size_t i;
+
+    json_array_foreach(notes, i, note)
+        if (json_is_string(note) && !strcmp(json_string_value(note), text))
+            return true;
+    return false;
+}
+
+/* "note: gpipe, 1f1b: ...", each text once, behind the rows that it is about; of all rows without them. */
+static void print_note(const struct compared *compared, const char *text, FILE *out)
+{
+    const struct compared_row *rows = compared->rows.items;
+    size_t count = 0;
+
+    for (size_t i = 0; i < compared->rows.count; i++)
+        count += has_note(&rows[i], text);
+    fputs("note: ", out);
+    for (size_t i = 0; i < compared->rows.count && count < compared->rows.count; i++)
+        if (has_note(&rows[i], text)) {
+            text_write(TEXT_LINE, rows[i].name, out);
+            fputs(--count ? ", " : ": ", out);
+        }
+    text_write(TEXT_LINE, text, out);
+    fputc('\n', out);
+}
+
+/* What a reader should know before believing rows. */
+static void print_caveats(const struct compared *compared, FILE *out)
+{
+    for (size_t i = 0; i < compared->rows.count; i++) {
+        json_t *notes = json_object_get(compared->rows.items[i].row, "notes"), *note;
+        size_t k;
+
+        json_array_foreach(notes, k, note) {
+            const char *text = json_string_value(note);
+            size_t before = 0;
+
+            while (text && before < i && !has_note(&compared->rows.items[before], text))
+                before++;
+            if (text && before == i)
+                print_note(compared, text, out);
+        }
+    }
+}
+
 static void explain_ranks(const struct compared *compared, FILE *out)
 {
     struct tie_number *numbers = xcalloc(compared->rows.count + 1, sizeof *numbers);
@@ -161,8 +209,10 @@ void compared_print(const struct compared *compared, bool markdown, FILE *out)
     }
     add_cells(&sheet, compared, shown, count, styles);
     sheet_print(&sheet, markdown, out);
-    if (!markdown)
+    if (!markdown) {
         print_notes(compared, versions, out);
+        print_caveats(compared, out);
+    }
     sheet_release(&sheet);
     free(numbers);
 }

@@ -320,11 +320,10 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     int rc = 0;
 
     memset(scenario, 0, sizeof *scenario);
-    for (size_t i = 0; !rc && i < nsets; i++) {
-        const char *path = arena_strndup(arena, sets[i], strcspn(sets[i], "="));
-
-        rc = field_open(arena, &scenario_table, root, path, err) ? -1 : conf_set(arena, root, sets[i], err);
-    }
+    for (size_t i = 0; !rc && i < nsets; i++)
+        if (field_open(arena, &scenario_table, root, arena_strndup(arena, sets[i], strcspn(sets[i], "=")), err) ||
+            conf_set(arena, root, sets[i], err))
+            rc = -1;
     if (!rc)
         rc = field_parse(arena, &scenario_table, root, scenario, err);
     scenario->arena = *arena;
@@ -354,21 +353,34 @@ static const char *changed_name(struct scenario *scenario, const char *const *se
     return nsets > MOST ? arena_printf(&scenario->arena, "%s, ...", name) : name;
 }
 
+/* Files of other kinds are told by a key of theirs. */
+static int refuse_others(const struct node *root, struct error *err)
+{
+    static const struct { const char *key, *what; } others[] = {
+        {"sweep", "a sweep ('dtsim sweep')"}, {"columns", "a paper ('dtsim validate')"},
+        {"rows", "a table of collectives ('dtsim collective --table')"},
+    };
+
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (node_get(root, others[i].key))
+            return error_add(err, EXIT_INPUT, node_loc(root, others[i].key), "the file is %s; expected a scenario",
+                             others[i].what);
+    return 0;
+}
+
 int scenario_load(const char *path, const char *const *sets, size_t nsets, struct scenario *scenario, struct error *err)
 {
     struct node *root;
     struct arena arena = {0};
     const char *name = strcmp(path, "-") ? data_stem(&arena, path) : "stdin";
+    int rc;
 
     memset(scenario, 0, sizeof *scenario);
-    if (conf_load(&arena, path, &root, err)) {
-        arena_release(&arena);
-        return -1;
-    }
-    if (scenario_read(&arena, root, sets, nsets, name, scenario, err))
-        return -1;
-    scenario->name = changed_name(scenario, sets, nsets);
-    return 0;
+    rc = conf_load(&arena, path, &root, err) || refuse_others(root, err) ? -1 : 0;
+    if (!rc && !(rc = scenario_read(&arena, root, sets, nsets, name, scenario, err)))
+        scenario->name = changed_name(scenario, sets, nsets);
+    arena_release(&arena);
+    return rc;
 }
 
 int scenario_vary(const struct scenario *scenario, const char *const *sets, size_t nsets, struct scenario *varied,

@@ -103,7 +103,8 @@ static int read_rank(struct reader *reader, const char *rank)
         reader->ranks = 0;
         reader->hosts.count = 0;
         reader->refused = false;
-        reader->op = reader->measured ? reader->unnamed : reader->op;   /* a program's name stands before the ranks of its run */
+        /* a program's name stands before the ranks of its run */
+        reader->op = reader->measured ? reader->unnamed : reader->op;
     }
     if (++reader->ranks > MOST_RANKS)
         return error_add(reader->err, EXIT_INPUT, here(reader, reader->text), "more than %d ranks", (int)MOST_RANKS);

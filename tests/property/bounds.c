@@ -1,5 +1,5 @@
-/* Every number of a scenario at both of its bounds, on every engine: it is refused with a message, or it simulates, with
- * finite results, and the engines agree, since nothing contends between two GPUs. What is past a bound is refused. */
+/* Every number of a scenario at both of its bounds, on every engine. It is refused with a message, or it simulates with
+ * finite results. The engines agree, since nothing contends between two GPUs. A number past a bound is refused. */
 #include "simulated.h"
 
 #include "process/pool.h"
@@ -7,8 +7,8 @@
 
 static const double TIMEOUT = 120;
 
-#define STAGES "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, backward_input: 1 s, backward_weight: 1 s, " \
-               "parameters: 1 M, activation: 1 MB, boundary: 1 MB}}\n"
+#define STAGES "model: {stages: {forward: 1 s, backward: 2 s, recompute: 1 s, backward_input: 1 s, " \
+               "backward_weight: 1 s, parameters: 1 M, activation: 1 MB, boundary: 1 MB}}\n"
 #define TRANSFORMER "model: {transformer: {layers: 2, hidden: 128, heads: 2, sequence: 128, vocabulary: 1000}}\n"
 #define CLUSTER(nodes, gpus) \
     "cluster: {nodes: " nodes ", gpus_per_node: " gpus ", gpu: a100-40gb, " \

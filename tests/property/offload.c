@@ -367,7 +367,8 @@ static void test_all_flows(void **state)
         struct simulated simulated;
 
         run_text(&simulated,
-                 "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 512, vocabulary: 8192, tied: %s}}\n"
+                 "model: {transformer: {layers: 4, hidden: 1024, heads: 8, sequence: 512, vocabulary: 8192, "
+                 "tied: %s}}\n"
                  "cluster: {nodes: %d, gpus_per_node: 4, gpu: a100-80gb, inside: {bandwidth: 100 GB/s, latency: 2 us}, "
                  "network: {bandwidth: 1 GB/s, latency: 5 us, nics: 4}, "
                  "host: {bandwidth: 15.75 GB/s, latency: 10 us, memory: 1 TB, update: 4 B}}\n"

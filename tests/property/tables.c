@@ -177,8 +177,8 @@ static void check_spans(const struct result *result)
     table_release(&file);
 }
 
-/* What a rank holds of all kinds, at most, is the result's for the fullest one; every rank has its lines, in the order of
- * time. */
+/* The most that a rank holds of all kinds is the result's for the fullest rank. Every rank has its lines, in the order
+ * of time. */
 static void check_memory(const struct result *result)
 {
     enum { KINDS = 32 };

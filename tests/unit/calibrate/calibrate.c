@@ -277,7 +277,8 @@ static void single_and_batched(void **state)
 
             assert_near("seconds", profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).seconds,
                         matmul_seconds(batch > 1 ? &many : &truth, SMS, &product), 0.03);
-            assert_true((profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).basis == BASIS_SIZES) == (batch > 64));
+            assert_int_equal(profile_kernel(&calibration.profile, &kernel, ATTENTION_NEWEST).basis == BASIS_SIZES,
+                             batch > 64);
         }
         calibration_release(&calibration);
         samples_release(&samples);

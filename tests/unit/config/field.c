@@ -331,7 +331,9 @@ static void test_a_record_may_have_its_own_reader(void **state)
 /* A shorthand on the way to a path becomes the mapping that it stands for; nothing else changes. */
 static void test_a_shorthand_opens(void **state)
 {
-    static const char *const paths[] = {"strategy.tensor", "strategy.placement.0", "link.share", "name", "layers.0.name"};
+    static const char *const paths[] = {
+        "strategy.tensor", "strategy.placement.0", "link.share", "name", "layers.0.name",
+    };
     struct arena arena = {0};
     struct error err = {0};
     struct node *root, *closed;
