@@ -158,8 +158,8 @@ static size_t fix_full(struct flows *flows, double level)
     return fixed;
 }
 
-/* All flows of the component have rates: counts what they have left, and tells when they will end. What has been sent is
- * counted for each of them, even where its rate stays: SimGrid rounds at these times. */
+/* All flows of the component have rates: counts what they have left, and tells when they will end. What has been sent
+ * is counted for each of them, even where its rate stays: SimGrid rounds at these times. */
 static void tell_ends(struct flows *flows, double now)
 {
     const struct flow_ids *open = &flows->open;

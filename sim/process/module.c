@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Relative to the program's folder, in the order in which they are searched. CMake knows where modules are installed. */
+/* Relative to the program's folder, in the order in which they are searched. CMake knows where modules are
+ * installed. */
 static const char *const folders[] = {"", DTSIM_MODULE_FOLDER "/"};
 
 /* The folder of this program, with a '/' at its end; "" if the system does not tell. */

@@ -122,8 +122,8 @@ static void memory_line(const struct run *run, int rank, double at, enum memory_
     fprintf(out, "\t%d\n", stood_for(run));
 }
 
-/* What each rank holds: all kinds at the beginning, then a line whenever one changes. Activations and workspace come and
- * go with operations, all else is there all the time, with the fragmentation of the peak. */
+/* What each rank holds: all kinds at the beginning, then a line whenever one changes. Activations and workspace come
+ * and go with operations, all else is there all the time, with the fragmentation of the peak. */
 void memory_write(const struct run *run, FILE *out)
 {
     const struct program *program = &run->lowered.program;

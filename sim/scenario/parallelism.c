@@ -1,5 +1,7 @@
-/* Degrees, where they place GPUs and what they divide; and stages that several ranks share. */
+/* Degrees, where they place GPUs and what they divide; how groups exchange; and stages that several ranks share. */
 #include "scenario/scenario_internal.h"
+
+#include <math.h>
 
 int scenario_gpus(const struct scenario *scenario)
 {
@@ -150,6 +152,48 @@ static int check_companions(const struct scenario *scenario, struct error *err)
 int degrees_check(const struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {check_context, check_expert, check_capacity, check_companions};
+
+    return scenario_check(scenario, rules, COUNT(rules), err);
+}
+
+static int check_switches(const struct scenario *scenario, struct error *err)
+{
+    const struct collective *collective = scenario_all_reduce(scenario);
+
+    if (collective_runs_on(collective, &scenario->cluster))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
+                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
+                     collective->name);
+}
+
+static int check_communicator(const struct scenario *scenario, struct error *err)
+{
+    const struct communication *communication = scenario->cluster.communication;
+
+    if (!scenario->parallelism.one_communicator || scenario->cluster.ideal ||
+        (communication && !isnan(communication->send->copy)))
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
+                     "strategy: one_communicator: what it holds up is the copying to and from sockets, of which the "
+                     "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
+                     "nccl-socket");
+}
+
+static int check_overlap(const struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+
+    if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
+        return 0;
+    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
+                     "strategy: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
+                     "true, or leave it out");
+}
+
+int exchanges_check(const struct scenario *scenario, struct error *err)
+{
+    static scenario_rule *const rules[] = {check_switches, check_communicator, check_overlap};
 
     return scenario_check(scenario, rules, COUNT(rules), err);
 }

@@ -30,41 +30,6 @@ int scenario_check(const struct scenario *scenario, scenario_rule *const *rules,
 
 #define BATCH_LOC(scenario) ((scenario)->batch.node ? (scenario)->batch.node->loc : (scenario)->node->loc)
 
-static int check_switches(const struct scenario *scenario, struct error *err)
-{
-    const struct collective *collective = scenario_all_reduce(scenario);
-
-    if (collective_runs_on(collective, &scenario->cluster))
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "all_reduce"), "strategy: all_reduce: %s needs switches "
-                     "that reduce: a cluster whose communication profile has 'nvls', such as dgx-h100",
-                     collective->name);
-}
-
-static int check_communicator(const struct scenario *scenario, struct error *err)
-{
-    const struct communication *communication = scenario->cluster.communication;
-
-    if (!scenario->parallelism.one_communicator || scenario->cluster.ideal ||
-        (communication && !isnan(communication->send->copy)))
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "one_communicator"),
-                     "strategy: one_communicator: what it holds up is the copying to and from sockets, of which the "
-                     "cluster says nothing; expected a communication profile whose 'send' has 'copy', such as "
-                     "nccl-socket");
-}
-
-static int check_overlap(const struct scenario *scenario, struct error *err)
-{
-    const struct parallelism *spec = &scenario->parallelism;
-
-    if (!spec->overlap_products || !spec->sequence_parallel || spec->overlap_tensor)
-        return 0;
-    return error_add(err, EXIT_INPUT, STRATEGY_LOC(scenario, "overlap_tensor"),
-                     "strategy: overlap_tensor: false, but overlap_products hides sums of the backward too; expected "
-                     "true, or leave it out");
-}
-
 /* An order from a file says itself how many ranks and micro-batches it has; where the scenario says so too, they agree.
  */
 static int resolve_order(struct scenario *scenario, struct error *err)
@@ -260,8 +225,7 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {
-        check_switches, check_communicator, check_overlap, check_model, scenario_check_memory,
-        scenario_check_idle, degrees_check,
+        exchanges_check, check_model, scenario_check_memory, scenario_check_idle, degrees_check,
     };
     int rc = data_parallel_check(scenario, err);
 

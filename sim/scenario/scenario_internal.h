@@ -19,6 +19,8 @@ int placement_resolve(struct scenario *scenario, struct error *err);
 /* Checks that degrees divide what they have to: the context degree the tokens of a sample (into two pieces a GPU where
  * the attention is causal: an early and a late one, which balances the work). Else EXIT_INFEASIBLE at the degree. */
 int degrees_check(const struct scenario *scenario, struct error *err);
+/* Checks that the cluster and its communication library have what the ways of exchanging need, and that these agree. */
+int exchanges_check(const struct scenario *scenario, struct error *err);
 
 /* Sharers are the ranks of a pipeline that hold the same stage and take turns at the micro-batches (PipeDream's
  * 1F1B-RR). The ranks of all stages add up to the pipeline's: sets it where it was not given. */

@@ -329,8 +329,8 @@ static const struct table memory_table = {
 
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
-     .brief = "simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: the same times, many times "
-              "sooner (what sweeps, comparisons and validation take if nothing is said); ideal: every transfer has its "
+     .brief = "simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: the same times, many "
+              "times sooner (what sweeps, comparisons and validation take if nothing is said); ideal: every transfer has its "
               "links to itself"},
     {KEY(simulation_spec, collectives), .kind = FIELD_CHOICE, .fallback = "auto", .choices = CHOICES(COLLECTIVES_MODES),
      .choice_briefs = NAMES("messages if there are few of them or if collectives share links with other traffic, else "

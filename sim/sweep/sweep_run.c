@@ -97,8 +97,8 @@ static void count(struct running *running, const struct row_head *head)
     running->progress(running->context, state);
 }
 
-/* Stores the row, unless this run has stored one of its id, or the store had it, which a process of mpirun does not know
- * that does not see the folder. */
+/* Stores the row, unless this run has stored one of its id, or the store had it, which a process of mpirun that does
+ * not see the folder cannot know. */
 static int keep(struct running *running, const struct row_head *head, const char *row, struct error *err)
 {
     if (store_added(&running->store, head->id))
