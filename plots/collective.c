@@ -40,13 +40,14 @@ static const char *title_of(const struct chart *chart, const struct records *row
                                                  last_part(chart->arena, cluster)), 90);
 }
 
-/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. */
+/* "ring, 16 ranks"; with the operation, or the file's name, where there are several. Where a library chose the algorithm
+ * size by size, what it chose is one curve: "auto, 16 ranks". */
 static const char *series_of(const struct chart *chart, const struct record *row, bool one_op, double ranks)
 {
-    const char *slash = strrchr(row->path, '/'), *text;
+    const char *slash = strrchr(row->path, '/'), *asked = record_text(row, "asked"), *text;
 
     text = arena_printf(chart->arena, "%s%s%s, %g ranks", one_op ? "" : record_text(row, "op"), one_op ? "" : " ",
-                        record_text(row, "algorithm"), ranks);
+                        *asked ? asked : record_text(row, "algorithm"), ranks);
     if (chart->ninputs > 1)
         text = arena_printf(chart->arena, "%s, %s", text, slash ? slash + 1 : row->path);
     return text_clean(chart->arena, text, 60);

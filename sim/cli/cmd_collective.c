@@ -146,13 +146,14 @@ static int load_cluster(const char *text, struct request *request, struct error 
 static json_t *result_row(const struct request *request, const struct measured *measured, double algbw, double busbw)
 {
     const char *protocol = measured->protocol == PROTOCOL_NONE ? NULL : protocol_names[measured->protocol];
-
+    const char *asked = request->collective == measured->used ? NULL : request->collective->name;
     char *cluster = text_made(TEXT_LINE, request->cluster_name);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "cluster", cluster, "op",
-                            collective_op_names[request->op], "algorithm", measured->used->name, "protocol", protocol,
-                            "ranks", request->ranks, "bytes", request->bytes, "channels", measured->channels, "time_s",
-                            measured->seconds, "algbw_bytes_per_s", algbw, "busbw_bytes_per_s", busbw, "messages",
-                            (json_int_t)measured->messages, "engine", engine_names[request->engine]);
+    json_t *row = json_pack("{s:s, s:s, s:s*, s:s, s:s*, s:i, s:f, s:i, s:f, s:f, s:f, s:I, s:s}", "cluster", cluster,
+                            "op", collective_op_names[request->op], "asked", asked, "algorithm", measured->used->name,
+                            "protocol", protocol, "ranks", request->ranks, "bytes", request->bytes, "channels",
+                            measured->channels, "time_s", measured->seconds, "algbw_bytes_per_s", algbw,
+                            "busbw_bytes_per_s", busbw, "messages", (json_int_t)measured->messages, "engine",
+                            engine_names[request->engine]);
 
     free(cluster);
     return row;
@@ -355,7 +356,7 @@ const struct command cmd_collective = {
         "                      all_to_all\n"
         "  --algorithm LIST    names with commas (dtsim list collectives); left out: auto for all_reduce where the\n"
         "                      cluster has a communication profile, else ring, or the operation's first. For auto\n"
-        "                      the algorithm that it chose is shown\n"
+        "                      the algorithm that it chose is shown; in JSON 'asked' says auto then\n"
         "  --channels C        rings at once, each through another NIC; left out: as many as a node has NICs where\n"
         "                      the ranks fill several nodes of several GPUs, else 1\n"
         "  --engine ENGINE     simgrid or fast (flows share links), or ideal (nothing contends)\n"

@@ -104,10 +104,11 @@ static void print_json(const struct compared *table)
     for (size_t i = 0; i < table->published.rows.count; i++) {
         const struct published_row *row = row_at(table, i);
         const struct measured *measured = &table->measured[i];
+        const char *asked = row->collective == measured->used ? NULL : row->collective->name;
 
-        json_array_append_new(rows, json_pack("{s:s, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
-                                              collective_op_names[row->op], "algorithm", measured->used->name,
-                                              "protocol", row_protocol(table, i), "ranks", row->ranks, "bytes",
+        json_array_append_new(rows, json_pack("{s:s, s:s*, s:s, s:s*, s:i, s:f, s:f, s:f}", "op",
+                                              collective_op_names[row->op], "asked", asked, "algorithm",
+                                              measured->used->name, "protocol", row_protocol(table, i), "ranks", row->ranks, "bytes",
                                               row->bytes, "measured_s", published_seconds(row), "time_s",
                                               measured->seconds));
     }
