@@ -41,7 +41,8 @@ static void forms_of_files(void **state)
                             "0\tring, 4 ranks\t1000000000\t2\tNaN\n"
                             "0\tring, 4 ranks\t2000000000\t4\tNaN\n");
     }
-    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.gp", root)), "\"broadcast: bus bandwidth against size\""));
+    assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.gp", root)),
+                           "\"broadcast: bus bandwidth against size\""));
     draw("collective", ONE("broadcast", "1e9") ONE("reduce", "1e9"), EXIT_NO_TOOL, "gnuplot");
     assert_non_null(strstr(get(arena_printf(&arena, "%s/collective.tsv", root)), "1\treduce ring, 4 ranks\t"));
     draw("collective", "", EXIT_INPUT, "in.json: error: no rows");
@@ -50,6 +51,17 @@ static void forms_of_files(void **state)
     draw("collective", "3", EXIT_INPUT, "in.json: error: ");
     draw("collective", "{\"rows\": ", EXIT_INPUT, "in.json: error: ");
     draw("collective", "{\"op\": \"x\"}", EXIT_INPUT, "a row has no number 'ranks'");
+}
+
+/* What a library chose size by size is one curve. */
+static void chosen_algorithms(void **state)
+{
+    (void)state;
+    draw("collective", "{\"op\": \"broadcast\", \"asked\": \"auto\", \"algorithm\": \"tree\", \"ranks\": 4, "
+         "\"bytes\": 1e9, \"time_s\": 0.5} {\"op\": \"broadcast\", \"asked\": \"auto\", \"algorithm\": \"ring\", "
+         "\"ranks\": 4, \"bytes\": 2e9, \"time_s\": 0.5}", EXIT_NO_TOOL, "gnuplot");
+    assert_string_equal(get(arena_printf(&arena, "%s/collective.tsv", root)), "series\tname\tx\ty\treference\n"
+                        "0\tauto, 4 ranks\t1000000000\t2\tNaN\n0\tauto, 4 ranks\t2000000000\t4\tNaN\n");
 }
 
 /* Bus bandwidths as nccl-tests has them, and what was measured. */
@@ -86,7 +98,8 @@ static void errors_by_size(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms_of_files), cmocka_unit_test(bus_bandwidths), cmocka_unit_test(errors_by_size),
+        cmocka_unit_test(forms_of_files), cmocka_unit_test(chosen_algorithms),
+        cmocka_unit_test(bus_bandwidths), cmocka_unit_test(errors_by_size),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
