@@ -43,15 +43,16 @@ static int choose_axis(const struct chart *chart, const struct axis **axis, doub
     return vary ? 0 : values_at(chart, (*axis = &axes[0])->key, values, &vary);
 }
 
-/* What tells curves apart: the schedule, and the numbers that vary without being the axis. */
-static const char *series_of(const struct chart *chart, const struct axis *axis, int run)
+/* What tells curves apart: the schedule, and the numbers that vary without being the axis. `of_rows`: the axis of a
+ * sweep's rows. */
+static const char *series_of(const struct chart *chart, const struct axis *axis, const struct row_axis *of_rows,
+                             int run)
 {
     static const char *const names[] = {" micro-batches", " stages", " chunks", " GPUs"};
     const char *text = headline_text(chart->arena, &chart->runs[run], "scenario.strategy.schedule");
 
     if (chart->rows->rows) {
-        text = row_label(chart, chart->runs[run].result, strchr(axis->key, '.') ? strchr(axis->key, '.') + 1 : "",
-                         strcmp(axis->key, "gpus") ? "" : "cluster.nodes");
+        text = row_label(chart, chart->runs[run].result, of_rows);
         return *text ? text : sweep_title(chart);
     }
     text = text ? text : "own order";
@@ -79,7 +80,12 @@ int bubble_draw(struct chart *chart)
     };
     double *values = ARENA_ARRAY(chart->arena, double, chart->ninputs);
     const struct axis *axis;
+    struct row_axis of_rows;
     int failed = choose_axis(chart, &axis, values);
+    const char *dot = failed ? NULL : strchr(axis->key, '.');
+
+    if (!failed && chart->rows->rows)
+        failed = row_axis_read(chart, dot ? dot + 1 : axis->key, &of_rows);
 
     for (int i = 0; !failed && i < chart->ninputs; i++) {
         double closed;
@@ -90,7 +96,7 @@ int bubble_draw(struct chart *chart)
         if (!isnan(closed))
             curves.reference = "closed form";
         *GROW(&curves.points) = (struct curve_point){
-            series_of(chart, axis, i), values[i], 100 * fmax(chart->runs[i].bubble, 0), 100 * closed,
+            series_of(chart, axis, &of_rows, i), values[i], 100 * fmax(chart->runs[i].bubble, 0), 100 * closed,
         };
     }
     if (!failed) {

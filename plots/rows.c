@@ -254,14 +254,19 @@ const char *quantity_text(struct arena *arena, const struct quantity *quantity, 
     return arena_printf(arena, "%.*g", digits, written);
 }
 
-const char *row_label(const struct chart *chart, const json_t *row, const char *but, const char *or_but)
+const char *row_label(const struct chart *chart, const json_t *row, const struct row_axis *axis)
 {
     const char *const *keys = point_keys(chart), *text = "";
 
-    for (size_t i = 0; keys[i]; i++)
-        if (strcmp(keys[i], but) && strcmp(keys[i], or_but) && key_varies(chart, keys[i], NULL, 1))
+    for (size_t i = 0; keys[i]; i++) {
+        const json_t *value = row_value(row, keys[i]);
+        bool follows = axis && (!strcmp(keys[i], axis->key) || json_is_number(value)) &&
+                       !key_varies(chart, keys[i], axis->places, axis->count);
+
+        if (!follows && key_varies(chart, keys[i], NULL, 1))
             text = arena_printf(chart->arena, "%s%s%s %s", text, *text ? ", " : "", short_key(keys[i]),
-                                json_label(chart->arena, row_value(row, keys[i])));
+                                json_label(chart->arena, value));
+    }
     return text;
 }
 

@@ -45,8 +45,10 @@ struct quantity quantity_of(struct arena *arena, const char *key, double most);
 /* "62.83", with so many digits, or as many as stand before the point. */
 const char *quantity_text(struct arena *arena, const struct quantity *quantity, double number, int digits);
 
-/* "tensor 8, pipeline 2": a row's values under the keys in which rows of the chart differ, but for those two. */
-const char *row_label(const struct chart *chart, const struct json_t *row, const char *but, const char *or_but);
+/* "tensor 8, pipeline 2": a row's values under the keys in which rows of the chart differ, but for an axis (or NULL)
+ * and for numbers that follow from the place on it, as the data degree from the pipeline's where a sweep keeps the
+ * GPUs. */
+const char *row_label(const struct chart *chart, const struct json_t *row, const struct row_axis *axis);
 /* Makes the chart's runs of its rows, one of each that ended well: its metrics, and of its scenario what the sweep
  * sets. As many `inputs` are their names. */
 int rows_as_runs(struct chart *chart, struct headline **runs);

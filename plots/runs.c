@@ -76,7 +76,7 @@ static json_t *scenario_of(const struct chart *chart, json_t *row)
 /* A row as result.json would have it. The samples of an iteration are what its throughput makes in its time. */
 static json_t *result_of(const struct chart *chart, json_t *row)
 {
-    const char *label = row_label(chart, row, "", "");
+    const char *label = row_label(chart, row, NULL);
     json_t *scenario = scenario_of(chart, row), *result = json_deep_copy(json_object_get(row, "metrics")), *batch;
     double samples = row_number(row, "samples_per_s") * row_number(row, "iteration_time_s");
 
