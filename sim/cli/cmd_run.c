@@ -130,6 +130,8 @@ static void print_model(const struct model *model, FILE *out)
 /* "4 nodes of 8 NVIDIA H100-SXM5-80GB; NVIDIA DGX H100". */
 static void print_cluster(const struct cluster *cluster, FILE *out)
 {
+    char memory[48];
+
     fprintf(out, "  %-24s ", "cluster");
     if (cluster->ideal)
         fputs(cluster->gpu_name ? "GPUs on a network that takes no time, each " : "a network that takes no time", out);
@@ -139,6 +141,8 @@ static void print_cluster(const struct cluster *cluster, FILE *out)
         text_write(TEXT_LINE, cluster->gpu.title, out);
     else if (!cluster->ideal)
         fputs(cluster->gpus_per_node == 1 ? "GPU" : "GPUs", out);
+    if (cluster->gpu_spec && !isnan(cluster->gpu_spec->memory))
+        fprintf(out, " with %s", unit_format(UNIT_BYTES, cluster->gpu_spec->memory, memory, sizeof memory));
     if (cluster->title) {
         fputs("; ", out);
         text_write(TEXT_LINE, cluster->title, out);

@@ -100,7 +100,7 @@ static struct node *field_value_dump(struct arena *arena, const struct field *fi
     case FIELD_RECORD:
         return record_dump(arena, field, member, given);
     case FIELD_OPTIONAL:
-        return *(void *const *)member ? object_dump(arena, field->table, *(void *const *)member) : NULL;
+        return *(void *const *)member ? record_dump(arena, field, *(void *const *)member, true) : NULL;
     case FIELD_LIST:
     case FIELD_CHOICES:
     case FIELD_INTS:

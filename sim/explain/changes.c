@@ -46,7 +46,15 @@ void changes_of_network(struct changes *changes, const struct workload *workload
 {
     const struct scenario *scenario = workload->scenario;
     const struct cluster *cluster = &scenario->cluster;
-    const char *gpu = cluster->gpu_name ? arena_printf(changes->arena, ", gpu: %s", cluster->gpu_name) : "";
+    const struct gpu_spec *spec = cluster->gpu_spec;
+    const char *gpu = "";
+    char memory[48];
+
+    if (spec && isnan(spec->memory))
+        gpu = arena_printf(changes->arena, ", gpu: %s", spec->name);
+    else if (spec)
+        gpu = arena_printf(changes->arena, ", gpu: {name: %s, memory: %s}", spec->name,
+                           unit_format(UNIT_BYTES, spec->memory, memory, sizeof memory));
 
     if (!scenario_offloads(scenario, OFFLOAD_ACTIVATIONS) && !scenario_offloads(scenario, OFFLOAD_WEIGHTS) &&
         !scenario_offloads(scenario, OFFLOAD_OPTIMIZER))

@@ -33,7 +33,8 @@ struct cluster {
     int nodes;                       /* 0: as many as are needed (cluster_size sets it) */
     int gpus_per_node;
     int gpus_per_switch;             /* GPUs of a PCIe switch, all equally near to its NICs; 0: no two share one */
-    const char *gpu_name;            /* platforms/gpus/NAME.yaml, or an absolute path; NULL: none (times are given) */
+    const struct gpu_spec *gpu_spec; /* NULL: none (times are given) */
+    const char *gpu_name;            /* its name: platforms/gpus/NAME.yaml, or an absolute path; set by cluster_load */
     struct inside {
         const struct node *node;
         int link;                    /* enum inside_link */

@@ -100,7 +100,7 @@ static const struct field cluster_fields[] = {
     {KEY(cluster, gpus_per_switch), .kind = FIELD_INT, .min = 0, .max = GPUS_PER_NODE_MAX, .fallback = "0",
      .brief = "number of GPUs that share a PCIe switch and its NICs; 0: no two GPUs share a switch; used only with "
               "communication.nics"},
-    {.key = "gpu", AT(cluster, gpu_name), .kind = FIELD_STRING,
+    {.key = "gpu", AT(cluster, gpu_spec), .kind = FIELD_OPTIONAL, .table = &gpu_spec_table,
      .brief = "a name of platforms/gpus/ or a path; not needed for a model whose times are given"},
     {KEY(cluster, inside), .kind = FIELD_RECORD, .table = &inside_table,
      .brief = "links between the GPUs of a node; not needed for gpus_per_node: 1"},
@@ -255,14 +255,23 @@ static int check_cluster(struct arena *arena, struct cluster *cluster, struct er
 
 static int load_gpu(struct arena *arena, struct cluster *cluster, struct error *err)
 {
-    const char *name = cluster->gpu_name;
+    struct gpu_spec *spec;
+    const char *name;
 
-    if (!name)
+    if (!cluster->gpu_spec || !cluster->gpu_spec->name)
         return 0;
-    struct loc loc = field_loc(&cluster_table, cluster, "gpu");
+    spec = ARENA_ARRAY(arena, struct gpu_spec, 1);
+    *spec = *cluster->gpu_spec;
+    name = spec->name;
+    struct loc loc = field_loc(&gpu_spec_table, spec, "name");
     if (data_is_path(name))
-        cluster->gpu_name = data_absolute(arena, data_beside(arena, loc.file, name));
-    return gpu_load(arena, name, loc, &cluster->gpu, err);
+        spec->name = data_absolute(arena, data_beside(arena, loc.file, name));
+    cluster->gpu_spec = spec;
+    cluster->gpu_name = spec->name;
+    if (gpu_load(arena, name, loc, &cluster->gpu, err))
+        return -1;
+    cluster->gpu.memory = isnan(spec->memory) ? cluster->gpu.memory : spec->memory;
+    return 0;
 }
 
 static int load_communication(struct arena *arena, struct cluster *cluster, struct error *err)

@@ -35,6 +35,22 @@ static int chain_enter(struct arena *arena, struct chain *chain, const char *pat
     return 0;
 }
 
+/* The mapping over its platform: keys of both are merged, and where the platform has a scalar that stands for a mapping
+ * (`gpu: a100-80gb`) below a mapping (`gpu: {memory: 96 GB}`) they are merged too. NULL after an error. */
+static struct node *merge(struct arena *arena, const struct node *base, const struct node *map, struct error *err)
+{
+    struct node *copy = node_merge(arena, base, node_mapping(arena));
+
+    for (size_t i = 0; i < map->count; i++) {
+        const struct node *value = map->items[i];
+
+        if (value->kind == NODE_MAPPING && value->count > 0 &&
+            field_open(arena, &cluster_table, copy, arena_printf(arena, "%s.%s", map->keys[i], value->keys[0]), err))
+            return NULL;
+    }
+    return node_merge(arena, copy, map);
+}
+
 /* The mapping merged over its platform, which may itself be merged over another platform; NULL after an error. */
 static const struct node *resolve_platform(struct arena *arena, const struct node *map, struct chain *chain,
                                            struct error *err)
@@ -64,7 +80,9 @@ static const struct node *resolve_platform(struct arena *arena, const struct nod
     base = resolve_platform(arena, root, chain, err);
     if (!base)
         return NULL;
-    merged = node_merge(arena, base, map);
+    merged = merge(arena, base, map, err);
+    if (!merged)
+        return NULL;
     if (data_is_path(name->text)) {
         struct node *real = node_scalar(arena, data_absolute(arena, path), true);
         real->loc = name->loc;

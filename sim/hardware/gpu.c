@@ -51,6 +51,17 @@ static const struct field gpu_fields[] = {
               "slow kernels down"},
 };
 
+static const struct field gpu_spec_fields[] = {
+    {KEY(gpu_spec, name), .kind = FIELD_STRING, .required = true, .brief = "a name of platforms/gpus/ or a path"},
+    {KEY(gpu_spec, memory), .kind = FIELD_QUANTITY, .unit = UNIT_BYTES, .positive = true,
+     .brief = "of a GPU, instead of its data sheet's: the same chip is sold with several sizes"},
+};
+
+const struct table gpu_spec_table = {
+    TABLE("gpu", "the GPU, and what differs from its data sheet", gpu_spec, gpu_spec_fields),
+    .shorthand = "name", .bare = true,
+};
+
 const struct table gpu_table = {TABLE("gpu", "one type of GPU (a file of platforms/gpus/)", gpu, gpu_fields)};
 
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err)

@@ -26,6 +26,14 @@ struct gpu {
 };
 extern const struct table gpu_table;
 
+/* The value of a cluster's `gpu:`. */
+struct gpu_spec {
+    const struct node *node;
+    const char *name;                /* platforms/gpus/NAME.yaml, or a path */
+    double memory;                   /* B, instead of the data sheet's; NaN: that */
+};
+extern const struct table gpu_spec_table;
+
 /* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is the place of the name. */
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err);
 double gpu_rate(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s on the data sheet; 0: no rate of its own */
