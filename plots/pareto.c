@@ -288,7 +288,7 @@ static void place_labels(const struct chart *chart, struct pareto *pareto)
     }
 }
 
-/* Those of the front, or the others. */
+/* Writes the points of the front, or those that are not of it. */
 static void write_points(const struct chart *chart, const struct pareto *pareto, bool front)
 {
     for (size_t i = 0; i < pareto->points.count; i++) {

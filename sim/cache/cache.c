@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 struct cache_entry {
     struct cache_entry *next;    /* of the same chain */
@@ -20,18 +21,9 @@ void cache_init(struct cache *cache, size_t limit)
     *cache = (struct cache){.limit = limit};
 }
 
-/* FNV-1a (Fowler, Noll and Vo), by words of 8 bytes. */
-static uint64_t hash_of(enum cache_kind kind, const unsigned char *key, size_t size)
+static uint64_t hash_of(enum cache_kind kind, const void *key, size_t size)
 {
-    uint64_t hash = 14695981039346656037u ^ (uint64_t)kind, word;
-
-    for (; size; size -= size < sizeof word ? size : sizeof word, key += sizeof word) {
-        word = 0;
-        memcpy(&word, key, size < sizeof word ? size : sizeof word);
-        hash = (hash ^ word) * 1099511628211u;
-        hash ^= hash >> 32;
-    }
-    return hash;
+    return XXH3_64bits_withSeed(key, size, (XXH64_hash_t)kind);
 }
 
 const void *cache_find(struct cache *cache, enum cache_kind kind, const void *key, size_t size)

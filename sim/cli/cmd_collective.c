@@ -88,7 +88,7 @@ static int parse_collectives(const struct command *command, const struct argumen
     return code;
 }
 
-/* The file says the format of the chart; script and data stand beside it under the same name. */
+/* The ending of the file name chooses the format of the chart. Script and data get the same name with other endings. */
 static int parse_plot(const struct command *command, const char *path, struct request *request)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -364,7 +364,7 @@ const struct command cmd_collective = {
         "                      simulated and compared; the summary counts rows within 15 % from 1 MB on, 30 % below\n"
         "  --markdown          with --table: a line for each table, for a document\n"
         "  --plot FILE         the bus bandwidth by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script\n"
-        "                      and data stay beside it\n"
+        "                      and data are kept in the same folder\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
         "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
         "NCCL's\n"

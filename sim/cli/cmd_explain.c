@@ -33,7 +33,7 @@ static int load_result(const char *dir, const char *const *sets, size_t nsets, s
     return scenario_read(&arena, node, sets, nsets, dir, scenario, err);
 }
 
-/* An explanation of other numbers than those of the folder would be taken for theirs. */
+/* Refuses a folder whose run now takes another time: readers would take the explanation for one of its numbers. */
 static int check_time(const struct expected *expected, const struct run *run, struct error *err)
 {
     double seconds = run->metrics.iteration_time;

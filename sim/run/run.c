@@ -140,28 +140,33 @@ static int simulate_there(const struct workload *there, struct simulate_options 
 {
     const struct simulation_spec *spec = &there->scenario->simulation;
     bool whole = options.what == LOWER_ITERATION, repeats = whole && spec->repeat > 1;
+    bool draws = repeats && spec->jitter > 0, changes = options.what_ifs || spec->jitter > 0;
     struct luck luck = {spec->jitter, spec->seed};
     double quantiles[2] = {NAN, NAN};
-    struct op *plain = NULL;
+    const struct op *plain;
+    struct op *copy = NULL;
     int rc;
 
     if (build(there, options, run, err))
         return -1;
-    if (whole && (options.causes || repeats)) {
-        plain = xcalloc(run->lowered.program.ops.count + 1, sizeof *plain);
-        memcpy(plain, run->lowered.program.ops.items, run->lowered.program.ops.count * sizeof *plain);
+    plain = run->lowered.program.ops.items;
+    if (changes && (draws || (whole && options.causes))) {
+        copy = xcalloc(run->lowered.program.ops.count + 1, sizeof *copy);
+        plain = memcpy(copy, plain, run->lowered.program.ops.count * sizeof *copy);
     }
-    rc = repeats ? draw_all(there, run, plain, options, spec->jitter > 0 ? spec->repeat : 1, &luck, quantiles, err) : 0;
+    rc = draws ? draw_all(there, run, plain, options, spec->repeat, &luck, quantiles, err) : 0;
     if (!rc)
         rc = play(there->scenario, &run->lowered.program, options, luck, &run->timeline, err);
     if (!rc)
         (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
+    if (repeats && !draws)               /* nothing is random: all replays would take the same time */
+        quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
     run->metrics.iteration_time_p90 = quantiles[1];
     run->seed = luck.seed;
-    if (!rc && options.causes && plain)
+    if (!rc && options.causes && whole)
         rc = find_causes(there, run, plain, options, luck, err);
-    free(plain);
+    free(copy);
     return rc;
 }
 

@@ -10,26 +10,25 @@
 #include "run/run.h"
 #include "sweep/sweep.h"
 
+/* The base of a sweep whose times are given. */
+#define GIVEN_STAGES \
+    "base:\n" \
+    "  model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB}}\n" \
+    "  cluster: {nodes: 4, gpus_per_node: 4, inside: {bandwidth: 300 GB/s, latency: 1 us},\n" \
+    "            network: {bandwidth: 25 GB/s, latency: 5 us}}\n" \
+    "  batch: {micro_batches: 4}\n" \
+    "  strategy: {pipeline: 2}\n"
+
 static const struct subject {
     const char *name, *engine, *text;
     double bar;                  /* s that a sweep may add to a point */
 } subjects[] = {
     {"given stages", "ideal",
-     "base:\n"
-     "  model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB}}\n"
-     "  cluster: {nodes: 4, gpus_per_node: 4, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
-     "            network: {bandwidth: 25 GB/s, latency: 5 us}}\n"
-     "  batch: {micro_batches: 4}\n"
-     "  strategy: {pipeline: 2}\n"
+     GIVEN_STAGES
      "sweep: {grid: {strategy.schedule: [gpipe, 1f1b], batch.micro_batches: {range: [1, 17]},\n"
      "               cluster.inside.latency: {linear: [1 us, 2 us, 100]}}}\n", 0.2e-3},
     {"given stages", "simgrid",
-     "base:\n"
-     "  model: {stages: {forward: 1 s, backward: 2 s, boundary: 1 MB}}\n"
-     "  cluster: {nodes: 4, gpus_per_node: 4, inside: {bandwidth: 300 GB/s, latency: 1 us},\n"
-     "            network: {bandwidth: 25 GB/s, latency: 5 us}}\n"
-     "  batch: {micro_batches: 4}\n"
-     "  strategy: {pipeline: 2}\n"
+     GIVEN_STAGES
      "sweep: {grid: {strategy.schedule: [gpipe, 1f1b], cluster.inside.latency: {linear: [1 us, 2 us, 100]}}}\n", 3e-3},
     {"Llama 3 8B", "ideal",
      "base:\n"

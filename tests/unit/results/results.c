@@ -13,19 +13,9 @@
 
 #include "base/random.h"
 #include "results/results.h"
+#include "store_place.h"
 
 enum { ROWS = 3000 };
-
-struct place { char folder[64], file[128]; };
-
-static struct place place_make(void)
-{
-    struct place place = {.folder = "/tmp/dtsim-results-XXXXXX"};
-
-    assert_non_null(mkdtemp(place.folder));
-    snprintf(place.file, sizeof place.file, "%s/shard-1-of-1.jsonl", place.folder);
-    return place;
-}
 
 static void place_remove(const struct place *place)
 {

@@ -16,18 +16,8 @@
 #include <unistd.h>
 
 #include "store/store.h"
+#include "store_place.h"
 #include "text.h"
-
-struct place { char folder[64], file[128]; };
-
-static struct place place_make(void)
-{
-    struct place place = {.folder = "/tmp/dtsim-store-XXXXXX"};
-
-    assert_non_null(mkdtemp(place.folder));
-    snprintf(place.file, sizeof place.file, "%s/shard-1-of-1.jsonl", place.folder);
-    return place;
-}
 
 static void place_remove(const struct place *place)
 {
