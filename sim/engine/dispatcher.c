@@ -5,7 +5,15 @@
 #include <string.h>
 
 static const uint32_t NONE = UINT32_MAX;
-static const uint32_t IN_LANE = 1u << 31;        /* marks a successor that waits only for its lane to be free */
+static const uint32_t ENDED = UINT32_MAX - 1;    /* in `waiting`: all who waited for the operation know its end */
+
+/* A lane runs one operation at a time. The lane's present operation waits for one of its dependencies at a time, so a
+ * lane is in at most one list of those who wait. */
+struct dispatcher_lane {
+    uint32_t present;        /* the operation whose turn it is, or which has run last */
+    uint32_t seen;           /* dependencies of it whose ends are known */
+    uint32_t also;           /* the next lane that waits for the same operation, or NONE */
+};
 
 /* A lane with choices: its operations in the order of ids, and how far it is. */
 struct turns {
@@ -15,43 +23,6 @@ struct turns {
     size_t ahead;            /* all operations before this one that `advances` have run */
     uint32_t advanced;       /* the number of these */
 };
-
-/* Lists the successors of all operations: first counts them, then fills the list. They are in the order of ids, so that
- * replays are the same from run to run. The next operation in the lane is a successor too. In a lane with choices it is
- * not known in advance, so each operation waits for its turn instead. */
-static void link_successors(struct dispatcher *dispatcher, uint32_t *last_in_lane)
-{
-    const struct program *program = dispatcher->program;
-    size_t count = program->ops.count;
-    uint32_t *fill = xcalloc(count + 1, sizeof *fill);
-
-    for (int pass = 0; pass < 2; pass++) {
-        for (size_t i = 0; i < program->lanes.count; i++)
-            last_in_lane[i] = NONE;
-        for (uint32_t i = 0; i < count; i++) {
-            const struct op *op = &program->ops.items[i];
-            bool turns = dispatcher->turns && dispatcher->turns[op->lane].count;
-            uint32_t before = turns ? NONE : last_in_lane[op->lane];
-
-            for (uint32_t d = 0; d < op->ndeps + (before != NONE); d++) {
-                uint32_t from = d < op->ndeps ? program->deps.items[op->first_dep + d] : before;
-
-                if (pass == 0)
-                    dispatcher->first_successor[from + 1]++;
-                else
-                    dispatcher->successors[fill[from]++] = d < op->ndeps ? i : i | IN_LANE;
-            }
-            dispatcher->waits[i] = op->ndeps + (before != NONE || turns);
-            last_in_lane[op->lane] = i;
-        }
-        if (pass == 0) {
-            for (size_t i = 0; i < count; i++)
-                dispatcher->first_successor[i + 1] += dispatcher->first_successor[i];
-            memcpy(fill, dispatcher->first_successor, count * sizeof *fill);
-        }
-    }
-    free(fill);
-}
 
 static double latency_of(const struct dispatcher *dispatcher, const struct op *op)
 {
@@ -116,6 +87,38 @@ static void settle(struct dispatcher *dispatcher, uint32_t id)
     *GROW(&dispatcher->known) = id;
 }
 
+/* Whether all dependencies of the lane's present operation have ended; else the lane waits for the first that has
+ * not. */
+static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
+{
+    struct dispatcher_lane *own = &dispatcher->lanes[lane];
+    const struct op *op = &dispatcher->program->ops.items[own->present];
+    const uint32_t *deps = dispatcher->program->deps.items + op->first_dep;
+
+    for (; own->seen < op->ndeps; own->seen++) {
+        uint32_t dep = deps[own->seen];
+
+        if (dispatcher->waiting[dep] != ENDED) {
+            own->also = dispatcher->waiting[dep];
+            dispatcher->waiting[dep] = lane;
+            return false;
+        }
+        dispatcher->start[own->present] = fmax(dispatcher->start[own->present], dispatcher->end[dep]);
+    }
+    return true;
+}
+
+/* Its lane is free for the operation from `now` on. Returns whether it may start. */
+static bool begin_turn(struct dispatcher *dispatcher, uint32_t id, double now)
+{
+    uint32_t lane = dispatcher->program->ops.items[id].lane;
+
+    dispatcher->lanes[lane].present = id;
+    dispatcher->lanes[lane].seen = 0;
+    dispatcher->start[id] = now;
+    return may_start(dispatcher, lane);
+}
+
 /* To a choice, ends that differ by less than this share of the time are the same: engines differ by rounding. */
 static const double SAME_TIME = 1e-9;
 
@@ -147,8 +150,7 @@ static void run(struct dispatcher *dispatcher, struct turns *turns, size_t at, d
         turns->ahead = at + 1;
         turns->advanced++;
     }
-    dispatcher->start[id] = fmax(dispatcher->start[id], now);
-    if (--dispatcher->waits[id] == 0)
+    if (begin_turn(dispatcher, id, now))
         settle(dispatcher, id);
 }
 
@@ -181,27 +183,89 @@ static void give_turn(struct dispatcher *dispatcher, struct turns *turns, double
     }
 }
 
-/* Settles the successors of operations whose ends are known. A list replaces recursion, as chains can be long. */
+static int by_id(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Settles the operations that may start now, in the order of ids, so that it does not matter who began to wait
+ * first. */
+static void settle_woken(struct dispatcher *dispatcher)
+{
+    struct dispatcher_ids *woken = &dispatcher->woken;
+
+    if (woken->count > 1)
+        qsort(woken->items, woken->count, sizeof *woken->items, by_id);
+    for (size_t i = 0; i < woken->count; i++)
+        settle(dispatcher, woken->items[i]);
+    woken->count = 0;
+}
+
+/* The end of an operation is known to all who wait for it. */
+static void wake(struct dispatcher *dispatcher, uint32_t id)
+{
+    const struct op *op = &dispatcher->program->ops.items[id];
+    bool buffered = op->kind == OP_TRANSFER && op->transfer.buffered;
+    double end = dispatcher->end[id];
+    uint32_t lane = dispatcher->waiting[id], next = dispatcher->next[id];
+    struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
+
+    dispatcher->left--;
+    dispatcher->waiting[id] = ENDED;
+    while (lane != NONE) {
+        uint32_t also = dispatcher->lanes[lane].also;
+
+        if (may_start(dispatcher, lane))
+            *GROW(&dispatcher->woken) = dispatcher->lanes[lane].present;
+        lane = also;
+    }
+    if (!turns && next != NONE && begin_turn(dispatcher, next, buffered ? end - latency_of(dispatcher, op) : end))
+        *GROW(&dispatcher->woken) = next;
+    settle_woken(dispatcher);
+    if (turns)
+        give_turn(dispatcher, turns, end, false);
+}
+
+/* Wakes all who wait for operations whose ends are new. A list replaces recursion, as chains can be long. */
 static void spread(struct dispatcher *dispatcher)
 {
-    while (dispatcher->known.count) {
-        uint32_t id = dispatcher->known.items[--dispatcher->known.count];
-        const struct op *op = &dispatcher->program->ops.items[id];
-        bool buffered = op->kind == OP_TRANSFER && op->transfer.buffered;
-        double end = dispatcher->end[id], left = buffered ? end - latency_of(dispatcher, op) : end;
+    while (dispatcher->known.count)
+        wake(dispatcher, dispatcher->known.items[--dispatcher->known.count]);
+}
 
-        dispatcher->left--;
-        for (uint32_t s = dispatcher->first_successor[id]; s < dispatcher->first_successor[id + 1]; s++) {
-            uint32_t next = dispatcher->successors[s] & ~IN_LANE;
+/* Links the operations of each lane, and settles the first ones that wait for nothing. */
+static void begin_lanes(struct dispatcher *dispatcher)
+{
+    const struct program *program = dispatcher->program;
+    size_t lanes = program->lanes.count;
 
-            dispatcher->start[next] = fmax(dispatcher->start[next], dispatcher->successors[s] & IN_LANE ? left : end);
-            if (--dispatcher->waits[next] == 0)
-                settle(dispatcher, next);
-        }
-        struct turns *turns = dispatcher->turns ? &dispatcher->turns[dispatcher->program->ops.items[id].lane] : NULL;
-        if (turns && turns->count)
-            give_turn(dispatcher, turns, end, false);
+    for (size_t i = 0; i < lanes; i++)
+        dispatcher->lanes[i] = (struct dispatcher_lane){NONE, 0, NONE};
+    for (uint32_t i = 0; i < program->ops.count; i++) {
+        struct dispatcher_lane *lane = &dispatcher->lanes[program->ops.items[i].lane];
+
+        if (lane->present != NONE)
+            dispatcher->next[lane->present] = i;
+        else
+            *GROW(&dispatcher->woken) = i;
+        lane->present = i;
+        dispatcher->waiting[i] = dispatcher->next[i] = NONE;
     }
+    size_t first = dispatcher->woken.count, ready = 0;
+
+    for (size_t i = 0; i < first; i++) {
+        uint32_t id = dispatcher->woken.items[i], lane = program->ops.items[id].lane;
+
+        if (!(dispatcher->turns && dispatcher->turns[lane].count) && begin_turn(dispatcher, id, 0))
+            dispatcher->woken.items[ready++] = id;
+    }
+    dispatcher->woken.count = ready;
+    settle_woken(dispatcher);
+    for (size_t i = 0; dispatcher->turns && i < lanes; i++)
+        if (dispatcher->turns[i].count)
+            give_turn(dispatcher, &dispatcher->turns[i], 0, false);
 }
 
 void dispatcher_init(struct dispatcher *dispatcher, const struct program *program, const struct cluster *cluster,
@@ -209,32 +273,21 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
 {
     size_t count = program->ops.count, lanes = program->lanes.count;
 
-    BUG_IF(count >= IN_LANE);
-    uint32_t *last_in_lane = xcalloc(lanes + 1, sizeof *last_in_lane);
-
+    BUG_IF(count >= ENDED);
     dispatcher->program = program;
     dispatcher->cluster = cluster;
     dispatcher->start = start;
     dispatcher->end = end;
     dispatcher->left = count;
-    dispatcher->waits = xcalloc(count + 1, sizeof *dispatcher->waits);
-    dispatcher->first_successor = xcalloc(count + 1, sizeof *dispatcher->first_successor);
-    dispatcher->successors = xcalloc(program->deps.count + count + 1, sizeof *dispatcher->successors);
+    dispatcher->lanes = xcalloc(lanes + 1, sizeof *dispatcher->lanes);
+    dispatcher->next = xcalloc(count + 1, sizeof *dispatcher->next);
+    dispatcher->waiting = xcalloc(count + 1, sizeof *dispatcher->waiting);
     dispatcher->ready.capacity = lanes + 1; /* a lane runs one operation at a time */
     dispatcher->ready.items = xcalloc(lanes + 1, sizeof *dispatcher->ready.items);
     list_turns(dispatcher);
-    link_successors(dispatcher, last_in_lane);
-    free(last_in_lane);
-    for (uint32_t i = 0; i < count; i++) {
-        start[i] = 0;
-        end[i] = NAN;        /* not known */
-    }
     for (uint32_t i = 0; i < count; i++)
-        if (dispatcher->waits[i] == 0)
-            settle(dispatcher, i);
-    for (size_t i = 0; dispatcher->turns && i < lanes; i++)
-        if (dispatcher->turns[i].count)
-            give_turn(dispatcher, &dispatcher->turns[i], 0, false);
+        end[i] = NAN;        /* not known */
+    begin_lanes(dispatcher);
     spread(dispatcher);
 }
 
@@ -270,12 +323,13 @@ size_t dispatcher_ready(const struct dispatcher *dispatcher)
 
 void dispatcher_release(struct dispatcher *dispatcher)
 {
-    free(dispatcher->waits);
-    free(dispatcher->successors);
+    free(dispatcher->lanes);
+    free(dispatcher->next);
+    free(dispatcher->waiting);
     free(dispatcher->turns);
     free(dispatcher->turn_ops);
-    free(dispatcher->first_successor);
     free(dispatcher->known.items);
+    free(dispatcher->woken.items);
     free(dispatcher->ready.items);
     memset(dispatcher, 0, sizeof *dispatcher);
 }

@@ -14,12 +14,14 @@ struct dispatcher {
     const struct cluster *cluster;
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
-    uint32_t *waits;                 /* an operation: the number of operations that it still waits for */
-    uint32_t *successors;            /* of operation i: from first_successor[i] to first_successor[i + 1] */
-    uint32_t *first_successor;
+    struct dispatcher_lane *lanes;
+    uint32_t *next;                  /* an operation: the next of its lane */
+    uint32_t *waiting;               /* an operation: the first lane whose present operation waits for its end */
     struct turns *turns;             /* a lane; NULL if no lane has choices */
     uint32_t *turn_ops;              /* the operations of all lanes with choices, lane by lane */
-    struct dispatcher_known { uint32_t *items; size_t count, capacity; } known;  /* their ends are new to successors */
+    struct dispatcher_ids { uint32_t *items; size_t count, capacity; }
+        known,                       /* their ends are new to those who wait for them */
+        woken;                       /* they have waited, and may start */
     struct dispatcher_ready { uint32_t *items; size_t first, count, capacity; } ready;
 };
 

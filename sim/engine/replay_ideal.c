@@ -20,7 +20,7 @@ static double duration(const struct op *op, const struct cluster *cluster, doubl
 
 /* Takes the earliest of the open choices: choices are made in the order of time. The transfers that it depends on end
  * later, because all earlier ends have been settled. */
-static uint32_t take_earliest(struct dispatcher_known *open, const double *start)
+static uint32_t take_earliest(struct dispatcher_ids *open, const double *start)
 {
     size_t earliest = 0;
 
@@ -36,7 +36,7 @@ static uint32_t take_earliest(struct dispatcher_known *open, const double *start
 static void replay_choices(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
     struct dispatcher dispatcher = {0};
-    struct dispatcher_known open = {0};
+    struct dispatcher_ids open = {0};
     uint32_t id;
     double ahead;
 
