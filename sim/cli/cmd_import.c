@@ -2,6 +2,7 @@
 
 #include "cli/cmd.h"
 #include "config/conf_text.h"
+#include "model/pipedream_profile.h"
 #include "validate/import_nccl.h"
 
 /* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
@@ -42,9 +43,16 @@ static struct node *import_order(struct arena *arena, const char *path, const ch
     return root;
 }
 
+static struct node *import_pipedream(struct arena *arena, const char *path, const char *op, struct error *err)
+{
+    (void)op;
+    return pipedream_profile_load(arena, path, err);
+}
+
 static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
     {"nccl-tests", import_nccl_load},
+    {"pipedream-profile", import_pipedream},
 };
 
 enum { OPT_OP };
@@ -62,7 +70,8 @@ static int unknown_kind(const struct command *command, const char *kind)
 
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
-    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule or nccl-tests", kind);
+    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests or "
+                       "pipedream-profile", kind);
 }
 
 static int import_main(const struct command *command, int argc, char **argv)
@@ -106,11 +115,13 @@ static const char **words(struct arena *arena)
 
 const struct command cmd_import = {
     .name = "import",
-    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION]",
-    .brief = "Prints a scenario, or a table of measurements, made from another program's file.",
+    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] | pipedream-profile FILE",
+    .brief = "Prints a scenario, a model or a table of measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
-                "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n",
+                "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n"
+                "  dtsim import pipedream-profile graph.txt > model.yaml     a scenario names it: "
+                "{preset: ./model.yaml}\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
                "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
@@ -122,11 +133,17 @@ const struct command cmd_import = {
                "  nccl-tests          what a program of nccl-tests printed: a table of 'dtsim collective --table'. "
                "Where no platform\n"
                "                      has such GPUs, put yours under 'cluster'\n"
+               "  pipedream-profile   graph.txt of PipeDream's profiler: a model's layers with the times of its "
+               "minibatch, which is the\n"
+               "                      scenario's micro-batch. Branches: layers stand one after the other; the "
+               "boundary is all that a cut\n"
+               "                      there sends, each tensor once. Nodes 'Input' take no time: theirs was spent "
+               "waiting for data\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
-               "\nThe scenario names the file as it is given here, seen from the scenario's folder. Its stages take "
-               "1 s forward and\n"
-               "2 s backward on a free network: put your model and cluster there.\n",
+               "\nThe scenario of a schedule names the file as it is given here, seen from the scenario's folder. Its "
+               "stages take\n"
+               "1 s forward and 2 s backward on a free network: put your model and cluster there.\n",
     .words = words,
     .accepts = options,
     .naccepts = COUNT(options),
