@@ -182,7 +182,7 @@ static void choose_mode(const struct scenario *scenario, const struct stage *sta
                         (mode == COLLECTIVES_AUTO && !few && !(scenario_uneven(scenario) & UNEVEN_LINKS) &&
                          (private_links(&scenario->cluster) || sums_alone(scenario)));
     lowered->folded = lowered->measured && scenario->simulation.fold == FOLD_AUTO && replicas_alike(scenario) &&
-                      plan_most_holders(plan) == 1 && recipe->gradients.unit != SUM_BUFFERS;
+                      recipe->gradients.unit != SUM_BUFFERS;
     if (lowered->folded)
         lowered->replicas = 1;
 }

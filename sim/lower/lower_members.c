@@ -16,9 +16,10 @@ static int by_place(const void *a, const void *b)
     return x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* All members of a stage, by group, then by GPU, so that members of a node are next to each other. If a replica has one
- * member, they are in the replicas' order, so that the first one may stand for all. */
-static struct position *find_positions(const struct lowering *lowering, enum group_kind kind, int stage, int all)
+/* All members of a stage, by group, then in the replicas' order or, `by_gpu`, in the order of their GPUs, so that
+ * members of a node are next to each other. */
+static struct position *find_positions(const struct lowering *lowering, enum group_kind kind, int stage, int all,
+                                       bool by_gpu)
 {
     const struct scenario *scenario = lowering->scenario;
     int directions = plan_directions(lowering->plan), chunk_states = plan_holders(lowering->plan, stage);
@@ -31,7 +32,7 @@ static struct position *find_positions(const struct lowering *lowering, enum gro
         position->rank =
             plan_rank(lowering->plan, i % directions, stage, i % chunk_states / directions, &position->chunk);
         position->group = group_of(&scenario->groups.of[kind], position->replica);
-        position->place = chunk_states > 1 ? scenario_gpu(scenario, 0, position->replica, position->rank) : i;
+        position->place = by_gpu ? scenario_gpu(scenario, 0, position->replica, position->rank) : i;
     }
     qsort(positions, (size_t)all, sizeof *positions, by_place);
     return positions;
@@ -46,8 +47,10 @@ static int group_channels(const struct lowering *lowering, const int *gpus, int 
            collective_channels(&lowering->scenario->cluster, &(struct group){.n = n, .gpus = gpus});
 }
 
-/* `all` members in groups of `size`, at these positions. */
-static struct members *members_make(struct lowering *lowering, struct members like, const struct position *positions)
+/* `all` members in groups of `size`. `positions`: the first `here` are in the program; `ring`: the same members, each
+ * group in the order of its collectives. */
+static struct members *members_make(struct lowering *lowering, struct members like, const struct position *positions,
+                                    const struct position *ring)
 {
     const struct scenario *scenario = lowering->scenario;
     struct arena *arena = &lowering->arena;
@@ -65,7 +68,7 @@ static struct members *members_make(struct lowering *lowering, struct members li
         if (i < like.here)
             members->chunk_states[i] = chunk_state_of(lowering, members->ranks[i], positions[i].chunk);
         for (int t = 0; t < scenario->parallelism.tensor; t++)
-            members->gpus[t * all + i] = scenario_gpu(scenario, t, positions[i].replica, positions[i].rank);
+            members->gpus[t * all + i] = scenario_gpu(scenario, t, ring[i].replica, ring[i].rank);
     }
     if (!members->channels)
         members->channels = group_channels(lowering, members->gpus, members->size);
@@ -84,15 +87,18 @@ struct members *members_of(struct lowering *lowering, enum group_kind kind, int 
     struct members **known = &lowering->members[stage * GROUP_KIND_COUNT + (int)kind];
 
     if (!*known) {
-        int all = scenario_replicas(scenario) * plan_holders(lowering->plan, stage);
-        struct position *positions = find_positions(lowering, kind, stage, all);
+        int holders = plan_holders(lowering->plan, stage), all = scenario_replicas(scenario) * holders;
+        struct position *ring = find_positions(lowering, kind, stage, all, holders > 1), *positions = ring;
 
+        if (lowering->out->folded)       /* the first replica's members stand for all; nothing is lowered to messages */
+            positions = find_positions(lowering, kind, stage, all, false);
         *known = members_make(lowering, (struct members){
-            .kind = kind, .stage = stage, .all = all,
-            .here = lowering->out->replicas * plan_holders(lowering->plan, stage),
+            .kind = kind, .stage = stage, .all = all, .here = lowering->out->replicas * holders,
             .size = all / group_count(scenario, &scenario->groups.of[kind]),
-        }, positions);
-        free(positions);
+        }, positions, ring);
+        if (positions != ring)
+            free(positions);
+        free(ring);
     }
     return *known;
 }
@@ -111,7 +117,7 @@ struct members *members_tied(struct lowering *lowering, int replica)
     }
     return lowering->tied[replica] = members_make(lowering, (struct members){
         .kind = GROUP_EMBEDDING, .stage = -1, .all = 2, .here = 2, .size = 2, .channels = 1,
-    }, positions);
+    }, positions, positions);
 }
 
 /* Whether two groups share links: those of a node, or the uplinks of a leaf. */
