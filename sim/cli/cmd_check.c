@@ -68,7 +68,7 @@ static int check_main(const struct command *command, int argc, char **argv)
         return check_sweep(&arguments);
     if (!scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err) &&
         !workload_init(&workload, &scenario, &err)) {
-        node_print(field_dump(&arena, &scenario_table, &scenario), stdout);
+        node_print_origins(field_dump(&arena, &scenario_table, &scenario), stdout);
         caveats_print(&scenario, stderr);
         check_memory(&workload, arguments.values[OPT_MEMORY], &err);
     }
@@ -82,7 +82,7 @@ static int check_main(const struct command *command, int argc, char **argv)
 const struct command cmd_check = {
     .name = "check",
     .usage = "SCENARIO | SWEEP [--memory] [--set PATH=VALUE]...",
-    .brief = "Checks a scenario and prints it with every default filled in, or a sweep and prints its points.",
+    .brief = "Checks a scenario and prints every value and where it comes from, or a sweep and prints its points.",
     .examples = "  dtsim check scenario.yaml\n"
                 "  dtsim check scenario.yaml --set strategy.tensor=4 > resolved.yaml\n",
     .options = "  SCENARIO            a file, or - for standard input\n"

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/help.h"
 #include "report/result_keys.h"
+#include "software/software.h"
 #include "sweep/sweep.h"
 #include "validate/paper.h"
 #include "validate/published.h"
@@ -40,7 +41,9 @@ static void help_overview(void)
         printf("  %-12s %s\n", command_at(i)->name, command_at(i)->brief);
     puts("\n  dtsim help COMMAND, SCHEDULE, COLLECTIVE, OPERATION, or the name of a platform, GPU or model\n"
          "  dtsim help scenario         every key of a scenario; dtsim help zero: one key\n"
-         "  dtsim help gpu              what other files hold; also communication, profile, table, paper, sweep-file\n"
+         "  dtsim help software         what a framework decides, and so a scenario need not say\n"
+         "  dtsim help gpu              what other files hold; also communication, software-file, profile, table,\n"
+         "                              paper, sweep-file\n"
          "  dtsim help result           what a run writes\n\n"
          "All commands take --color=auto, always or never (messages on a terminal; NO_COLOR is heeded). With --json\n"
          "errors are JSON too: {errors: [{file, line, column, message, rule}], exit_code}. Exit codes:");
@@ -52,7 +55,7 @@ static void help_overview(void)
 static const struct { const char *name; const struct table *table; } table_topics[] = {
     {"scenario", &scenario_table}, {"gpu", &gpu_table},         {"communication", &communication_table},
     {"profile", &profile_table},   {"table", &published_table}, {"paper", &paper_table},
-    {"sweep-file", &sweep_table},
+    {"sweep-file", &sweep_table},  {"software", &software_table}, {"software-file", &software_file_table},
 };
 
 struct topics { const char **items; size_t count, capacity; };
@@ -179,6 +182,7 @@ static bool help_tables(const char *topic)
     for (size_t i = 0; i < COUNT(table_topics); i++)
         if (!strcmp(topic, table_topics[i].name)) {
             field_help(table_topics[i].table, 0, stdout);
+            field_help_borrowed(table_topics[i].table, stdout);
             return true;
         }
     return false;
@@ -206,8 +210,8 @@ static int help_topic(const struct command *command, const char *topic)
         code = usage_error(command, "unknown topic '%s'; did you mean '%s'?", topic, meant);
     else
         code = usage_error(command, "unknown topic '%s'; expected a command, a kind of file (scenario, gpu, "
-                           "communication, profile, table, paper, sweep-file), a key of the scenario such as "
-                           "cluster.network, a schedule, a collective or its operation, or the name of a platform, a "
+                           "communication, software-file, profile, table, paper, sweep-file), a key of the scenario "
+                           "such as cluster.network, a schedule, a collective or its operation, or the name of a platform, a "
                            "GPU or a model", topic);
     arena_release(&arena);
     return code;
@@ -244,12 +248,15 @@ const struct command cmd_help = {
     .options =
         "  FILE                scenario; gpu: a data sheet (platforms/gpus/), communication: what a library makes of\n"
         "                      links (platforms/communication/), profile: a GPU's kernels (calibration/data/), table:\n"
-        "                      measured collectives (dtsim collective --table), paper: measured runs (dtsim validate)\n"
+        "                      measured collectives (dtsim collective --table), paper: measured runs (validate),\n"
+        "                      software-file: what a framework does (platforms/software/); software: the keys that\n"
+        "                      such a file may set\n"
         "  KEY                 of a scenario: memory, strategy.zero, zero\n"
         "  result              the keys of result.json and the columns of the tables beside it\n"
         "  --man               the manual page, for man -l\n"
-        "  NAME                of a platform, GPU, model, profile or communication library: its file\n"
-        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models\n",
+        "  NAME                of a platform, GPU, model, profile, communication library or software: its file\n"
+        "  LIST                as 'dtsim list' names it: strategies, collectives, gpus, profiles, platforms, models,\n"
+        "                      software\n",
     .accepts = options,
     .naccepts = COUNT(options),
     .words = help_topics,

@@ -51,6 +51,7 @@ static const struct { const char *name; void (*list)(FILE *); const char *folder
     {"platforms", list_ideal, "platforms"},
     {"communication", NULL, "platforms/communication"},
     {"models", NULL, "scenarios/models"},
+    {"software", NULL, "platforms/software"},
 };
 
 static void list_print(size_t index, FILE *out)
@@ -105,7 +106,7 @@ static int list_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unknown list '%s'%s%s%s", wanted, meant ? "; did you mean '" : "",
                            meant ? meant : "",
                            meant ? "'?" : "; expected strategies, collectives, gpus, profiles, platforms, "
-                           "communication or models");
+                           "communication, models or software");
     }
     return EXIT_OK;
 }
@@ -121,7 +122,7 @@ static const char **words(struct arena *arena)
 
 const struct command cmd_list = {
     .name = "list",
-    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models]",
+    .usage = "[strategies | collectives | gpus | profiles | platforms | communication | models | software]",
     .brief = "Lists what scenarios can name.",
     .examples = "  dtsim list strategies\n  dtsim list\n",
     .words = words,

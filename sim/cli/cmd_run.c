@@ -172,6 +172,11 @@ static void print_run(const struct run *run, FILE *out)
             run->lowered.folded ? ", one replica simulated for all" : "");
     print_model(&scenario->model, out);
     print_cluster(&scenario->cluster, out);
+    if (scenario->software.title) {
+        fprintf(out, "  %-24s ", "software");
+        text_write(TEXT_LINE, scenario->software.title, out);
+        fprintf(out, "\n");
+    }
     if (scenario->simulation.jitter > 0)
         fprintf(out, "  %-24s %.4g %% of the time of each work, seed %lld\n", "jitter",
                 100 * scenario->simulation.jitter, run->seed);

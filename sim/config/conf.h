@@ -13,6 +13,7 @@ struct node {
     struct loc loc;              /* where the value begins */
     const char *text;            /* scalar: its text; else NULL */
     bool quoted;                 /* scalar in quotes or a block: never a number, a boolean or null */
+    bool laid;                   /* nobody wrote the value here: field_lay put it here */
     struct node **items;         /* sequence: its items; mapping: its values */
     const char **keys;           /* mapping: its keys */
     struct loc *key_locs;        /* mapping: the place of each key */
@@ -68,6 +69,9 @@ int conf_put(struct arena *arena, struct node *root, const char *path, struct no
 /* Prints the tree as YAML in block style, with short mappings and sequences of scalars in flow style. Reading it back
  * gives the same tree. */
 void node_print(const struct node *root, FILE *out);
+/* The same, but a comment behind every value says in which file and line it was written, or "default" without a file;
+ * no mapping is in flow style. */
+void node_print_origins(const struct node *root, FILE *out);
 /* Prints the tree as JSON. A scalar that is not `quoted` and is a JSON number, true, false or null gets no quotes. */
 void node_print_json(const struct node *root, FILE *out);
 

@@ -10,6 +10,7 @@ enum { PRINT_WIDTH = 100 };
 struct sink {
     FILE *out;
     size_t width;
+    bool origins;       /* a comment behind every value says where it stands */
 };
 
 static void put(struct sink *sink, const char *text, size_t length)
@@ -126,16 +127,34 @@ static void flow_put(struct sink *sink, const struct node *node)
 }
 
 /* Whether the node is printed on one line: a scalar, an empty node, or a short list or mapping of scalars. */
-static bool one_line(const struct node *node, int indent, size_t before)
+static bool one_line(const struct node *node, int indent, size_t before, bool origins)
 {
-    struct sink measure = {NULL, 0};
+    struct sink measure = {.out = NULL};
 
     if (node->kind == NODE_SCALAR || node->count == 0)
         return true;
-    if (!flat(node))
+    if (!flat(node) || (origins && node->kind == NODE_MAPPING))
         return false;
     flow_put(&measure, node);
     return measure.width + before + (size_t)indent <= PRINT_WIDTH;
+}
+
+/* Ends a line that is so wide. A file is called by its name, without its folder; line 0 is a place on the command line,
+ * of which the first word will do. */
+static void line_end(struct sink *sink, const struct node *item, size_t width)
+{
+    const char *file = item->loc.file, *slash = file ? strrchr(file, '/') : NULL;
+
+    if (sink->origins && (item->kind != NODE_MAPPING || item->count == 0)) {
+        fprintf(sink->out, "%*s# ", width < 40 ? (int)(40 - width) : 1, "");
+        if (!file)
+            fputs("default", sink->out);
+        else if (item->loc.line == 0)
+            fprintf(sink->out, "%.*s", (int)strcspn(file, " \n"), file);
+        else
+            fprintf(sink->out, "%s:%d", slash ? slash + 1 : file, item->loc.line);
+    }
+    puts_to(sink, "\n");
 }
 
 /* The caller has already indented the first line. */
@@ -154,10 +173,10 @@ static void block_put(struct sink *sink, const struct node *node, int indent)
         } else {
             puts_to(sink, "-");
         }
-        if (one_line(item, indent, sink->width - before + 1)) {
+        if (one_line(item, indent, sink->width - before + 1, sink->origins)) {
             puts_to(sink, " ");
             flow_put(sink, item);
-            puts_to(sink, "\n");
+            line_end(sink, item, (size_t)indent + sink->width - before);
         } else if (node->kind == NODE_MAPPING) {
             puts_to(sink, "\n");
             indent_put(sink, indent + 2);
@@ -169,9 +188,9 @@ static void block_put(struct sink *sink, const struct node *node, int indent)
     }
 }
 
-void node_print(const struct node *root, FILE *out)
+static void print(const struct node *root, bool origins, FILE *out)
 {
-    struct sink sink = {out, 0};
+    struct sink sink = {.out = out, .origins = origins};
 
     if (root->kind == NODE_SCALAR || root->count == 0) {
         flow_put(&sink, root);
@@ -179,6 +198,16 @@ void node_print(const struct node *root, FILE *out)
     } else {
         block_put(&sink, root, 0);
     }
+}
+
+void node_print(const struct node *root, FILE *out)
+{
+    print(root, false, out);
+}
+
+void node_print_origins(const struct node *root, FILE *out)
+{
+    print(root, true, out);
 }
 
 /* -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)? */
@@ -229,7 +258,7 @@ static void json_put(struct sink *sink, const struct node *node, int indent, boo
         return;
     }
     if (!line) {
-        struct sink measure = {NULL, 0};
+        struct sink measure = {.out = NULL};
 
         if (flat(node))
             json_put(&measure, node, indent, true);
@@ -253,7 +282,7 @@ static void json_put(struct sink *sink, const struct node *node, int indent, boo
 
 void node_print_json(const struct node *root, FILE *out)
 {
-    struct sink sink = {out, 0};
+    struct sink sink = {.out = out};
 
     json_put(&sink, root, 0, false);
     puts_to(&sink, "\n");

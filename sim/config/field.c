@@ -201,7 +201,7 @@ static int unknown_keys(const struct reading *reading, const struct key_tables *
         const char *near, *below, *misplaced = NULL;
         char shown[CLIP_SIZE];
 
-        if (field_find(keys->tables[0], node->keys[i]) || field_find(keys->tables[1], node->keys[i]))
+        if (key_known(keys, node->keys[i]))
             continue;
         near = key_meant(keys, node->keys[i]);
         below = only_near ? NULL : key_below(reading->arena, keys->tables[0], node->keys[i]);
@@ -300,6 +300,63 @@ int field_parse(struct arena *arena, const struct table *table, const struct nod
     struct reading reading = {arena, table->name, err, NULL};
 
     return object_parse(&reading, table, node, object);
+}
+
+/* The node as one that nobody wrote. */
+static struct node *laid(struct arena *arena, const struct node *value)
+{
+    struct node *copy = ARENA_ARRAY(arena, struct node, 1);
+
+    *copy = *value;
+    copy->laid = true;
+    return copy;
+}
+
+int field_lay(struct arena *arena, const struct table *table, void *object, const struct node *values,
+              struct error *err)
+{
+    struct reading reading = {arena, table->name, err, NULL};
+    const struct node **node = object_node(table, object);
+    struct node *added = node_mapping(arena), empty = {.kind = NODE_MAPPING};
+    int result = 0;
+
+    for (size_t i = 0; i < values->count; i++) {
+        const struct field *field = field_find(table, values->keys[i]);
+
+        if (!field || node_get(*node, field->key))
+            continue;
+        if (field_value(&reading, field, values->items[i], (char *)object + field->offset))
+            result = -1;
+        node_put(arena, added, field->key, laid(arena, values->items[i]));
+    }
+    added->loc = *node ? (*node)->loc : values->loc;
+    if (added->count)
+        *node = node_merge(arena, *node ? *node : &empty, added);
+    return result;
+}
+
+void field_unlay(struct arena *arena, const struct table *table, void *object, const char *key)
+{
+    struct reading reading = {arena, table->name, NULL, NULL};
+    const struct field *field = field_find(table, key);
+    const struct node **node = object_node(table, object);
+    struct node *left = node_mapping(arena);
+
+    left->loc = (*node)->loc;
+    for (size_t i = 0; i < (*node)->count; i++)
+        if (strcmp((*node)->keys[i], key))
+            node_put(arena, left, (*node)->keys[i], (*node)->items[i]);
+    *node = left;
+    if (field->kind == FIELD_BOOL)
+        *(bool *)((char *)object + field->offset) = false;
+    field_absent(&reading, table, field, NULL, (char *)object + field->offset);
+}
+
+bool field_laid(const struct table *table, const void *object, const char *key)
+{
+    const struct node *value = node_get(*object_node(table, object), key);
+
+    return value && value->laid;
 }
 
 bool field_given(const struct table *table, const void *object, const char *key)

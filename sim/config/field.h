@@ -27,6 +27,8 @@ struct list {
 };
 
 bool list_has(const struct list *list, int value);       /* of CHOICES or INTS */
+/* Whether `words`, separated by spaces, contain the word; NULL contains none. */
+bool word_in(const char *words, const char *word);
 
 /* A function that gives the names that a CHOICE accepts, where they do not stand in one array. NULL past the last. */
 typedef const char *choice_name(size_t index);
@@ -74,6 +76,10 @@ struct table {
                                    key, which the user did not write */
     bool partial;               /* any keys of another table: no key is required and none has a default */
     const char *exactly_one;    /* space-separated keys of which exactly one must be given; or NULL */
+    const char *lent;           /* space-separated keys that tables that borrow from this one may hold too; or NULL */
+    /* The i-th table from which this one borrows; NULL past the last, or no such function. Keys that it lends stand in
+     * mappings of this table as well; who reads the mapping brings them to where they belong (field_lay). */
+    const struct table *(*borrows)(size_t i);
     /* A second table, which depends on the values of this one (the options of the chosen schedule). Its keys stand in
      * the same mapping. The function returns the table and sets *extra to the address of its struct, which it allocates
      * from the arena. It is called once all fields of this table could be read, and again for a dump: it must allocate
@@ -102,6 +108,15 @@ struct table {
 int field_parse(struct arena *arena, const struct table *table, const struct node *node, void *object,
                 struct error *err);
 
+/* Sets those keys of `values` that the table has and the object's mapping leaves out, as if they stood there; their
+ * nodes are marked `laid`. The mapping itself is not changed: the object gets another one. */
+int field_lay(struct arena *arena, const struct table *table, void *object, const struct node *values,
+              struct error *err);
+/* Takes a key back that was laid: the default is as if nobody had said anything. */
+void field_unlay(struct arena *arena, const struct table *table, void *object, const char *key);
+/* Whether the key's value was laid. */
+bool field_laid(const struct table *table, const void *object, const char *key);
+
 /* Makes way for a value at the dotted path below the tree, whose root the table describes: a scalar on the way that
  * stands for a mapping (a shorthand: `cluster: dgx-a100`) becomes this mapping. Error: the path is too long. */
 int field_open(struct arena *arena, const struct table *table, struct node *root, const char *path, struct error *err);
@@ -110,20 +125,30 @@ int field_open(struct arena *arena, const struct table *table, struct node *root
  * points to is shared then, and const. */
 int field_load(struct arena *arena, const struct table *table, const char *path, void *object, struct error *err);
 
+/* The table's field of that key; NULL: none, or no table. */
+const struct field *field_find(const struct table *table, const char *key);
+/* The i-th field that a table borrows from others; NULL past the last. */
+const struct field *field_borrowed(const struct table *table, size_t i);
+
 /* Whether the user gave that key. */
 bool field_given(const struct table *table, const void *object, const char *key);
 /* The place of the key's value or, if the key was left out, of its mapping. */
 struct loc field_loc(const struct table *table, const void *object, const char *key);
 
-/* The object as a tree with every default filled in; reading it back gives the same object. These are left out:
+/* The object as a tree with every default filled in; reading it back gives the same object. Values that were given
+ * keep their places, others have none. These are left out:
  * - quantities that are NaN or infinite,
  * - NULL strings, NULL optionals, and empty lists that were not given and have no default,
  * - integers, choices and booleans that are 0, were not given and have no default,
  * - records and integers among exactly_one that were not given. */
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object);
+/* One value of it, given or not; NULL where it has none. */
+struct node *field_dump_key(struct arena *arena, const struct table *table, const void *object, const char *key);
 
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
+/* The same of the fields that a table borrows. */
+void field_help_borrowed(const struct table *table, FILE *out);
 /* The help of one key at a dotted path, "cluster.network". Prints nothing and returns false if there is no such key. */
 bool field_help_at(const struct table *table, const char *path, FILE *out);
 /* The help of a key, "zero", or of a word that other programs use for it, wherever the table, a table below it or an

@@ -124,6 +124,8 @@ static void fields_dump(struct arena *arena, const struct table *table, const vo
             word_in(table->exactly_one, field->key))
             continue;
         value = field_value_dump(arena, field, (const char *)object + field->offset, given);
+        if (value && given)
+            value->loc = node_get(source, field->key)->loc;
         if (value)
             node_put(arena, mapping, field->key, value);
     }
@@ -143,6 +145,13 @@ static struct node *object_dump(struct arena *arena, const struct table *table, 
             fields_dump(arena, more, extra, mapping);
     }
     return mapping;
+}
+
+struct node *field_dump_key(struct arena *arena, const struct table *table, const void *object, const char *key)
+{
+    const struct field *field = field_find(table, key);
+
+    return field ? field_value_dump(arena, field, (const char *)object + field->offset, true) : NULL;
 }
 
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object)

@@ -81,6 +81,14 @@ static void help_alone(const struct table *table, const struct field *field, FIL
     field_help(&alone, 0, out);
 }
 
+void field_help_borrowed(const struct table *table, FILE *out)
+{
+    const struct field *field;
+
+    for (size_t i = 0; (field = field_borrowed(table, i)); i++)
+        help_alone(table, field, out);
+}
+
 /* Whether an earlier extension is the same. */
 static bool seen(const struct table *table, size_t index)
 {

@@ -176,17 +176,24 @@ static struct node *exactly_one_schema(struct arena *arena, const char *words)
     return list;
 }
 
-/* Adds the fields to the properties; a key that is there already may be either. */
+/* Adds a field to the properties; a key that is there already may be either. */
+static void property_put(struct arena *arena, struct node *properties, const struct field *field, int depth)
+{
+    struct node *schema = field_schema_of(arena, field, depth), *before = node_get(properties, field->key);
+
+    if (before && !node_equal(before, schema))
+        schema = combine(arena, "anyOf", before, schema);
+    node_put(arena, properties, field->key, schema);
+}
+
 static void properties_put(struct arena *arena, struct node *properties, const struct table *table, int depth)
 {
-    for (size_t i = 0; i < table->count; i++) {
-        const char *key = table->fields[i].key;
-        struct node *schema = field_schema_of(arena, &table->fields[i], depth), *before = node_get(properties, key);
+    const struct field *borrowed;
 
-        if (before && !node_equal(before, schema))
-            schema = combine(arena, "anyOf", before, schema);
-        node_put(arena, properties, key, schema);
-    }
+    for (size_t i = 0; i < table->count; i++)
+        property_put(arena, properties, &table->fields[i], depth);
+    for (size_t i = 0; (borrowed = field_borrowed(table, i)); i++)
+        property_put(arena, properties, borrowed, depth);
 }
 
 static struct node *mapping_schema(struct arena *arena, const struct table *table, int depth)

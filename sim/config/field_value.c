@@ -51,16 +51,37 @@ bool field_is_also(const struct field *field, const char *word)
     return false;
 }
 
+const struct field *field_borrowed(const struct table *table, size_t i)
+{
+    for (size_t t = 0; table->borrows && table->borrows(t); t++)
+        for (size_t k = 0; k < table->borrows(t)->count; k++)
+            if (word_in(table->borrows(t)->lent, table->borrows(t)->fields[k].key) && i-- == 0)
+                return &table->borrows(t)->fields[k];
+    return NULL;
+}
+
 const char *key_candidate(size_t i, const void *context)
 {
     const struct key_tables *keys = context;
+    const struct field *borrowed;
 
     for (int t = 0; t < 2 && keys->tables[t]; t++) {
         if (i < keys->tables[t]->count)
             return keys->tables[t]->fields[i].key;
         i -= keys->tables[t]->count;
     }
-    return NULL;
+    borrowed = field_borrowed(keys->tables[0], i);
+    return borrowed ? borrowed->key : NULL;
+}
+
+bool key_known(const struct key_tables *keys, const char *key)
+{
+    const char *candidate;
+
+    for (size_t i = 0; (candidate = key_candidate(i, keys)); i++)
+        if (!strcmp(candidate, key))
+            return true;
+    return false;
 }
 
 const char *key_meant(const struct key_tables *keys, const char *word)

@@ -26,10 +26,11 @@ int choice_parse(const struct reading *reading, const struct field *field, const
 /* Whether other programs use the word for the field's key (`also`); case does not count, nor '-' instead of '_'. */
 bool field_is_also(const struct field *field, const char *word);
 
-/* Two tables whose keys stand in the same mapping; the second may be NULL. */
+/* Two tables whose keys stand in the same mapping; the second may be NULL. The first may borrow keys. */
 struct key_tables {
     const struct table *tables[2];
 };
+bool key_known(const struct key_tables *keys, const char *key);
 
 const char *key_candidate(size_t i, const void *key_tables);
 /* The key that was meant by a word that is none; NULL: nobody knows. */
@@ -51,11 +52,7 @@ bool field_max(const struct field *field, double *max);
 /* The bounds as text: "1 to 8", "1 or more", "at most 8", "more than 0 and at most 1"; NULL if there is none. */
 char *bounds_text(struct arena *arena, const struct field *field);
 
-/* The table's field of that key; NULL: none, or no table. */
-const struct field *field_find(const struct table *table, const char *key);
 /* The member of the object that holds the mapping it was read from. */
 const struct node **object_node(const struct table *table, const void *object);
-/* Whether `words`, separated by spaces, contain the word. */
-bool word_in(const char *words, const char *word);
 
 #endif

@@ -102,6 +102,7 @@ static const struct field transformer_fields[] = {
 
 const struct table transformer_table = {
     TABLE("transformer", "the shape of a transformer; the defaults are GPT's", transformer, transformer_fields),
+    .lent = "flash_attention fused_qkv fused_kernels softmax_in_fours fused_norm fused_bias",
 };
 
 const struct table transformer_change_table = {

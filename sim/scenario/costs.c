@@ -36,7 +36,10 @@ static const struct field costs_spec_fields[] = {
      .brief = "how many times faster than that all kernels run, also those whose times are given: what if the GPU were "
               "faster? launches and links stay as they are"},
 };
-const struct table costs_table = {TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields)};
+const struct table costs_table = {
+    TABLE("costs", "how kernels are timed", costs_spec, costs_spec_fields),
+    .lent = "attention host_launch host_send unaligned_batches",
+};
 
 static const char folder[] = "calibration/data";
 

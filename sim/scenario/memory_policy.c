@@ -172,25 +172,31 @@ static int check_every(const struct scenario *scenario, struct error *err)
 /* PyTorch's non-reentrant checkpoint raises an exception when the last tensor that was saved is there again
  * (torch/utils/checkpoint.py; the default since pytorch/pytorch#96866, 2.1). Where blocks share a checkpoint, the next
  * one needs what comes behind. */
-static int check_early_stop(const struct scenario *scenario, struct error *err)
+const char *memory_early_stop_fault(const struct scenario *scenario)
 {
     const struct recompute_spec *recompute = &scenario->memory.recompute;
     const struct transformer *shape = scenario->model.transformer;
-    struct loc loc = node_loc(recompute->node, "early_stop");
 
-    if (!recompute->early_stop)
-        return 0;
     if (recompute->mode != RECOMPUTE_FULL || recompute->every > 1 ||
         scenario_schedule(scenario)->recompute != RECOMPUTE_WITH_GRADIENT)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: blocks are computed again one by one, "
-                         "before their backwards, with 'mode: full' and 'every: 1' alone, and not under gpipe or "
-                         "varuna");
+        return "blocks are computed again one by one, before their backwards, with 'mode: full' and 'every: 1' alone, "
+               "and not under gpipe or varuna";
     if (!shape || shape->dropout > 0 || (shape->experts && shape->moe_every == 1 && !shape->dense_layers) ||
         scenario->memory.precision.format == PRECISION_MIXED_FP8 || scenario->memory.lora)
-        return error_add(err, EXIT_INPUT, loc, "memory: recompute: early_stop: has no effect here: only a "
-                         "transformer's dense blocks without dropout, fp8 and lora end with a product whose result no "
-                         "backward needs; leave it out");
-    return 0;
+        return "has no effect here: only a transformer's dense blocks without dropout, fp8 and lora end with a product "
+               "whose result no backward needs; leave it out";
+    return NULL;
+}
+
+static int check_early_stop(const struct scenario *scenario, struct error *err)
+{
+    const struct recompute_spec *recompute = &scenario->memory.recompute;
+    const char *fault = memory_early_stop_fault(scenario);
+
+    if (!recompute->early_stop || !fault)
+        return 0;
+    return error_add(err, EXIT_INPUT, node_loc(recompute->node, "early_stop"), "memory: recompute: early_stop: %s",
+                     fault);
 }
 
 /* Without loss scaling, gradients in half precision lose what is small when they are added up. In bf16 Megatron-LM lets

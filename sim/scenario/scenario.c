@@ -225,10 +225,12 @@ static int resolve_division(struct scenario *scenario, struct error *err)
 static int resolve_rest(struct scenario *scenario, struct error *err)
 {
     static scenario_rule *const rules[] = {
-        exchanges_check, check_model, scenario_check_memory, scenario_check_idle, degrees_check,
+        exchanges_check, check_model, scenario_check_memory, degrees_check,
     };
-    int rc = data_parallel_check(scenario, err);
+    int rc = scenario_settle_idle(scenario, err);
 
+    if (data_parallel_check(scenario, err))
+        rc = -1;
     if (scenario_check(scenario, rules, COUNT(rules), err))
         rc = -1;
     return resolve_batch(scenario, err) ? -1 : rc;
@@ -294,7 +296,7 @@ int scenario_read(struct arena *arena, struct node *root, const char *const *set
     *arena = (struct arena){0};
     if (!rc && !scenario->name)
         scenario->name = arena_strdup(&scenario->arena, name);
-    return rc ? rc : resolve(scenario, err);
+    return rc || scenario_lay_software(scenario, err) ? -1 : resolve(scenario, err);
 }
 
 /* A variation is called by its first changes: "gpipe, schedule=1f1b", unless one of them names it. */

@@ -35,6 +35,11 @@ struct scenario {
     struct parallelism parallelism;
     struct memory_spec memory;
     struct costs_spec costs;
+    struct software_spec {
+        const struct node *node;
+        const char *like;                /* a software file; NULL or "none": defaults of the tables */
+        const char *title;               /* of the file; NULL without one */
+    } software;
     struct simulation_spec {
         const struct node *node;
         int engine, collectives, fold;
@@ -48,7 +53,7 @@ struct scenario {
     struct process_groups groups;
     struct recipe recipe;                /* what replicas exchange */
 };
-extern const struct table scenario_table;
+extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;
 
 /* Reads and checks the file, changed by `sets` ("PATH=VALUE", nsets of them), which its name then tells. Degrees that
  * do not divide, more stages than layers and the like are EXIT_INFEASIBLE. Release in either case. */

@@ -39,8 +39,13 @@ int data_parallel_check(struct scenario *scenario, struct error *err);
 
 /* memory_policy.c: what of `memory:` does not go together, or with the rest. */
 int scenario_check_memory(const struct scenario *scenario, struct error *err);
-/* scenario_idle.c: what is said and changes nothing here. */
-int scenario_check_idle(const struct scenario *scenario, struct error *err);
+/* Why recomputations cannot stop early (early_stop); NULL: they can. */
+const char *memory_early_stop_fault(const struct scenario *scenario);
+/* scenario_said.c */
+/* Lays what the scenario's software does under what it says itself, but for values that change nothing here. */
+int scenario_lay_software(struct scenario *scenario, struct error *err);
+/* Refuses what is said and changes nothing here, and takes back what was laid and changes nothing. */
+int scenario_settle_idle(struct scenario *scenario, struct error *err);
 /* costs.c: settles which costs are used and reads their profile. */
 int scenario_resolve_costs(struct scenario *scenario, struct error *err);
 /* The format of gradients (enum gradients) where the scenario does not say. */

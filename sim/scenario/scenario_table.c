@@ -17,7 +17,6 @@ static const char *const recompute_rule_names[] = {
 _Static_assert(COUNT(recompute_rule_names) == RECOMPUTE_JUST_IN_TIME + 2, "a name for every rule");
 const char *const recompute_names[] = ENUM_NAMES(RECOMPUTES);
 
-
 static const struct field batch_fields[] = {
     {KEY(batch, global), .also = "gbs global_batch_size batch_size",
      .kind = FIELD_INT, .min = 1, .max = 1e9,
@@ -207,10 +206,12 @@ static const char *option_misplaced(struct arena *arena, const void *object, con
                                     chosen);
     return NULL;
 }
-static const struct table strategy_table = {
+const struct table strategy_table = {
     TABLE("strategy", "how the model is divided and in which order it is computed",
           parallelism, parallelism_fields),
     .extension = strategy_options, .extension_at = strategy_options_at, .misplaced = option_misplaced,
+    .lent = "context_attention scatter_gather partitioned_outputs overlap_p2p one_communicator duplex_p2p "
+            "overlap_tensor overlap_products reduce_scatter data_parallel first_bucket bucket flatten all_reduce",
 };
 
 static const struct field recompute_spec_fields[] = {
@@ -232,9 +233,9 @@ static const struct field recompute_spec_fields[] = {
      .brief = "under full: the recomputation of a dense block without dropout stops before its last product (PyTorch's "
               "checkpoint with use_reentrant=False, since 2.1); left out: false"},
 };
-static const struct table recompute_table = {
+const struct table recompute_table = {
     TABLE("memory: recompute", "which activations the backward recomputes", recompute_spec, recompute_spec_fields),
-    .shorthand = "mode", .bare = true,
+    .shorthand = "mode", .bare = true, .lent = "early_stop",
 };
 
 static const struct field memory_spec_fields[] = {
@@ -323,10 +324,11 @@ static const struct field memory_spec_fields[] = {
     {KEY(memory_spec, enforce), .kind = FIELD_BOOL, .fallback = "true",
      .brief = "a scenario that needs more memory than the limit is an error"},
 };
-static const struct table memory_table = {
+const struct table memory_table = {
     TABLE("memory", "which data is stored, where and in which format", memory_spec, memory_spec_fields),
+    .lent = "fp8_weights master gradients clip_gradients fused_accumulation cross_entropy logits fused_gradients "
+            "flat_gradients bucket_copies fragmentation",
 };
-
 static const struct field simulation_spec_fields[] = {
     {KEY(simulation_spec, engine), .kind = FIELD_CHOICE, .choices = engine_names, .fallback = "simgrid",
      .brief = "simgrid: transfers share the bandwidth of links, by the library SimGrid; fast: the same times, many "
@@ -390,6 +392,8 @@ static const struct field scenario_fields[] = {
     {KEY(scenario, memory), .kind = FIELD_RECORD, .table = &memory_table,
      .brief = "number formats, optimizer, recomputation and offloading"},
     {KEY(scenario, costs), .kind = FIELD_RECORD, .table = &costs_table, .brief = "how kernels are timed"},
+    {KEY(scenario, software), .kind = FIELD_RECORD, .table = &software_table,
+     .brief = "the framework that trains: a name (dtsim list software), or a mapping"},
     {KEY(scenario, simulation), .kind = FIELD_RECORD, .table = &simulation_table,
      .brief = "how the iteration is simulated"},
 };

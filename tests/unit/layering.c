@@ -6,7 +6,7 @@
 /* The folders of sim/, from the ground up: a folder includes itself and those above it in this list. */
 static const char *const floors[] = {
     "base", "cache", "files", "process", "config", "expression", "hardware", "kernels", "model", "flows", "engine",
-    "collective", "schedule", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate",
+    "collective", "schedule", "software", "scenario", "stage", "recompute", "lower", "run", "explain", "report", "calibrate",
     "validate", "store", "sweep", "results", "modules", "cli",
 };
 

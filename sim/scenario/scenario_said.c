@@ -1,0 +1,193 @@
+/* Who said what. Software lays values under those of the scenario; the scenario's own options that say nothing beside
+ * others are refused, since whoever gives one believes that it changes something. Accepted are defaults, which resolved
+ * scenarios repeat, and what only a degree of 1, ZeRO's stage or the format of products makes idle: sweeps over these
+ * keep their base. */
+#include "scenario/scenario_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "files/data.h"
+#include "model/transformer.h"
+#include "software/software.h"
+
+static const struct table *software_lender(size_t i)
+{
+    static const struct table *const lenders[] = {&transformer_table, &strategy_table, &memory_table, &recompute_table,
+                                                  &costs_table};
+
+    return i < COUNT(lenders) ? lenders[i] : NULL;
+}
+static const struct field software_spec_fields[] = {
+    {KEY(software_spec, like), .kind = FIELD_STRING,
+     .brief = "a file of platforms/software/ (dtsim list software), a path, or none"},
+};
+const struct table software_table = {
+    TABLE("software", "the framework that trains, and its release; keys beside 'like' replace what that does "
+          "(dtsim help software)", software_spec, software_spec_fields),
+    .shorthand = "like", .bare = true, .borrows = software_lender,
+};
+
+/* The parts of a scenario of which software knows. */
+enum { PART_STRATEGY, PART_MEMORY, PART_RECOMPUTE, PART_COSTS, PART_TRANSFORMER, PARTS };
+
+static void parts_of(struct scenario *scenario, struct software_part parts[PARTS])
+{
+    parts[PART_STRATEGY] = (struct software_part){"strategy", &strategy_table, &scenario->parallelism};
+    parts[PART_MEMORY] = (struct software_part){"memory", &memory_table, &scenario->memory};
+    parts[PART_RECOMPUTE] = (struct software_part){"memory.recompute", &recompute_table, &scenario->memory.recompute};
+    parts[PART_COSTS] = (struct software_part){"costs", &costs_table, &scenario->costs};
+    parts[PART_TRANSFORMER] =
+        (struct software_part){"model.transformer", &transformer_table, scenario->model.transformer};
+}
+
+struct idle {
+    int part;                    /* that has the key */
+    const char *key;
+    bool said, means;            /* the option is not its default; it changes something */
+    const char *why;             /* where it does not */
+};
+
+static int refuse(struct scenario *scenario, const struct idle *options, size_t count, struct error *err)
+{
+    struct software_part parts[PARTS];
+    int rc = 0;
+
+    parts_of(scenario, parts);
+    for (size_t i = 0; i < count; i++) {
+        const struct software_part *part = &parts[options[i].part];
+
+        if (!options[i].said || options[i].means)
+            continue;
+        if (field_laid(part->table, part->object, options[i].key))
+            field_unlay(&scenario->arena, part->table, part->object, options[i].key);
+        else
+            rc = error_add(err, EXIT_INPUT, field_loc(part->table, part->object, options[i].key),
+                           "%s: %s: has no effect here: %s; or leave it out", part->path, options[i].key,
+                           options[i].why);
+    }
+    return rc;
+}
+
+static int check_schedule(struct scenario *scenario, struct error *err)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct idle options[] = {
+        {PART_STRATEGY, "server", spec->server != 0, spec->data_parallel == DATA_PARALLEL_SERVER,
+         "there is no server; expected 'data_parallel: parameter-server' beside it"},
+        {PART_STRATEGY, "flatten", !spec->flatten, spec->data_parallel == DATA_PARALLEL_SYNCHRONOUS,
+         "DDP has buckets, and others sum all at once; expected 'data_parallel: synchronous' beside it"},
+        {PART_STRATEGY, "partitioned_outputs", spec->partitioned_outputs,
+         spec->scatter_gather && !spec->sequence_parallel,
+         spec->sequence_parallel ? "under sequence_parallel nobody needs a whole boundary; expected that to be false"
+                                 : "without scatter_gather boundaries are sent whole; expected that to be true"},
+        {PART_STRATEGY, "overlap_products", spec->overlap_products, spec->sequence_parallel,
+         "only sequence_parallel gathers and scatters rows; expected that to be true"},
+    };
+
+    return refuse(scenario, options, COUNT(options), err);
+}
+
+static int check_memory(struct scenario *scenario, struct error *err)
+{
+    const struct memory_spec *memory = &scenario->memory;
+    const struct transformer *shape = scenario->model.transformer;
+    bool mixed = memory->precision.format >= PRECISION_MIXED_FP16, head = shape && shape->head != HEAD_NONE;
+    const char *no_head = shape ? "the model has no head, and so no logits; expected a transformer with one"
+                                : "this model says nothing of its logits; expected a transformer";
+    const struct idle options[] = {
+        {PART_MEMORY, "gradients", memory->precision.gradients != GRADIENTS_HALF, mixed,
+         "without mixed precision all gradients are fp32; expected 'precision: mixed-bf16' or the like beside it"},
+        {PART_MEMORY, "master", memory->precision.master != MASTER_FP32, mixed,
+         "without mixed precision weights are fp32 themselves; expected 'precision: mixed-bf16' or the like beside it"},
+        {PART_MEMORY, "recompute", memory->recompute.mode == RECOMPUTE_SELECTIVE, shape,
+         "selective recomputes the core of attention, which this model does not tell of; expected a transformer, or "
+         "'recompute: full'"},
+        {PART_MEMORY, "activations", memory->activations != ACTIVATIONS_KORTHIKANTI, shape,
+         "this model says itself what it keeps; expected a transformer"},
+        {PART_MEMORY, "cross_entropy", memory->cross_entropy != CROSS_ENTROPY_FP32, head, no_head},
+        {PART_MEMORY, "logits", memory->logits != LOGITS_FREED, head, no_head},
+        {PART_MEMORY, "fused_accumulation", memory->precision.fused_accumulation,
+         !model_is_timed(&scenario->model),
+         "this model's times are given whole; expected a transformer, or layers by their FLOPs"},
+        {PART_MEMORY, "bucket_copies", memory->bucket_copies,
+         scenario->parallelism.data_parallel == DATA_PARALLEL_DDP,
+         "buckets are DDP's; expected 'data_parallel: ddp' beside it"},
+    };
+
+    return refuse(scenario, options, COUNT(options), err);
+}
+
+static int check_costs(struct scenario *scenario, struct error *err)
+{
+    const struct costs_spec *costs = &scenario->costs;
+    const char *why = "this model's times are given, not computed; expected a transformer, or layers by their FLOPs";
+    const struct idle options[] = {
+        {PART_COSTS, "profile", costs->profile, false, why},
+        {PART_COSTS, "attention", costs->attention != ATTENTION_NEWEST, false, why},
+        {PART_COSTS, "launch_blocking", costs->launch_blocking, false, why},
+        {PART_COSTS, "unaligned_batches", costs->unaligned_batches != UNALIGNED_TENSOR_CORES, false, why},
+    };
+
+    return model_is_timed(&scenario->model) ? refuse(scenario, options, COUNT(options), err) : 0;
+}
+
+/* What other rules refuse, or give no effect to, where the scenario itself says it: software may say it of any. */
+static void take_back(struct scenario *scenario)
+{
+    const struct parallelism *spec = &scenario->parallelism;
+    const struct communication *library = scenario->cluster.communication;
+    bool scatters = spec->zero != 1 || spec->shard < scenario_replicas(scenario);
+    bool sockets = !scenario->cluster.ideal && library && !isnan(library->send->copy);
+    const struct { int part; const char *key; bool idle; } laid[] = {
+        {PART_STRATEGY, "reduce_scatter", scatters},
+        {PART_STRATEGY, "one_communicator", !sockets},
+        {PART_RECOMPUTE, "early_stop", memory_early_stop_fault(scenario) != NULL},
+        {PART_MEMORY, "logits", scenario_by_layers(scenario)},
+        {PART_MEMORY, "fp8_weights", scenario->memory.precision.format != PRECISION_MIXED_FP8},
+    };
+    struct software_part parts[PARTS];
+
+    parts_of(scenario, parts);
+    for (size_t i = 0; i < COUNT(laid); i++) {
+        const struct software_part *part = &parts[laid[i].part];
+
+        if (laid[i].idle && field_laid(part->table, part->object, laid[i].key))
+            field_unlay(&scenario->arena, part->table, part->object, laid[i].key);
+    }
+}
+
+int scenario_settle_idle(struct scenario *scenario, struct error *err)
+{
+    int rc = check_schedule(scenario, err);
+
+    take_back(scenario);
+    if (check_memory(scenario, err))
+        rc = -1;
+    return check_costs(scenario, err) ? -1 : rc;
+}
+
+int scenario_lay_software(struct scenario *scenario, struct error *err)
+{
+    struct software_spec *spec = &scenario->software;
+    struct arena *arena = &scenario->arena;
+    struct loc loc = node_loc(spec->node ? spec->node : scenario->node, "like");
+    struct transformer *shape = scenario->model.transformer ? ARENA_ARRAY(arena, struct transformer, 1) : NULL;
+    struct software_part items[PARTS];
+    const struct software_parts parts = {items, PARTS};
+
+    if (shape) {     /* the model's own may be that of many scenarios */
+        *shape = *scenario->model.transformer;
+        scenario->model.transformer = shape;
+    }
+    parts_of(scenario, items);
+    if (spec->node && software_lay_own(arena, spec->node, &parts, err))
+        return -1;
+    if (spec->node && !spec->like)
+        spec->like = "none";
+    if (spec->like && strcmp(spec->like, "none") && software_lay(arena, spec->like, loc, &parts, &spec->title, err))
+        return -1;
+    if (spec->like && data_is_path(spec->like))
+        spec->like = data_absolute(arena, data_beside(arena, loc.file, spec->like));
+    return shape ? transformer_finish(shape, err) : 0;
+}

@@ -1,0 +1,260 @@
+#include "software/software.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "expression/expression.h"
+#include "files/data.h"
+
+enum { MOST_LIKE = 4 };      /* a file may be like another file */
+
+struct node_holder { const struct node *node; };
+
+struct software_file {
+    const struct node *node;
+    const char *title, *source, *like;
+    struct node_holder values, when;
+};
+
+static int keep_values(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    ((struct node_holder *)object)->node = value;
+    if (value->kind == NODE_MAPPING)
+        return 0;
+    return error_add(err, EXIT_INPUT, value->loc, "software: values: expected a mapping of keys and values");
+}
+
+static int keep_when(struct arena *arena, const struct node *value, void *object, struct error *err)
+{
+    (void)arena;
+    ((struct node_holder *)object)->node = value;
+    if (value->kind == NODE_SEQUENCE)
+        return 0;
+    return error_add(err, EXIT_INPUT, value->loc, "software: when: expected a list of mappings, each with 'if'");
+}
+
+static const struct table mapping_table = {.name = "software", .brief = "keys and values",
+                                           .size = sizeof(struct node_holder)};
+static const struct field software_file_fields[] = {
+    {KEY(software_file, title), .kind = FIELD_STRING, .required = true, .brief = "the framework and its release"},
+    {KEY(software_file, source), .kind = FIELD_STRING, .required = true,
+     .brief = "where its code or documentation is published, and at which version"},
+    {KEY(software_file, like), .kind = FIELD_STRING,
+     .brief = "another software file, whose values hold but for those given here"},
+    {KEY(software_file, values), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_values,
+     .brief = "what it always does: keys of 'dtsim help software'"},
+    {KEY(software_file, when), .kind = FIELD_RECORD, .table = &mapping_table, .load = keep_when,
+     .brief = "what it does under a condition: a list of such keys, each with 'if', an expression over the scenario "
+              "such as 'strategy.zero == 3'; later ones replace earlier ones"},
+};
+const struct table software_file_table = {
+    TABLE("software", "what a release of a training framework does", software_file, software_file_fields),
+};
+
+/* A condition while it is read and evaluated: the members that it names, by their numbers. */
+struct condition {
+    struct arena *arena;
+    const struct software_parts *parts;
+    struct member { const struct software_part *part; const struct field *field; } members[16];
+    int count;
+};
+
+static int find_name(void *context, const char *name, const char **why)
+{
+    struct condition *condition = context;
+    const char *dot = strrchr(name, '.');
+
+    (void)why;
+    for (size_t i = 0; dot && i < condition->parts->count; i++) {
+        const struct software_part *part = &condition->parts->items[i];
+        const struct field *field = field_find(part->table, dot + 1);
+        size_t length = (size_t)(dot - name);
+
+        if (!field || strlen(part->path) != length || memcmp(part->path, name, length) ||
+            condition->count == COUNT(condition->members))
+            continue;
+        condition->members[condition->count] = (struct member){part, field};
+        return condition->count++;
+    }
+    return -1;
+}
+
+static const char *name_at(size_t i, const void *context)
+{
+    const struct condition *condition = context;
+
+    for (size_t p = 0; p < condition->parts->count; p++) {
+        const struct software_part *part = &condition->parts->items[p];
+
+        if (i < part->table->count)
+            return arena_printf(condition->arena, "%s.%s", part->path, part->table->fields[i].key);
+        i -= part->table->count;
+    }
+    return NULL;
+}
+
+static int value_of(void *context, int name, struct value *value, struct error *err)
+{
+    struct condition *condition = context;
+    const struct member *member = &condition->members[name];
+    const struct node *node = field_dump_key(condition->arena, member->part->table, member->part->object,
+                                             member->field->key);
+
+    (void)err;
+    if (!node || node->kind != NODE_SCALAR)
+        *value = (struct value){.kind = VALUE_NONE};
+    else if (member->field->kind == FIELD_INT)
+        *value = value_number(atoi(node->text));
+    else if (member->field->kind == FIELD_BOOL)
+        *value = value_boolean(!strcmp(node->text, "true"));
+    else
+        *value = value_text(node->text);
+    return 0;
+}
+
+/* Whether the condition holds; -1 after an error. */
+static int holds(struct arena *arena, const struct node *text, const struct software_parts *parts, struct error *err)
+{
+    struct condition condition = {.arena = arena, .parts = parts};
+    const struct names names = {find_name, name_at, &condition};
+    const struct expression_text written = {"software: if", text->text, text->loc, NULL};
+    struct expression *expression;
+    struct value value;
+
+    if (expression_parse(arena, &written, &names, &expression, err) ||
+        expression_holds(expression, value_of, &condition, &value, err))
+        return -1;
+    return value.kind == VALUE_BOOLEAN && value.boolean;
+}
+
+/* The part that lends the key; NULL: none. */
+static const struct software_part *lender(const struct software_parts *parts, const char *key)
+{
+    for (size_t i = 0; i < parts->count; i++)
+        if (word_in(parts->items[i].table->lent, key))
+            return &parts->items[i];
+    return NULL;
+}
+
+struct candidates { const struct software_parts *parts; };
+
+static const char *key_at(size_t i, const void *context)
+{
+    const struct candidates *candidates = context;
+
+    for (size_t p = 0; p < candidates->parts->count; p++) {
+        const struct table *table = candidates->parts->items[p].table;
+
+        for (size_t k = 0; k < table->count; k++)
+            if (word_in(table->lent, table->fields[k].key) && i-- == 0)
+                return table->fields[k].key;
+    }
+    return NULL;
+}
+
+static int check_keys(const struct node *values, const struct software_parts *parts, struct error *err)
+{
+    struct candidates candidates = {parts};
+    int rc = 0;
+
+    for (size_t i = 0; i < values->count; i++) {
+        const char *key = values->keys[i], *meant;
+
+        if (lender(parts, key) || !strcmp(key, "if"))
+            continue;
+        meant = nearest(key, key_at, &candidates);
+        rc = error_add(err, EXIT_INPUT, values->key_locs[i], "software: unknown key '%s'%s%s%s", key,
+                       meant ? "; did you mean '" : "", meant ? meant : "",
+                       meant ? "'?" : "; 'dtsim help software' lists the keys");
+    }
+    return rc;
+}
+
+/* Adds what the file does under its conditions. */
+static int collect_when(struct arena *arena, const struct node *when, const struct software_parts *parts,
+                        const struct node **values, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; when && i < when->count; i++) {
+        const struct node *item = when->items[i], *condition = node_get(item, "if");
+        int applies;
+
+        if (!condition || condition->kind != NODE_SCALAR) {
+            rc = error_add(err, EXIT_INPUT, item->loc, "software: when: expected a mapping with 'if', a condition");
+            continue;
+        }
+        applies = check_keys(item, parts, err) ? -1 : holds(arena, condition, parts, err);
+        if (applies > 0)
+            *values = node_merge(arena, *values, item);
+        rc = applies < 0 ? -1 : rc;
+    }
+    return rc;
+}
+
+static int collect(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts, int depth,
+                   const struct node **values, const char **title, struct error *err)
+{
+    static const struct data_kind kind = {"platforms/software", "software", "none"};
+    struct software_file file;
+    const char *path = data_resolve(arena, &kind, like, loc, err), *ignored;
+
+    if (!path)
+        return -1;
+    if (depth == MOST_LIKE)
+        return error_add(err, EXIT_INPUT, loc, "software: like: more than %d files, each like the next", MOST_LIKE);
+    if (field_load(arena, &software_file_table, path, &file, err))
+        return -1;
+    *title = file.title;
+    if (file.like && collect(arena, file.like, field_loc(&software_file_table, &file, "like"), parts, depth + 1, values,
+                             &ignored, err))
+        return -1;
+    if (file.values.node && check_keys(file.values.node, parts, err))
+        return -1;
+    if (file.values.node)
+        *values = node_merge(arena, *values, file.values.node);
+    return collect_when(arena, file.when.node, parts, values, err);
+}
+
+static int lay(struct arena *arena, const struct node *values, const struct software_parts *parts, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t p = 0; p < parts->count; p++) {
+        const struct software_part *part = &parts->items[p];
+        struct node *own = node_mapping(arena);
+
+        own->loc = values->loc;
+        for (size_t i = 0; part->object && i < values->count; i++)
+            if (word_in(part->table->lent, values->keys[i]) && !node_is_null(values->items[i]))
+                node_put(arena, own, values->keys[i], values->items[i]);
+        if (own->count && field_lay(arena, part->table, part->object, own, err))
+            rc = -1;
+    }
+    return rc;
+}
+
+int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+                 const char **title, struct error *err)
+{
+    const struct node *values = node_mapping(arena);
+
+    if (collect(arena, like, loc, parts, 0, &values, title, err))
+        return -1;
+    return lay(arena, values, parts, err);
+}
+
+int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts, struct error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < own->count; i++) {
+        const struct software_part *part = lender(parts, own->keys[i]);
+
+        if (part && part->object && field_given(part->table, part->object, own->keys[i]))
+            rc = error_add(err, EXIT_INPUT, own->key_locs[i], "software: %s: given twice; expected it here or under "
+                           "'%s'", own->keys[i], part->path);
+    }
+    return rc ? rc : lay(arena, own, parts, err);
+}

@@ -1,0 +1,32 @@
+/* software: what a release of a training framework does, as a file of platforms/software/ says it. A file gives values
+ * of the keys that other tables lend (field.h: `lent`): some always, some under conditions on the scenario, such as
+ * 'memory.precision == "mixed-bf16"'. It may begin with the values of another file (`like`). */
+#ifndef DTSIM_SOFTWARE_H
+#define DTSIM_SOFTWARE_H
+
+#include "config/field.h"
+
+/* A part of a scenario that was read: its path, "memory.recompute", and the struct that its table describes. */
+struct software_part {
+    const char *path;
+    const struct table *table;
+    void *object;
+};
+struct software_parts {
+    const struct software_part *items;
+    size_t count;
+};
+
+/* Keys of a software file. */
+extern const struct table software_file_table;
+
+/* Lays the values of the file, which `like` names at `loc`, under the parts: a part's key that the scenario gives keeps
+ * its value (field_lay). *title is the file's. Errors, at their places: an unknown file, a file that is like itself,
+ * keys that no part lends, conditions that do not hold anything. */
+int software_lay(struct arena *arena, const char *like, struct loc loc, const struct software_parts *parts,
+                 const char **title, struct error *err);
+/* The same of values that the scenario itself gives beside `like`. A value that its own part gives too is an error. */
+int software_lay_own(struct arena *arena, const struct node *own, const struct software_parts *parts,
+                     struct error *err);
+
+#endif

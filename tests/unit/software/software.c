@@ -1,0 +1,173 @@
+/* Software files: what they lay under a scenario, what the scenario keeps, and that each goes with every scenario. */
+#include "simulated.h"
+
+#include "files/data.h"
+
+static const char head[] =
+    "model: {transformer: {layers: 8, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, dropout: 0}}\n"
+    "cluster: {platform: dgx-a100, nodes: 4}\nbatch: {global: 64}\n";
+
+static void loaded(struct scenario *scenario, const char *rest)
+{
+    struct error err = {0};
+    char *text;
+
+    assert_true(asprintf(&text, "%s%s", head, rest) > 0);
+    if (load_text(text, scenario, &err))
+        fail_at(text, &err);
+    free(text);
+}
+
+/* Loads, and expects an error that says so. */
+static void refused(const char *rest, const char *says)
+{
+    struct scenario scenario;
+    struct error err = {0};
+    char *text;
+
+    assert_true(asprintf(&text, "%s%s", head, rest) > 0);
+    assert_int_equal(load_text(text, &scenario, &err), -1);
+    if (!strstr(err.messages[0].text, says))
+        fail_msg("'%s' gives '%s', expected '%s'", rest, err.messages[0].text, says);
+    error_release(&err);
+    scenario_release(&scenario);
+    free(text);
+}
+
+static void test_precedence(void **state)
+{
+    struct scenario scenario;
+
+    (void)state;
+    loaded(&scenario, "software: megatron-lm-2021\nstrategy: {tensor: 2, pipeline: 2}\n");
+    assert_false(scenario.parallelism.overlap_p2p);
+    assert_int_equal(scenario.parallelism.data_parallel, DATA_PARALLEL_SYNCHRONOUS);
+    assert_true(scenario.model.transformer->softmax_in_fours);
+    assert_true(field_laid(&strategy_table, &scenario.parallelism, "overlap_p2p"));
+    assert_string_equal(scenario.software.title, "Megatron-LM v2 (2020 and 2021)");
+    scenario_release(&scenario);
+
+    loaded(&scenario, "software: megatron-lm-2021\nstrategy: {tensor: 2, pipeline: 2, overlap_p2p: true}\n"
+           "memory: {clip_gradients: false}\n");
+    assert_true(scenario.parallelism.overlap_p2p);
+    assert_false(field_laid(&strategy_table, &scenario.parallelism, "overlap_p2p"));
+    scenario_release(&scenario);
+
+    loaded(&scenario, "software: {like: megatron-lm-2021, overlap_p2p: true}\nstrategy: {tensor: 2, pipeline: 2}\n");
+    assert_true(scenario.parallelism.overlap_p2p);
+    assert_int_equal(scenario.parallelism.data_parallel, DATA_PARALLEL_SYNCHRONOUS);
+    scenario_release(&scenario);
+}
+
+static void test_conditions(void **state)
+{
+    struct scenario scenario;
+
+    (void)state;
+    loaded(&scenario, "software: megatron-core\nstrategy: {pipeline: 2}\nmemory: {precision: mixed-bf16}\n");
+    assert_false(scenario.parallelism.overlap_p2p);
+    scenario_release(&scenario);
+    loaded(&scenario, "software: megatron-core\nstrategy: {pipeline: 2, schedule: interleaved}\n"
+           "memory: {precision: mixed-bf16}\n");
+    assert_true(scenario.parallelism.overlap_p2p);
+    scenario_release(&scenario);
+    loaded(&scenario, "software: megatron-deepspeed\nstrategy: {pipeline: 2, zero: 1}\n"
+           "memory: {precision: mixed-bf16}\n");
+    assert_int_equal(scenario.memory.precision.gradients, GRADIENTS_CONVERTED);
+    assert_false(scenario.parallelism.reduce_scatter);
+    assert_false(scenario.memory.fused_gradients);
+    scenario_release(&scenario);
+}
+
+/* What software says of any scenario may mean nothing for this one; then it is taken back, not refused. */
+static void test_idle(void **state)
+{
+    struct scenario scenario;
+
+    (void)state;
+    loaded(&scenario, "software: megatron-deepspeed\nstrategy: {tensor: 2, pipeline: 2, sequence_parallel: true}\n");
+    assert_false(scenario.parallelism.partitioned_outputs);
+    scenario_release(&scenario);
+    loaded(&scenario, "software: pytorch-fsdp\nstrategy: {schedule: gpipe, pipeline: 2}\n"
+           "memory: {recompute: full}\n");
+    assert_false(scenario.memory.recompute.early_stop);
+    scenario_release(&scenario);
+    refused("strategy: {tensor: 2, pipeline: 2, sequence_parallel: true, partitioned_outputs: true}\n",
+            "has no effect");
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    refused("software: megatron-cor\n", "did you mean 'megatron-core'?");
+    refused("software: {like: megatron-core, overlap_pp: true}\n", "did you mean 'overlap_p2p'?");
+    refused("software: {overlap_p2p: maybe}\n", "overlap_p2p: expected true or false, found 'maybe'");
+    refused("software: {overlap_p2p: true}\nstrategy: {overlap_p2p: true}\n", "given twice");
+}
+
+/* Every file goes with every schedule, stage of ZeRO and format; and what was resolved, read again, is the same. */
+static void check_file(const char *name, const char *rest)
+{
+    struct scenario scenario, again;
+    struct error err = {0};
+    struct arena arena = {0};
+    struct node *dump;
+    char *text, *printed;
+    size_t size;
+    FILE *out = open_memstream(&printed, &size);
+
+    assert_true(asprintf(&text, "software: %s\n%s", name, rest) > 0);
+    loaded(&scenario, text);
+    dump = field_dump(&arena, &scenario_table, &scenario);
+    node_print(dump, out);
+    assert_int_equal(fclose(out), 0);
+    if (load_text(printed, &again, &err))
+        fail_at(printed, &err);
+    if (!node_equal(field_dump(&arena, &scenario_table, &again), dump))
+        fail_msg("%s, %s: read again it is another scenario:\n%s", name, rest, printed);
+    scenario_release(&scenario);
+    scenario_release(&again);
+    arena_release(&arena);
+    free(text);
+    free(printed);
+}
+
+static void test_every_file(void **state)
+{
+    static const char *const memories[] = {
+        "{precision: fp32}", "{precision: mixed-fp16, recompute: full}",
+        "{precision: mixed-bf16, recompute: selective}",
+    };
+    struct arena arena = {0};
+    const char **names = data_names(&arena, "platforms/software");
+    int files = 0;
+
+    (void)state;
+    for (; names[files]; files++)
+        for (size_t m = 0; m < COUNT(memories); m++) {
+            char rest[256];
+
+            for (int zero = 0; zero <= 3; zero++) {
+                snprintf(rest, sizeof rest, "strategy: {zero: %d}\nmemory: %s\n", zero, memories[m]);
+                check_file(names[files], rest);
+            }
+            for (size_t i = 0; schedule_at(i); i++)
+                if (!schedule_at(i)->asynchronous) {
+                    snprintf(rest, sizeof rest, "strategy: {schedule: %s, pipeline: 2, tensor: 2}\nmemory: %s\n",
+                             schedule_at(i)->name, memories[m]);
+                    check_file(names[files], rest);
+                }
+        }
+    assert_true(files > 10);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_precedence), cmocka_unit_test(test_conditions), cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_errors),     cmocka_unit_test(test_every_file),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
