@@ -30,6 +30,7 @@ enum exit_code {
     EXIT_INPUT = 4,        /* an input file is wrong */
     EXIT_INFEASIBLE = 5,   /* out of memory, or degrees that do not divide */
     EXIT_NO_TOOL = 6,      /* a helper program, or a part of this one, is missing */
+    EXIT_STOPPED = 7,      /* --budget is spent */
     EXIT_INTERRUPTED = 130,        /* Ctrl-C ended a sweep (128 + SIGINT, as shells have it) */
 };
 

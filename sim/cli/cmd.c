@@ -102,6 +102,7 @@ static const struct exit_text exit_texts[] = {
     {EXIT_INPUT, "an input file is wrong"},
     {EXIT_INFEASIBLE, "the scenario is not possible: memory, or degrees that do not divide"},
     {EXIT_NO_TOOL, "a helper program is missing (gnuplot)"},
+    {EXIT_STOPPED, "--budget ended the command"},
     {EXIT_INTERRUPTED, "Ctrl-C ended a sweep"},
 };
 
@@ -233,6 +234,22 @@ static int choose_color(const struct command *command, const char *when)
     return ARGS_DONE;
 }
 
+/* A time or an amount of memory; both may be given, in two options. */
+static int parse_budget(const struct command *command, const char *text, struct arguments *arguments)
+{
+    char why[256];
+    double value;
+
+    if (!unit_parse(UNIT_TIME, text, &value, why, sizeof why) && value > 0)
+        arguments->budget.seconds = value;
+    else if (!unit_parse(UNIT_BYTES, text, &value, why, sizeof why) && value > 0)
+        arguments->budget.bytes = value;
+    else
+        return usage_error(command, "--budget: expected a time such as '30 s', or memory such as '4 GiB', found '%s'",
+                           text);
+    return ARGS_DONE;
+}
+
 static int parse_option(const struct command *command, int argc, char **argv, int *i, struct arguments *arguments)
 {
     const char *value, *word = argv[*i];
@@ -259,7 +276,7 @@ static int parse_option(const struct command *command, int argc, char **argv, in
         if (!value)
             return usage_error(command, "%s: expected a value after it", word);
         arguments->values[k] = value;
-        return ARGS_DONE;
+        return strcmp(command->accepts[k], BUDGET_OPTION) ? ARGS_DONE : parse_budget(command, value, arguments);
     }
     return unknown_option(command, word);
 }

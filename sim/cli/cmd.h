@@ -27,12 +27,14 @@ void command_help(const struct command *command, FILE *out);
 
 /* What several commands accept. */
 enum { ARGS_MAX = 256 };
+#define BUDGET_OPTION "--budget="
 struct arguments {
     const char *positional[ARGS_MAX];
     int npositional;
     const char *sets[256];           /* --set PATH=VALUE */
     size_t nsets;
     const char *values[32];          /* by index in `accepts` */
+    struct { double seconds, bytes; } budget;    /* of commands that accept --budget; 0: any */
 };
 /* The value of an option, or "" of one that takes none, goes to arguments.values. All commands know --set, --help and
  * --color. */

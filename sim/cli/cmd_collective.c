@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/text.h"
 #include "cli/collective_lists.h"
 #include "cli/collective_table.h"
@@ -10,11 +11,12 @@
 #include "plots/plot.h"
 
 enum { OPT_OP, OPT_ALGORITHM, OPT_RANKS, OPT_BYTES, OPT_CHANNELS, OPT_ENGINE, OPT_PLOT, OPT_TABLE,
-       OPT_JSON, OPT_MARKDOWN };
+       OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
 static const char *const options[] = {
     [OPT_OP] = "--op=", [OPT_ALGORITHM] = "--algorithm=", [OPT_RANKS] = "--ranks=", [OPT_BYTES] = "--bytes=",
     [OPT_CHANNELS] = "--channels=", [OPT_ENGINE] = "--engine=", [OPT_PLOT] = "--plot=",
     [OPT_TABLE] = "--table", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown",
+    [OPT_BUDGET] = BUDGET_OPTION,
 };
 
 struct request {
@@ -29,6 +31,7 @@ struct request {
     json_t *rows;                    /* for programs and for the chart */
     struct plot_request plot;        /* format NULL: no chart is asked for */
     enum engine engine;
+    struct progress progress;
     /* The combination at hand. */
     const struct collective *collective;
     int ranks, channels;
@@ -202,6 +205,7 @@ static void print_result(struct request *request, bool json, const struct measur
     json_array_append_new(request->rows, result_row(request, measured, algbw, busbw));
     if (json)
         return;
+    progress_end(&request->progress);
     if (request->count > 1)
         print_row(request, measured, algbw, busbw);
     else
@@ -225,6 +229,7 @@ static int replay_collective(struct request *request, bool json, struct error *e
     if (!request->channels)
         request->channels = collective_channels(&request->cluster, &(struct group){.n = request->ranks, .gpus = gpus});
     measure_init(&measure, request->engine, &request->cluster);
+    measure.progress = &request->progress;
     rc = measure_collective(&measure, request->collective, gpus, 1, request->ranks, request->bytes, request->channels,
                             &measured, err);
     if (!rc)
@@ -261,9 +266,11 @@ static int replay_algorithms(struct request *request, bool json, struct error *e
     return 0;
 }
 
-/* Every combination: ranks, then algorithms, then sizes. */
-static int replay_all(struct request *request, bool json, struct error *err)
+/* Every combination: ranks, then algorithms, then sizes. Whether results were printed: all, or those before the budget
+ * was spent. */
+static bool replay_all(struct request *request, bool json, struct error *err)
 {
+    bool stopped;
     int rc = 0;
 
     request->rows = json_array();
@@ -271,16 +278,18 @@ static int replay_all(struct request *request, bool json, struct error *err)
         request->ranks = request->ranks_list.items[i];
         rc = load_cluster(request->cluster_name, request, err) || replay_algorithms(request, json, err) ? -1 : 0;
     }
-    if (!rc && json)
+    progress_end(&request->progress);
+    stopped = rc && json_array_size(request->rows) && error_exit_code(err) == EXIT_STOPPED;
+    if ((!rc || stopped) && json)
         json_print(request->count > 1 ? request->rows : json_array_get(request->rows, 0), stdout);
     else if (!rc && request->channels_least != request->channels_most)
         printf("channels: %d to %d, as many as a node has NICs where the ranks fill several nodes of several GPUs, "
                "else 1; --channels\nsets one number for all rows\n", request->channels_least, request->channels_most);
     request->plot.rows.rows = request->rows;
     if (!rc && request->plot.format)
-        rc = plot(&request->plot, err);
+        plot(&request->plot, err);
     json_decref(request->rows);
-    return rc;
+    return !rc || stopped;
 }
 
 /* --table: whatever a row says cannot be said on the command line. */
@@ -312,6 +321,7 @@ static int collective_main(const struct command *command, int argc, char **argv)
     struct request request = {0};
     struct error err = {0};
     int code = arguments_parse(command, argc, argv, 1, ARGS_MAX, &arguments);
+    bool printed = false;
 
     request.cluster_name = arguments.positional[0];
     if (code == ARGS_DONE && arguments.nsets)
@@ -324,10 +334,11 @@ static int collective_main(const struct command *command, int argc, char **argv)
         return usage_error(command, "unexpected argument '%s'", arguments.positional[1]);
     if (code == ARGS_DONE)
         code = parse_request(command, &arguments, &request);
+    progress_begin(&request.progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     if (code == ARGS_DONE)
-        replay_all(&request, arguments.values[OPT_JSON], &err);
+        printed = replay_all(&request, arguments.values[OPT_JSON], &err);
     arena_release(&request.arena);
-    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON]) : code;
+    return code == ARGS_DONE ? report_as(&err, arguments.values[OPT_JSON] && !printed) : code;
 }
 
 static const char **words(struct arena *arena)
@@ -338,7 +349,7 @@ static const char **words(struct arena *arena)
 const struct command cmd_collective = {
     .name = "collective",
     .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C] "
-             "[--engine ENGINE] [--json] [--plot FILE] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
+             "[--engine ENGINE] [--budget LIMIT]... [--json] [--plot FILE] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"
@@ -365,6 +376,8 @@ const struct command cmd_collective = {
         "  --markdown          with --table: a line for each table, for a document\n"
         "  --plot FILE         the bus bandwidth by size as a picture, NAME.png, NAME.svg or NAME.pdf; its script\n"
         "                      and data are kept in the same folder\n"
+        "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
+        "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
         "  --json              time_s, algbw_bytes_per_s, busbw_bytes_per_s, messages\n"
         "On a cluster with a communication profile (dtsim list platforms: all of them; inline: 'communication') "
         "NCCL's\n"

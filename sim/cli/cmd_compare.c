@@ -1,13 +1,15 @@
 #include <string.h>
 
+#include "base/progress.h"
 #include "cli/cmd.h"
 #include "cli/methods_table.h"
 #include "results/compared.h"
 
-enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE };
+enum { OPT_JSON = COMPARE_JSON, OPT_CSV = COMPARE_CSV, OPT_MARKDOWN = COMPARE_MARKDOWN, OPT_METHODS, OPT_ENGINE,
+       OPT_BUDGET };
 static const char *const options[] = {
     [OPT_JSON] = "--json", [OPT_CSV] = "--csv", [OPT_MARKDOWN] = "--markdown", [OPT_METHODS] = "--methods",
-    [OPT_ENGINE] = "--engine=",
+    [OPT_ENGINE] = "--engine=", [OPT_BUDGET] = BUDGET_OPTION,
 };
 
 static void print(const struct compared *compared, enum compare_format format)
@@ -25,24 +27,41 @@ static void print(const struct compared *compared, enum compare_format format)
     }
 }
 
+/* How many scenarios the budget was enough for. */
+static int check_budget(const struct compared *compared, struct error *err)
+{
+    size_t stopped = 0;
+
+    for (size_t i = 0; i < compared->rows.count; i++)
+        stopped += outcome_of(compared->rows.items[i].row) == OUTCOME_TIMEOUT;
+    if (!stopped)
+        return 0;
+    return error_add(err, EXIT_STOPPED, (struct loc){0}, "stopped by --budget: %zu of %zu scenarios have no numbers",
+                     stopped, compared->rows.count);
+}
+
 /* A wrong command line has no table, nor has one of which no scenario can be read; else what is wrong with some of them
  * stands in their rows, with its place on stderr. */
 static int compare_scenarios(const struct arguments *arguments, enum compare_format format)
 {
-    struct compared compared = {0};
+    struct progress progress;
+    struct compared compared = {.progress = &progress};
     struct error err = {0};
     const char *engine = arguments->values[OPT_ENGINE];
     struct arena arena = {0};
     int failed = 0, code;
 
+    progress_begin(&progress, "--budget", arguments->budget.seconds, arguments->budget.bytes);
     if (engine)
         engine = arena_printf(&arena, "simulation.engine=%s", engine);
     for (int i = 0; i < arguments->npositional; i++)
         failed += compared_add(&compared, arguments->positional[i], arguments->sets, arguments->nsets, engine,
                                arguments->npositional > 1, &err) != 0;
+    progress_end(&progress);
     if (error_exit_code(&err) != EXIT_USAGE && failed < arguments->npositional) {
         print(&compared, format);
-        code = report(&err) ? EXIT_SOME_FAILED : EXIT_OK;
+        code = check_budget(&compared, &err) ? EXIT_STOPPED : err.count ? EXIT_SOME_FAILED : EXIT_OK;
+        report(&err);
     } else {
         code = report_as(&err, format == COMPARE_JSON);
     }
@@ -74,6 +93,8 @@ static int compare_main(const struct command *command, int argc, char **argv)
         return compare_scenarios(&arguments, format);
     if (arguments.values[OPT_ENGINE])
         return usage_error(command, "--methods runs on the engine of each scenario (simulation: engine)");
+    if (arguments.values[OPT_BUDGET])
+        return usage_error(command, "--methods: there is no --budget for it");
     methods_print(&arguments, format, &err);
     return report_as(&err, format == COMPARE_JSON);
 }
@@ -81,7 +102,7 @@ static int compare_main(const struct command *command, int argc, char **argv)
 const struct command cmd_compare = {
     .name = "compare",
     .usage = "SCENARIO|DIR... [--set PATH=V1,V2,...]... [--engine ENGINE] [--methods]\n"
-             "       [--json | --csv | --markdown]",
+             "       [--json | --csv | --markdown] [--budget LIMIT]...",
     .brief = "Compares scenarios: throughput, speed-up, time, bubble, utilization, communication, MFU and memory.",
     .examples = "  dtsim compare gpipe.yaml 1f1b.yaml\n"
                 "  dtsim compare scenario.yaml --set strategy.schedule=gpipe,1f1b,interleaved\n"
@@ -94,6 +115,8 @@ const struct command cmd_compare = {
                "  --methods           what each way of training computes and sends, and the largest batch that fits\n"
                "  --json, --csv       for programs, in SI units\n"
                "  --markdown          the table for a document\n"
+               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
+               "                      ('4 GiB') with exit code 7 and all rows that were simulated; may be given twice\n"
                "The first row is what the others are measured by. A scenario that is refused or that does not fit in\n"
                "memory is a row that says why; the exit code is 3 if one could not be read.\n",
     .accepts = options,

@@ -3,11 +3,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/progress.h"
 #include "cli/cmd.h"
 #include "report/explanation.h"
 
-enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN };
-static const char *const options[] = {[OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown"};
+enum { OPT_ENGINE, OPT_JSON, OPT_MARKDOWN, OPT_BUDGET };
+static const char *const options[] = {
+    [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_MARKDOWN] = "--markdown", [OPT_BUDGET] = BUDGET_OPTION,
+};
 
 /* What the explanation of a folder must agree with. Zero: nothing. */
 struct expected { double seconds; struct loc loc; };
@@ -57,11 +60,14 @@ static int load(const char *path, const struct arguments *arguments, struct scen
     return scenario_load(path, arguments->sets, arguments->nsets, scenario, err);
 }
 
-static void print(const struct run *run, struct simulate_options how, const struct arguments *arguments)
+/* Prints all that was found; an error if the budget was spent before all was. */
+static void print(const struct run *run, struct simulate_options how, const struct arguments *arguments,
+                  struct error *err)
 {
     struct explanation explanation;
 
     explanation_init(&explanation, run, how);
+    progress_end(run->workload->scenario->progress);
     if (arguments->values[OPT_JSON]) {
         json_t *json = explanation_json(&explanation);
 
@@ -73,6 +79,9 @@ static void print(const struct run *run, struct simulate_options how, const stru
         explanation_print(&explanation, stdout);
     }
     explanation_release(&explanation);
+    if (progress_check(run->workload->scenario->progress, err))
+        error_add(err, EXIT_STOPPED, (struct loc){0}, "the explanation is complete but for some of what would gain: each "
+                  "question and each change takes a simulation");
 }
 
 static int explain_main(const struct command *command, int argc, char **argv)
@@ -81,10 +90,12 @@ static int explain_main(const struct command *command, int argc, char **argv)
     struct error err = {0};
     struct scenario scenario;
     struct expected expected = {0, {0}};
+    struct progress progress;
     struct workload workload = {0};
     struct run run = {0};
     enum engine engine;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
+    bool printed = false;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
@@ -92,26 +103,32 @@ static int explain_main(const struct command *command, int argc, char **argv)
         return code;
     if (arguments.values[OPT_JSON] && arguments.values[OPT_MARKDOWN])
         return usage_error(command, "expected one of --json, --markdown");
+    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     rc = load(arguments.positional[0], &arguments, &scenario, &expected, &err);
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     struct simulate_options how = simulate_options_of(&scenario);
     how.causes = true;
+    scenario.progress = &progress;
     if (arguments.nsets || arguments.values[OPT_ENGINE])
         expected.seconds = 0;            /* another question than the folder's */
     if (!rc && !workload_init_advised(&workload, &scenario, &err) && !simulate_advised(&workload, how, &run, &err) &&
-        !check_time(&expected, &run, &err))
-        print(&run, how, &arguments);
+        !check_time(&expected, &run, &err)) {
+        print(&run, how, &arguments, &err);
+        printed = true;
+    }
+    progress_end(&progress);
     run_release(&run);
     workload_release(&workload);
-    code = report_as(&err, arguments.values[OPT_JSON]);
+    code = report_as(&err, arguments.values[OPT_JSON] && !printed);
     scenario_release(&scenario);
     return code;
 }
 
 const struct command cmd_explain = {
     .name = "explain",
-    .usage = "DIR | SCENARIO [--engine simgrid|fast|ideal] [--set PATH=VALUE]... [--json | --markdown]",
+    .usage = "DIR | SCENARIO [--engine simgrid|fast|ideal] [--set PATH=VALUE]... [--json | --markdown]\n"
+             "       [--budget LIMIT]...",
     .brief = "Says where the time went: why ranks wait, the critical path, and what would gain how much.",
     .examples = "  dtsim explain scenarios/tour/04-1f1b.yaml\n"
                 "  dtsim explain out --engine ideal          the scenario of 'dtsim run -o out' once more\n"
@@ -126,6 +143,8 @@ const struct command cmd_explain = {
                "                      critical_path (by kind, by rank, every piece), what_if (critical_path_s:\n"
                "                      the most that the critical path lets it gain)\n"
                "  --markdown          the tables for a document\n"
+               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
+               "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
                "\n"
                "Each 'what if' is simulated: about twenty simulations in all. The lines below one are changes of the\n"
                "scenario that come nearest to it, of a short list, and what an iteration takes with them.\n",

@@ -1,14 +1,16 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/progress.h"
 #include "base/text.h"
 #include "cli/cmd.h"
 #include "report/figure.h"
 #include "report/caveats.h"
 
-enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY };
+enum { OPT_OUT, OPT_ENGINE, OPT_JSON, OPT_VERIFY, OPT_NO_ADVICE, OPT_BUDGET };
 static const char *const run_options[] = {
     [OPT_OUT] = "-o=", [OPT_ENGINE] = "--engine=", [OPT_JSON] = "--json", [OPT_VERIFY] = "--verify",
+    [OPT_NO_ADVICE] = "--no-advice", [OPT_BUDGET] = BUDGET_OPTION,
 };
 
 static void line(FILE *out, const char *what, enum unit unit, double value)
@@ -214,8 +216,8 @@ static void print_run(const struct run *run, FILE *out)
     caveats_print(scenario, out);
 }
 
-/* What was simulated, for people or programs, and into the folder, if any. */
-static void tell(const struct run *run, bool json, struct folder *folder, struct error *err)
+/* What was simulated, for people or programs, and into the folder, if any. Whether it was printed. */
+static bool tell(const struct run *run, bool json, struct folder *folder, struct error *err)
 {
     int failed = folder->path && result_write(run, folder, err);
 
@@ -229,6 +231,7 @@ static void tell(const struct run *run, bool json, struct folder *folder, struct
     }
     if (folder->path && !failed)
         fprintf(stderr, "wrote %s/result.json and its tables\n", folder->path);
+    return !json || !failed;
 }
 
 /* On simgrid, or a run on simgrid on fast. */
@@ -247,6 +250,30 @@ static void verify(const struct run *run, struct error *err)
         fprintf(stderr, "every start and end is the same\n");
 }
 
+/* Simulates the scenario and prints the run, also if the budget was spent before all causes were found. Whether it was
+ * printed. */
+static bool run_scenario(const struct scenario *scenario, const struct arguments *arguments, struct workload *workload,
+                         struct run *run, struct folder *folder, struct error *err)
+{
+    const struct simulate_options options = {
+        .engine = (enum engine)scenario->simulation.engine, .links = true, .causes = true,
+        .no_advice = arguments->values[OPT_NO_ADVICE],
+    };
+    int rc = (options.no_advice ? workload_init : workload_init_advised)(workload, scenario, err) ||
+             simulate_advised(workload, options, run, err) ? -1 : 0;
+    bool stopped = rc && error_exit_code(err) == EXIT_STOPPED && run->metrics.ranks, told = false;
+
+    progress_end(scenario->progress);
+    if (stopped)
+        error_add(err, EXIT_STOPPED, (struct loc){0}, "the results are complete but for imbalance and jitter, each of "
+                  "which takes another replay");
+    if (!rc || stopped)
+        told = tell(run, arguments->values[OPT_JSON], folder, err);
+    if (!err->count && arguments->values[OPT_VERIFY])
+        verify(run, err);
+    return told;
+}
+
 static int run_main(const struct command *command, int argc, char **argv)
 {
     struct arguments arguments;
@@ -255,35 +282,35 @@ static int run_main(const struct command *command, int argc, char **argv)
     struct workload workload = {0};
     struct run run = {0};
     struct folder folder = {0};
+    struct progress progress;
     enum engine engine;
     int code = arguments_parse(command, argc, argv, 1, 1, &arguments), rc;
+    bool told = false;
 
     if (code == ARGS_DONE && arguments.values[OPT_ENGINE])
         code = engine_parse(command, arguments.values[OPT_ENGINE], &engine);
     if (code != ARGS_DONE)
         return code;
+    progress_begin(&progress, "--budget", arguments.budget.seconds, arguments.budget.bytes);
     rc = scenario_load(arguments.positional[0], arguments.sets, arguments.nsets, &scenario, &err);
+    scenario.progress = &progress;
     if (arguments.values[OPT_ENGINE])
         scenario.simulation.engine = (int)engine;
     /* A folder that cannot be had is better known before a long simulation than after it. */
-    if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)) &&
-        !workload_init_advised(&workload, &scenario, &err) &&
-        !simulate_advised(&workload, (struct simulate_options){.engine = (enum engine)scenario.simulation.engine,
-                                                               .links = true, .causes = true}, &run, &err))
-        tell(&run, arguments.values[OPT_JSON], &folder, &err);
-    if (!err.count && arguments.values[OPT_VERIFY])
-        verify(&run, &err);
+    if (!rc && (!arguments.values[OPT_OUT] || !folder_open(&folder, arguments.values[OPT_OUT], &err)))
+        told = run_scenario(&scenario, &arguments, &workload, &run, &folder, &err);
     folder_release(&folder);
     run_release(&run);
     workload_release(&workload);
-    code = report_as(&err, arguments.values[OPT_JSON]);
+    code = report_as(&err, arguments.values[OPT_JSON] && !told);
     scenario_release(&scenario);
     return code;
 }
 
 const struct command cmd_run = {
     .name = "run",
-    .usage = "SCENARIO [-o DIR] [--engine simgrid|fast|ideal] [--verify] [--set PATH=VALUE]... [--json]",
+    .usage = "SCENARIO [-o DIR] [--engine simgrid|fast|ideal] [--verify] [--set PATH=VALUE]... [--json]\n"
+             "       [--budget LIMIT]... [--no-advice]",
     .brief = "Simulates one training iteration.",
     .examples = "  dtsim run scenarios/tour/03-gpipe.yaml\n"
                 "  dtsim run scenario.yaml -o out --set strategy.pipeline=8 --set batch.micro=2\n"
@@ -295,7 +322,10 @@ const struct command cmd_run = {
                "  --verify            replay on simgrid too (or on fast, if the run is on simgrid), and say by how much\n"
                "                      starts and ends of operations differ at most\n"
                "  --set PATH=VALUE    change the scenario, e.g. --set strategy.tensor=4; may be repeated\n"
-               "  --json              print all metrics and the resolved scenario; errors are JSON too\n",
+               "  --json              print all metrics and the resolved scenario; errors are JSON too\n"
+               "  --budget LIMIT      end after this wall time ('30 s') or before this process needs more memory\n"
+               "                      ('4 GiB') with exit code 7 and a message of how far it came; may be given twice\n"
+               "  --no-advice         where memory is short, do not look for what would make the scenario fit\n",
     .accepts = run_options,
     .naccepts = COUNT(run_options),
     .main = run_main,

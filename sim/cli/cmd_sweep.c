@@ -11,13 +11,13 @@
 
 enum {
     OPT_OUT, OPT_JOBS, OPT_SHARD, OPT_DRY_RUN, OPT_RETRY, OPT_FORCE, OPT_FAIL_FAST, OPT_TIMEOUT, OPT_MAX, OPT_ENGINE,
-    OPT_VERIFY,
+    OPT_VERIFY, OPT_BUDGET,
 };
 static const char *const option_names[] = {
     [OPT_OUT] = "-o=", [OPT_JOBS] = "-j=", [OPT_SHARD] = "--shard=", [OPT_DRY_RUN] = "--dry-run",
     [OPT_RETRY] = "--retry-failed", [OPT_FORCE] = "--force", [OPT_FAIL_FAST] = "--fail-fast",
     [OPT_TIMEOUT] = "--timeout=", [OPT_MAX] = "--max=", [OPT_ENGINE] = "--engine=",
-    [OPT_VERIFY] = "--verify=",
+    [OPT_VERIFY] = "--verify=", [OPT_BUDGET] = BUDGET_OPTION,
 };
 
 static double now(void)
@@ -107,6 +107,7 @@ static int options_parse(const struct command *command, const struct arguments *
         .folder = arguments->values[OPT_OUT], .engine = arguments->values[OPT_ENGINE],
         .retry_failed = arguments->values[OPT_RETRY], .force = arguments->values[OPT_FORCE],
         .fail_fast = arguments->values[OPT_FAIL_FAST], .ranks = !arguments->values[OPT_SHARD],
+        .bytes = arguments->budget.bytes,
     };
     *most = POINTS_MOST;
     code = jobs_parse(command, arguments->values[OPT_JOBS], &sweep->jobs);
@@ -114,6 +115,8 @@ static int options_parse(const struct command *command, const struct arguments *
         code = shard_parse(command, arguments->values[OPT_SHARD], sweep);
     if (code == ARGS_DONE)
         code = timeout_parse(command, arguments->values[OPT_TIMEOUT], &sweep->timeout);
+    if (code == ARGS_DONE && arguments->budget.seconds > 0)
+        code = usage_error(command, "--budget: expected memory such as '4 GiB'; --timeout limits the time of a point");
     if (code == ARGS_DONE && arguments->values[OPT_MAX])
         code = count_parse(command, "--max", arguments->values[OPT_MAX], 1000000000, most);
     if (code == ARGS_DONE && arguments->values[OPT_VERIFY])
@@ -213,7 +216,7 @@ static int sweep_main(const struct command *command, int argc, char **argv)
 const struct command cmd_sweep = {
     .name = "sweep",
     .usage = "SWEEP|SCENARIO [--set PATH=V1,V2,...]... [-o DIR] [-j N] [--dry-run] [--shard I/N] [--engine ENGINE]\n"
-             "       [--timeout T] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]",
+             "       [--timeout T] [--budget MEMORY] [--max N] [--verify K] [--retry-failed] [--force] [--fail-fast]",
     .brief = "Simulates many scenarios in worker processes and keeps a row of each.",
     .examples = "  dtsim sweep sweep.yaml --dry-run\n"
                 "  dtsim sweep sweep.yaml -o llama.sweep -j 8\n"
@@ -231,7 +234,9 @@ const struct command cmd_sweep = {
                "  --shard I/N         every N-th point from the I-th on (from 1), for N machines with one DIR; left\n"
                "                      out: as the variables of a Slurm job array say\n"
                "  --engine ENGINE     simgrid, fast or ideal, whatever the scenarios say (if they say nothing: fast)\n"
-               "  --timeout T         kill a point after this time ('90 s'); its row says so; left out: never\n"
+               "  --timeout T         end a point after this time ('90 s'); its row says how far it came; left out:\n"
+               "                      never\n"
+               "  --budget MEMORY     end a point before its process needs more ('4 GiB'), as --timeout does\n"
                "  --max N             refuse more points than this; left out: 100000\n"
                "  --verify K          simulate the best K points by the first objective, and those that cannot be\n"
                "                      told apart from them, on simgrid too, for verified_iteration_time_s\n"

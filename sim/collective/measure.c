@@ -1,5 +1,7 @@
 #include "collective/measure.h"
 
+#include "base/progress.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,7 +157,7 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
                const struct folded_ring *folded, double share, struct error *err)
 {
     int members = folded ? folded->n : wanted->n, rc;
-    struct program program = {0};
+    struct program program = {.progress = measure->progress};
     struct timeline timeline;
     double bytes = 0, messages = 0;
 
@@ -204,7 +206,8 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
                        "or channels, or another algorithm (dtsim list collectives)",
                        collective_op_names[collective->op], collective->name, n, messages, (double)MOST_MESSAGES);
     else
-        rc = run(measure, wanted, gpus, folds ? &folded : NULL, share, err);
+        rc = progress_admit(measure->progress, messages, err) ||
+             run(measure, wanted, gpus, folds ? &folded : NULL, share, err) ? -1 : 0;
     if (folds)
         free(folded.gpus);
     return rc;

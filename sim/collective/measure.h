@@ -28,6 +28,7 @@ struct carried { int index, first, kind; double bytes; };
 struct measure {
     enum engine engine;
     const struct cluster *cluster;
+    struct progress *progress;   /* how far a command is, or NULL; none after measure_init() */
     struct measurements { struct measurement *items; size_t count, capacity; } done;
     struct carried_list { struct carried *items; size_t count, capacity; } carried;
 };

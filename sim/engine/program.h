@@ -109,6 +109,7 @@ struct program {
     struct deps { uint32_t *items; size_t count, capacity; } deps;
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
+    struct progress *progress;       /* how far a replay is, or NULL */
 };
 
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */

@@ -1,3 +1,4 @@
+#include "base/progress.h"
 #include "engine/replay.h"
 
 #include <math.h>
@@ -31,7 +32,9 @@ int replay(enum engine engine, const struct program *program, const struct clust
            struct timeline *timeline, struct error *err)
 {
     BUG_IF((size_t)engine >= COUNT(engines));
-    return engines[engine](program, cluster, timeline, err);
+    int rc = engines[engine](program, cluster, timeline, err);
+
+    return progress_check(program->progress, err) ? -1 : rc;
 }
 
 bool moves_bytes(const struct program *program, const struct cluster *cluster)

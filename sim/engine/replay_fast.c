@@ -3,6 +3,7 @@
  *
  * Events that are less apart than rounding errors are one event: they happen together, at the time of the first. All
  * transfers that end then are told to the dispatcher, all that become ready begin, and links are shared once. */
+#include "base/progress.h"
 #include "engine/dispatcher.h"
 #include "engine/replay.h"
 #include "flows/flows.h"
@@ -111,7 +112,11 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
     dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     begin_ready(&fast);
-    while (fast.dispatcher.left) {
+    for (size_t events = 1; fast.dispatcher.left; events++) {
+        if (events % PROGRESS_EVENTS == 0 &&
+            progress_step(program->progress, "replaying", program->ops.count - fast.dispatcher.left,
+                          program->ops.count, fast.now))
+            break;
         flows_share(&fast.flows, fast.now);
         next_events(&fast);
         for (size_t i = 0; i < fast.happening.count; i++)

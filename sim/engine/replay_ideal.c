@@ -1,3 +1,4 @@
+#include "base/progress.h"
 #include "engine/dispatcher.h"
 #include "engine/replay.h"
 
@@ -38,10 +39,14 @@ static void replay_choices(const struct program *program, const struct cluster *
     struct dispatcher dispatcher = {0};
     struct dispatcher_ids open = {0};
     uint32_t id;
+    size_t events = 0;
     double ahead;
 
     dispatcher_init(&dispatcher, program, cluster, timeline->start, timeline->end);
     while (dispatcher.left) {
+        if (++events % PROGRESS_EVENTS == 0 &&
+            progress_step(program->progress, "replaying", program->ops.count - dispatcher.left, program->ops.count, 0))
+            break;
         if (!dispatcher_take(&dispatcher, &id))
             dispatcher_choose(&dispatcher, take_earliest(&open, timeline->start));
         else if (program->ops.items[id].kind == OP_TRANSFER)
@@ -72,6 +77,9 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
         const struct op *op = &program->ops.items[i];
         double start = lane_free[op->lane], ahead;
 
+        if (i % PROGRESS_OPERATIONS == 0 &&
+            progress_step(program->progress, "replaying", i, program->ops.count, timeline->makespan))
+            break;
         for (uint32_t d = 0; d < op->ndeps; d++)
             start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
         timeline->start[i] = start;

@@ -1,4 +1,5 @@
 #include "engine/replay_simgrid.h"
+#include "base/progress.h"
 #include "engine/replay.h"
 #include "process/child.h"
 #include "process/module.h"
@@ -26,13 +27,23 @@ struct replaying {
     const struct simgrid_module *module;
     const struct cluster *cluster;
     struct dispatcher dispatcher;
+    struct simgrid_so_far *so_far;       /* shared with the child */
 };
 
 static void replay_in_child(void *context)
 {
     struct replaying *replaying = context;
 
-    replaying->module->replay(replaying->cluster, &replaying->dispatcher);
+    replaying->module->replay(replaying->cluster, &replaying->dispatcher, replaying->so_far);
+}
+
+static bool stop(void *context)
+{
+    const struct replaying *replaying = context;
+    const struct program *program = replaying->dispatcher.program;
+
+    return progress_step(program->progress, "replaying", replaying->so_far->done, program->ops.count,
+                         replaying->so_far->clock);
 }
 
 int replay_simgrid(const struct program *program, const struct cluster *cluster, struct timeline *timeline,
@@ -49,11 +60,12 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
     }
     if (!(replaying.module = simgrid_open(err)))
         return -1;
-    times = child_share(2 * bytes);
+    times = child_share(2 * bytes + sizeof *replaying.so_far);
     if (!times)
         return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "no memory to share with the simulation");
+    replaying.so_far = (struct simgrid_so_far *)(times + 2 * count);
     dispatcher_init(&replaying.dispatcher, program, cluster, times, times + count);
-    result = child_run(replay_in_child, &replaying, WHAT, err);
+    result = child_run_until(replay_in_child, stop, &replaying, WHAT, err);
     dispatcher_release(&replaying.dispatcher);
     if (result == 0) {
         memcpy(timeline->start, times, bytes);
@@ -62,7 +74,7 @@ int replay_simgrid(const struct program *program, const struct cluster *cluster,
         for (size_t i = 0; i < count; i++)
             timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
     }
-    child_unshare(times, 2 * bytes);
+    child_unshare(times, 2 * bytes + sizeof *replaying.so_far);
     return result;
 }
 

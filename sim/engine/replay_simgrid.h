@@ -16,10 +16,14 @@ struct simgrid_route {
 /* Loads the cluster's platform in a child and asks SimGrid for the route of a transfer. Error: as replay_simgrid. */
 int simgrid_route(const struct cluster *cluster, int src, int dst, struct simgrid_route *route, struct error *err);
 
+/* How far a replay is: operations whose end is known, and SimGrid's clock in seconds. */
+struct simgrid_so_far { size_t done; double clock; };
+
 /* What the module gives, as its symbol module_simgrid. Both functions run in a child process, once, and end it. */
 struct simgrid_module {
-    /* The dispatcher is that of the program; it has operations that are ready. */
-    void (*replay)(const struct cluster *cluster, struct dispatcher *dispatcher);
+    /* The dispatcher is that of the program; it has operations that are ready. `so_far` is for another process to
+     * read. */
+    void (*replay)(const struct cluster *cluster, struct dispatcher *dispatcher, struct simgrid_so_far *so_far);
     /* Fills what `route` does not say but its ends. */
     void (*look_up)(const struct cluster *cluster, struct simgrid_route *route);
 };

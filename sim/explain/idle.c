@@ -82,7 +82,7 @@ void idle_init(struct idle *idle, const struct run *run)
     struct collector collector = {run, idle, nranks, run->lowered.replicas, xcalloc(slots, sizeof(double[2]))};
 
     *idle = (struct idle){0};
-    account_walk(&run->timeline, take_step, &collector);
+    account_walk(&run->timeline, take_step, &collector, NULL);
     for (size_t i = 0; i < slots; i++)
         if (collector.sums[i][0] > 0 || collector.sums[i][1] > 0)
             *GROW(idle) = (struct idle_wait){

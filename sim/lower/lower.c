@@ -1,3 +1,4 @@
+#include "base/progress.h"
 #include "lower/lower_internal.h"
 #include "recompute/stage_plan.h"
 
@@ -49,6 +50,19 @@ static void repeat_row(const struct lowering *lowering, struct row *row)
     }
 }
 
+/* Whether the budget is spent. */
+static bool stopped(struct lowering *lowering)
+{
+    size_t count = lowering->program->ops.count;
+
+    if (count - lowering->told < PROGRESS_OPERATIONS)
+        return lowering->failed;
+    lowering->told = count;
+    if (progress_step(lowering->scenario->progress, "lowering", count, 0, 0))
+        lowering->failed = progress_check(lowering->scenario->progress, lowering->err) != 0;
+    return lowering->failed;
+}
+
 /* Lowers a pipeline rank's row in all replicas, as far as they do not wait for other ranks. Returns whether any entry
  * was lowered. */
 static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
@@ -59,7 +73,7 @@ static bool lower_rank(struct lowering *lowering, int rank, bool *waiting)
         moved = false;
         for (int replica = 0; replica < lowering->out->replicas; replica++)
             while (lowering->cursor[program_rank(lowering, replica, rank)] < lowering->rows[rank].count &&
-                   lower_entry(lowering, replica, rank))
+                   !stopped(lowering) && lower_entry(lowering, replica, rank))
                 moved = ever = true;
     }
     for (int replica = 0; replica < lowering->out->replicas; replica++)
@@ -73,7 +87,7 @@ static void lower_rows(struct lowering *lowering)
 {
     bool moved = true, waiting = true;
 
-    while (moved && waiting) {
+    while (moved && waiting && !lowering->failed) {
         moved = waiting = false;
         for (int rank = 0; rank < lowering->plan->stages; rank++)
             moved |= lower_rank(lowering, rank, &waiting);
@@ -200,7 +214,7 @@ static int check_operations(const struct scenario *scenario, const struct stage 
     if (lowered->measured)
         messages = 0;
     if (work + messages <= MOST)
-        return 0;
+        return progress_admit(scenario->progress, work + messages, err);
     return error_add(err, EXIT_INPUT, scenario->simulation.node ? scenario->simulation.node->loc : scenario->node->loc,
                      "simulation: up to %.2g operations; expected at most %.2g: %s", work + messages, (double)MOST,
                      fewer);
@@ -299,7 +313,7 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
 
     if (lowering.whole)      /* figures and orders show the rows, not choices at run time */
         lowering.opportunistic = plan_opportunistic(scenario_schedule(scenario), &scenario->plan);
-    *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario)}};
+    *lowered = (struct lowered){.program = {.flows = tensor_flows(scenario), .progress = scenario->progress}};
     messages = lowering.whole ? count_messages(scenario, stages, lowered->program.flows) : 0;
     choose_mode(scenario, stages, messages, what, lowered);
     if (check_operations(scenario, stages, messages, lowered, err))
@@ -322,8 +336,9 @@ int lower(const struct workload *workload, enum lower_what what, struct measure 
         if (lowering.whole)
             buckets_build(&lowering);
         lower_rows(&lowering);
-        exchanges_carry(&lowering);
     }
+    if (!lowering.failed)
+        exchanges_carry(&lowering);
     lowering_release(&lowering);
     return lowering.failed ? -1 : 0;
 }

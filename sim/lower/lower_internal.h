@@ -108,6 +108,7 @@ struct lowering {
     int steps;                       /* local steps: the number of batches in the rows */
     bool whole;                      /* LOWER_ITERATION */
     int opportunistic;               /* micro-batches in flight up to which forwards overtake recomputations; 0: none */
+    size_t told;                     /* operations, when progress was told of them */
     bool failed;
 };
 

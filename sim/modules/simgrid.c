@@ -44,6 +44,7 @@ static struct simulation {
     const struct program *program;
     const struct cluster *cluster;
     struct dispatcher *dispatcher;
+    struct simgrid_so_far *so_far;   /* read by the parent */
     sg_host_t *ports, *nics;         /* by GPU, by NIC; NULL if no transfer uses it */
     struct resolution resolution;
     sg_sem_t work;                   /* wakes sleeping actors: one release for each ready transfer */
@@ -157,6 +158,9 @@ static void transfer(uint32_t id)
     endpoints(src, dst, &from, &to);
     sg_host_sendto(from, to, resolution_units(&simulation.resolution, op));
     dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
+    *simulation.so_far = (struct simgrid_so_far){
+        simulation.program->ops.count - simulation.dispatcher->left, simgrid_get_clock(),
+    };
 }
 
 /* A lane's choice that depends on a transfer under way: sleeps until its time, then decides. */
@@ -224,13 +228,14 @@ static bool *used_gpus(void)
     return used;
 }
 
-static void simulate(const struct cluster *cluster, struct dispatcher *dispatcher)
+static void simulate(const struct cluster *cluster, struct dispatcher *dispatcher, struct simgrid_so_far *so_far)
 {
     bool *used;
 
     simulation.program = dispatcher->program;
     simulation.cluster = cluster;
     simulation.dispatcher = dispatcher;
+    simulation.so_far = so_far;
     simulation.resolution = resolution_of(simulation.program, cluster);
     used = used_gpus();
     configure(simulation.program->lanes.count);

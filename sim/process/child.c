@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,19 +136,48 @@ int child_end(struct child *child, int status, const char *what, struct error *e
     return rc;
 }
 
-int child_run(void (*body)(void *context), void *context, const char *what, struct error *err)
+/* Waits for the end of a child that has been started. */
+static int finish(struct child *child, const char *what, struct error *err)
 {
-    struct loc nowhere = {0};
-    struct child child;
     int status = 0;
 
-    if (child_start(&child, body, context, what, err))
-        return -1;
-    if (await(child.pid, &status) == child.pid)
-        return child_end(&child, status, what, err);
-    error_add(err, EXIT_UNEXPECTED, nowhere, "%s: cannot wait: %s", what, strerror(errno));
-    close(child.words);
+    if (await(child->pid, &status) == child->pid)
+        return child_end(child, status, what, err);
+    error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "%s: cannot wait: %s", what, strerror(errno));
+    close(child->words);
     return -1;
+}
+
+int child_run(void (*body)(void *context), void *context, const char *what, struct error *err)
+{
+    struct child child;
+
+    return child_start(&child, body, context, what, err) ? -1 : finish(&child, what, err);
+}
+
+/* The child alone holds the pipe's end for writing: the other end is closed when the child has ended. */
+int child_run_until(void (*body)(void *context), bool (*stop)(void *context), void *context, const char *what,
+                    struct error *err)
+{
+    enum { PATIENCE = 100 };     /* ms */
+    struct error killed = {0};
+    struct child child;
+    int ends[2], rc;
+    bool over = false;
+
+    if (pipe2(ends, O_CLOEXEC))
+        return error_add(err, EXIT_UNEXPECTED, (struct loc){0}, "%s: no pipe: %s", what, strerror(errno));
+    rc = child_start(&child, body, context, what, err);
+    close(ends[1]);
+    while (!rc && !over && poll(&(struct pollfd){.fd = ends[0], .events = POLLIN}, 1, PATIENCE) <= 0)
+        over = stop(context);
+    close(ends[0]);
+    if (over)
+        kill(child.pid, SIGKILL);
+    if (!rc)
+        rc = finish(&child, what, over ? &killed : err);
+    error_release(&killed);
+    return over ? -1 : rc;
 }
 
 struct indexed {

@@ -12,6 +12,10 @@
  * returned or called child_done; else -1 and one EXIT_UNEXPECTED message: `what`, how the child ended, and its standard
  * error. */
 int child_run(void (*body)(void *context), void *context, const char *what, struct error *err);
+/* The same; about ten times a second it calls `stop`, in this process, which may end the child: then -1, and no
+ * message. */
+int child_run_until(void (*body)(void *context), bool (*stop)(void *context), void *context, const char *what,
+                    struct error *err);
 /* Runs body for every index below `count`, each in a process of its own, at most `jobs` of them at once. When a child
  * ends, `ended` is called in this process, in the order in which the children end; err is empty or holds the message.
  * No other child of this process may run meanwhile. */

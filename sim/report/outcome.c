@@ -36,6 +36,8 @@ void outcome_refused(json_t *row, const struct error *err)
 
     if (error_exit_code(err) == EXIT_INFEASIBLE)
         put_reason(row, OUTCOME_INFEASIBLE, error_kind_names[message->kind], message->text);
+    else if (error_exit_code(err) == EXIT_STOPPED)
+        put_reason(row, OUTCOME_TIMEOUT, NULL, message->text);
     else
         put_reason(row, OUTCOME_ERROR, NULL, message->text);
     json_object_set_new(row, "metrics", json_object());

@@ -59,7 +59,7 @@ static double window_width(const struct run *run)
     struct rhythm rhythm = {.last = WHAT_COUNT};
     double width = wanted;
 
-    account_walk(&run->timeline, note_backward, &rhythm);
+    account_walk(&run->timeline, note_backward, &rhythm, NULL);
     periods[0] = period_of(&rhythm.whole);
     periods[1] = period_of(&rhythm.parts);
     for (int i = 0; i < 2; i++) {
@@ -122,7 +122,7 @@ void utilization_write(const struct run *run, FILE *out)
         cut(&bins, 0, window->from, width);
         cut(&bins, window->from, window->to, width);
         cut(&bins, window->to, makespan, width);
-        account_walk(&run->timeline, take_step, &bins);
+        account_walk(&run->timeline, take_step, &bins, NULL);
     }
     fputs("t0\tt1", out);
     for (int kind = 0; kind < ACCOUNT_KIND_COUNT; kind++)

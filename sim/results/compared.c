@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/progress.h"
 #include "report/caveats.h"
 #include "report/result.h"
 #include "sweep/sweep.h"
@@ -148,8 +149,11 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
         !*settings ? arena_strdup(&compared->arena, own) :
         prefix ? arena_printf(&compared->arena, "%s: %s", own, settings) : settings;
     scenario_prefer(&scenario, ENGINE_FAST);
+    scenario.progress = compared->progress;
     if (rc)
         outcome_refused(row, &found);
+    else if (compared->progress && compared->progress->over)
+        outcome_lost(row, OUTCOME_TIMEOUT, "the budget was spent before");
     else
         outcome_simulate(row, &scenario);
     if (!rc)

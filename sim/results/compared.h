@@ -10,6 +10,7 @@
 struct compared {
     struct arena arena;
     struct cache cache;          /* what scenarios read is remembered for the next ones */
+    struct progress *progress;   /* how far the command is, or NULL */
     struct {
         struct compared_row {
             const char *name, *path;

@@ -1,5 +1,7 @@
 #include "run/account.h"
 
+#include "base/progress.h"
+
 #include <stdlib.h>
 
 const char *const account_names[] = ENUM_NAMES(ACCOUNT_KINDS);
@@ -109,7 +111,7 @@ static struct account_step step_of(const struct timeline *timeline, uint32_t id,
     return step;
 }
 
-void account_walk(const struct timeline *timeline, account_visit *visit, void *context)
+void account_walk(const struct timeline *timeline, account_visit *visit, void *context, struct progress *progress)
 {
     const struct program *program = timeline->program;
     double *reached = xcalloc((size_t)program->ranks + 1, sizeof *reached);
@@ -118,6 +120,9 @@ void account_walk(const struct timeline *timeline, account_visit *visit, void *c
     for (size_t k = 0; k < program->ops.count; k++) {
         const struct lane *lane = &program->lanes.items[program->ops.items[order[k]].lane];
 
+        if (k % PROGRESS_OPERATIONS == 0 &&
+            progress_step(progress, "adding up", k, program->ops.count, timeline->makespan))
+            break;
         if (lane->kind != LANE_COMPUTE)
             continue;
         struct account_step step = step_of(timeline, order[k], lane->rank, reached[lane->rank]);

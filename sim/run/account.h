@@ -47,8 +47,9 @@ struct account_step {
     const struct op *on;         /* what it waited for last, but for the host's; NULL: nothing, or the rank has ended */
 };
 typedef void account_visit(void *context, const struct account_step *step);
-/* Visits every operation of every compute lane in the order of time within each lane, then every rank's end. */
-void account_walk(const struct timeline *timeline, account_visit *visit, void *context);
+/* Visits every operation of every compute lane in the order of time within each lane, then every rank's end; leaves
+ * the rest out when the budget of `progress` (or NULL) is spent, as progress_check() tells. */
+void account_walk(const struct timeline *timeline, account_visit *visit, void *context, struct progress *progress);
 
 /* What is measured: a part of the timeline. Of a synchronous schedule that is the whole iteration, or local steps. An
  * asynchronous one is measured in its steady state: whole iterations (updates), from the end of one update of rank 0 to

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recompute/stage_plan.h"
+#include "base/progress.h"
 #include "run/run.h"
 
 /* Ways to need less, in the order in which they are preferred where they cost the same. Each has steps, the gentlest
@@ -233,7 +234,8 @@ static char *sets_of(const struct scenario *scenario, const struct step *steps, 
 /* Becomes the best where it fits and costs less; takes the text. */
 static void consider(const struct scenario *scenario, char *sets, double limit, struct candidate *best)
 {
-    double cost = *sets ? cost_of(scenario, sets, limit, best->cost) : INFINITY;
+    bool over = scenario->progress && scenario->progress->over;
+    double cost = *sets && !over ? cost_of(scenario, sets, limit, best->cost) : INFINITY;
 
     if (cost < best->cost * (1 - 1e-9)) {
         free(best->sets);
@@ -275,8 +277,11 @@ static struct candidate cheapest(const struct scenario *scenario, double limit)
 static const char *advice(struct arena *arena, const struct scenario *scenario, double limit)
 {
     struct candidate best = cheapest(scenario, limit);
+    bool over = scenario->progress && scenario->progress->over;
     const char *text = "";
 
+    if (!best.sets && over)
+        return "the budget was spent before a change was found that would make it fit";
     if (!best.sets)
         return "no one, two or three of: ZeRO, sequence parallelism, recomputation, higher degrees of parallelism, "
                "offloading, smaller micro-batches would make it fit";
@@ -286,8 +291,8 @@ static const char *advice(struct arena *arena, const struct scenario *scenario, 
         text = arena_printf(arena, "%s --set %s%.*s%s", text, quote, (int)(end - line), line, quote);
     }
     free(best.sets);
-    return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s",
-                        text);
+    return arena_printf(arena, "of the changes that would make it fit the one that costs the least GPU time is%s%s",
+                        text, over ? ", as far as the search came before the budget was spent" : "");
 }
 
 /* The kinds that hold most, largest first, as far as they make up nine tenths. */
@@ -354,7 +359,7 @@ char *memory_shortage(const struct run *run, char *buffer, size_t size)
     return buffer;
 }
 
-int memory_check(const struct run *run, struct error *err)
+int memory_check(const struct run *run, bool advised, struct error *err)
 {
     const struct scenario *scenario = run->workload->scenario;
     const struct metrics *metrics = &run->metrics;
@@ -366,10 +371,11 @@ int memory_check(const struct run *run, struct error *err)
         return 0;
     error_infeasible(
         err, ERROR_MEMORY, scenario->memory.node ? scenario->memory.node->loc : scenario->node->loc,
-        "%s, %s too little (%s); %s; or 'enforce: false' simulates it anyway",
+        "%s, %s too little (%s); %s%s'enforce: false' simulates it anyway",
         memory_shortage(run, shortage, sizeof shortage),
         unit_format_short(UNIT_BYTES, metrics->peak_memory - limit, over, sizeof over),
-        largest_parts(&arena, &metrics->memory), advice(&arena, scenario, limit));
+        largest_parts(&arena, &metrics->memory), advised ? advice(&arena, scenario, limit) : "",
+        advised ? "; or " : "");
     arena_release(&arena);
     return -1;
 }

@@ -6,8 +6,9 @@
 
 /* Infeasible (EXIT_INFEASIBLE) when a rank needs more than memory_limit: by how much, where, the largest parts, and the
  * change that fits and costs the least GPU time a sample: the changes of a short list are simulated on the free engine,
- * alone, and where none of them fits in pairs and in threes. Changes keep the model, its formats and its optimizer. */
-int memory_check(const struct run *run, struct error *err);
+ * alone, and where none of them fits in pairs and in threes. Changes keep the model, its formats and its optimizer.
+ * Without `advised` the change is not looked for. */
+int memory_check(const struct run *run, bool advised, struct error *err);
 /* "memory: a GPU of rank 0 needs 93 GiB and has 80 GiB", for a run that does not fit; returns buffer. */
 char *memory_shortage(const struct run *run, char *buffer, size_t size);
 /* The same advice behind an error of kind ERROR_MEMORY, for a scenario for whose layers no plan was found

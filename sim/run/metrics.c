@@ -279,7 +279,7 @@ static void read_seconds(struct metrics *metrics, const struct scenario *scenari
     };
     metrics->iteration_time = window_update(&metrics->window);
     metrics->ranks = xcalloc((size_t)metrics->nranks, sizeof *metrics->ranks);
-    account_walk(timeline, take_step, metrics);
+    account_walk(timeline, take_step, metrics, timeline->program->progress);
 }
 
 void metrics_init(struct metrics *metrics, const struct workload *workload, const struct lowered *lowered,

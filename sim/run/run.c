@@ -1,5 +1,6 @@
 #include "run/run.h"
 
+#include "base/progress.h"
 #include "engine/jitter.h"
 #include "run/memory_advice.h"
 
@@ -18,6 +19,7 @@ static int build(const struct workload *workload, struct simulate_options option
     int rc;
 
     measure_init(&measure, options.engine, &workload->scenario->cluster);
+    measure.progress = workload->scenario->progress;
     rc = lower(workload, options.what, &measure, &run->lowered, err);
     if (!rc && options.links)
         links_count(&run->links, workload, &run->lowered, &measure);
@@ -61,8 +63,10 @@ static int replay_again(const struct workload *workload, const struct run *run, 
     struct timeline timeline = {0};
     int rc = play_copy(workload->scenario, run, plain, options, luck, &program, &timeline, err);
 
-    if (!rc)
+    if (!rc) {
         metrics_init_seconds(metrics, run->workload, &timeline);
+        rc = progress_check(program.progress, err);
+    }
     timeline_release(&timeline);
     free(program.ops.items);
     return rc;
@@ -89,6 +93,8 @@ static int find_causes(const struct workload *workload, struct run *run, const s
     if (!rc && luck.jitter > 0 && !(rc = replay_again(workload, run, plain, options, (struct luck){0}, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
+    if (rc)
+        metrics->imbalance = metrics->jitter = NAN;
     return rc;
 }
 
@@ -134,6 +140,16 @@ static int draw_all(const struct workload *workload, const struct run *run, cons
     return rc;
 }
 
+/* The metrics, or none where the budget is spent before they are complete. */
+static int count(const struct scenario *scenario, bool whole, struct run *run, struct error *err)
+{
+    (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
+    if (!progress_check(scenario->progress, err))
+        return 0;
+    metrics_release(&run->metrics);
+    return -1;
+}
+
 /* `there`: the workload on the network of the options. */
 static int simulate_there(const struct workload *there, struct simulate_options options, struct run *run,
                           struct error *err)
@@ -158,7 +174,7 @@ static int simulate_there(const struct workload *there, struct simulate_options 
     if (!rc)
         rc = play(there->scenario, &run->lowered.program, options, luck, &run->timeline, err);
     if (!rc)
-        (whole ? metrics_init : metrics_init_memory)(&run->metrics, run->workload, &run->lowered, &run->timeline);
+        rc = count(there->scenario, whole, run, err);
     if (repeats && !draws)               /* nothing is random: all replays would take the same time */
         quantiles[0] = quantiles[1] = run->metrics.iteration_time;
     run->metrics.iteration_time_p10 = quantiles[0];
@@ -196,7 +212,7 @@ int simulate(const struct workload *workload, struct simulate_options options, s
     *run = (struct run){.workload = workload};
     scenario.cluster.ideal = scenario.cluster.ideal || options.free_network;
     there.scenario = &scenario;
-    if (simulate_there(&there, options, run, err))
+    if (progress_check(scenario.progress, err) || simulate_there(&there, options, run, err))
         return -1;
     return check_metrics(run, err);
 }
@@ -234,5 +250,5 @@ int workload_init_advised(struct workload *workload, const struct scenario *scen
 int simulate_advised(const struct workload *workload, struct simulate_options options, struct run *run,
                      struct error *err)
 {
-    return simulate(workload, options, run, err) ? -1 : memory_check(run, err);
+    return simulate(workload, options, run, err) ? -1 : memory_check(run, !options.no_advice, err);
 }

@@ -13,6 +13,7 @@ struct simulate_options {
     bool causes;                     /* metrics.imbalance and .jitter are found: up to two more replays */
     unsigned what_ifs;               /* enum what_if, several together: the program without these */
     bool free_network;               /* nothing that is sent takes time; the rows stay those of the real network */
+    bool no_advice;                  /* simulate_advised() says only by how much memory is short */
 };
 
 /* One simulation, with all that its files are written from. The workload stays until it is released. */
@@ -30,7 +31,8 @@ struct simulate_options simulate_options_of(const struct scenario *scenario);
 /* Simulates the workload, whatever memory it needs. With jitter and simulation.repeat the program is replayed with so
  * many seeds, and the run is the one whose iteration takes the median time. A quantile q of n times is the least of
  * them that at least q n of them do not exceed (nearest rank), so that each is the time of some run. Release in either
- * case (a zeroed struct too). Errors: those of lower() and of the engine. */
+ * case (a zeroed struct too). Errors: those of lower() and of the engine; EXIT_STOPPED where the budget of the
+ * scenario's progress is spent: run->metrics.ranks is not NULL if only the causes are missing then. */
 int simulate(const struct workload *workload, struct simulate_options options, struct run *run, struct error *err);
 /* Replays the program of a run on another engine; `difference`: of starts and ends, at most, as timeline_difference()
  * has it. Collectives that the first engine measured keep their durations. Errors: those of the engine. */

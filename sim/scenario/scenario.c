@@ -354,9 +354,12 @@ int scenario_vary(const struct scenario *scenario, const char *const *sets, size
 {
     struct arena arena = {.cache = scenario->arena.cache};
     struct node *root = ARENA_ARRAY(&arena, struct node, 1);
+    int rc;
 
     *root = *scenario->node;
-    return scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
+    rc = scenario_read(&arena, root, sets, nsets, scenario->name, varied, err);
+    varied->progress = scenario->progress;
+    return rc;
 }
 
 void scenario_prefer(struct scenario *scenario, enum engine engine)

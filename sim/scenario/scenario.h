@@ -52,6 +52,7 @@ struct scenario {
     struct plan plan;                    /* what the schedule sees */
     struct process_groups groups;
     struct recipe recipe;                /* what replicas exchange */
+    struct progress *progress;           /* how far its simulation is, or NULL (base/progress.h) */
 };
 extern const struct table scenario_table, strategy_table, memory_table, recompute_table, software_table;
 

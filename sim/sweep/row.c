@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/progress.h"
 #include "files/data.h"
 #include "files/json.h"
 #include "process/child.h"
@@ -172,8 +173,10 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
 {
     struct scenario scenario = {0};
     struct error err = {0};
+    struct progress progress;
     json_t *row = NULL;
 
+    progress_begin(&progress, "--timeout", maker->timeout, maker->bytes);
     if (scenario_read(arena, point->root, &maker->engine, maker->engine != NULL, maker->points->name, &scenario,
                       &err)) {
         written_id(maker, number, note);
@@ -183,6 +186,7 @@ static json_t *row_of(const struct row_maker *maker, uint64_t number, const stru
         }
     } else {
         scenario_prefer(&scenario, ENGINE_FAST);
+        scenario.progress = &progress;
         resolved_id(maker, &scenario, note);
         if (!row_is_done(maker, note)) {
             row = row_begin(note, point);

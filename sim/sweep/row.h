@@ -22,6 +22,7 @@ struct row_maker {
     bool retry_failed, force;    /* make again those that failed; all */
     char common[DIGEST_HEX];     /* of sources and data files */
     struct cache *cache;         /* what points read is remembered here; or NULL */
+    double timeout, bytes;       /* s and B of memory that a point may take; 0: any */
 };
 
 /* What rows of this program say under "version". */

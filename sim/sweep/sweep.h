@@ -33,6 +33,7 @@ struct sweep_options {
     int shard, shards;           /* from 1; of the points the shard-th, the (shard + shards)-th, ... */
     size_t jobs;                 /* worker processes */
     double timeout;              /* s that a point may take; 0: any time */
+    double bytes;                /* of memory that the process of a point may need; 0: any */
     const char *engine;          /* NULL: the scenario's */
     bool retry_failed;           /* points that ended with error, timeout or crash run again */
     bool force;                  /* all run again */

@@ -9,6 +9,9 @@
 #include "process/pool.h"
 #include "sweep/verify.h"
 
+/* s after the timeout within which a worker ends the point itself and says how far it came; then it is killed. */
+enum { GRACE = 1 };
+
 /* A sweep that runs. */
 struct running {
     const struct selection *selection;
@@ -200,7 +203,8 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
                               .state = state, .progress = progress, .context = context};
     const struct verification verification = {sweep, options, &running.maker, &running.points, state, progress,
                                               context};
-    struct pool pool = {.jobs = options->jobs, .ranks = options->ranks, .timeout = options->timeout,
+    struct pool pool = {.jobs = options->jobs, .ranks = options->ranks,
+                        .timeout = options->timeout > 0 ? options->timeout + GRACE : 0,
                         .what = "the simulation", .context = &running, .begin = begin, .work = work, .next = next,
                         .done = done, .lost = lost, .tick = tick};
     size_t shards = (size_t)options->shards, first = running.next;
@@ -214,7 +218,8 @@ int sweep_run(const struct sweep *sweep, const struct selection *selection, cons
     running.maker = (struct row_maker){.points = &sweep->points, .store = &running.store,
                                        .engine = options->engine ? engine : NULL,
                                        .retry_failed = options->retry_failed, .force = options->force,
-                                       .cache = &running.cache};
+                                       .cache = &running.cache, .timeout = options->timeout,
+                                       .bytes = options->bytes};
     cache_init(&running.cache, CACHE_BYTES);
     rc = row_maker_init(&running.maker, err) || take_store(&running, sweep, err) || run_points(&running, &pool, err)
              ? -1 : 0;

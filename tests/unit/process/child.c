@@ -52,6 +52,47 @@ static void test_success(void **state)
     child_unshare(shared, sizeof *shared);
 }
 
+/* Waits for ever, unless it is told not to wait. */
+static void wait_for_ever(void *context)
+{
+    int *shared = context;
+
+    for (*shared = 1; *shared < 3;)
+        usleep(1000);
+}
+
+/* The second time: it has been called while the child ran. */
+static bool stop_soon(void *context)
+{
+    int *shared = context;
+
+    return *shared == 2 || (*shared == 1 && (*shared = 2) != 2);
+}
+
+static bool never(void *context)
+{
+    *(int *)context = 3;
+    return false;
+}
+
+static void test_until(void **state)
+{
+    int *shared = child_share(sizeof *shared);
+    struct error err = {0};
+
+    (void)state;
+    assert_int_equal(child_run_until(wait_for_ever, stop_soon, shared, "it", &err), -1);
+    assert_int_equal(err.count, 0);
+    assert_int_equal(child_run_until(wait_for_ever, never, shared, "it", &err), 0);
+    assert_int_equal(child_run_until(count_up, stop_soon, shared, "it", &err), 0);
+    assert_int_equal(*shared, 4);
+    assert_int_equal(child_run_until(say_and_abort, never, shared, "it", &err), -1);
+    assert_int_equal(err.count, 1);
+    error_release(&err);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);       /* no child is left */
+    child_unshare(shared, sizeof *shared);
+}
+
 static void expect_failure(void (*body)(void *), void *context, const char *message)
 {
     struct error err = {0};
@@ -160,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_success),
+        cmocka_unit_test(test_until),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_each),
         cmocka_unit_test(test_buffers_are_written_once),

@@ -1,0 +1,38 @@
+/* progress: how far a command has come. It is shown on a terminal, and it is held to the command's budget. Scenarios,
+ * programs and measures carry its address to those who work for long; NULL: nobody wants to know. */
+#ifndef DTSIM_PROGRESS_H
+#define DTSIM_PROGRESS_H
+
+#include "base/base.h"
+
+struct progress {
+    const char *option;          /* the option that limits the time, for messages: "--budget" */
+    double seconds, bytes;       /* the budget: wall time since the command began, memory of this process; 0: any */
+    bool shown;                  /* stderr is a terminal: a line is rewritten there */
+    double began;                /* s of a clock that only goes forwards */
+    /* The present step. */
+    const char *doing;           /* "lowering", "replaying" */
+    size_t done, total;          /* operations; total 0: not known yet */
+    double simulated;            /* s of the iteration that lie behind */
+    double step_began, drawn, weighed;   /* s: when the step began, the line was drawn, the memory was read */
+    double held;                 /* B of this process's memory, as it was read */
+    bool line;                   /* the line stands on the terminal */
+    bool over;                   /* the budget is spent */
+};
+
+/* From now on. */
+void progress_begin(struct progress *progress, const char *option, double seconds, double bytes);
+/* How often loops over events and over operations call progress_step(): some times in a millisecond. */
+enum { PROGRESS_EVENTS = 1 << 10, PROGRESS_OPERATIONS = 1 << 14 };
+/* So far `done` operations of `total`. Returns whether to stop: the budget is spent. Whoever
+ * stops leaves its work unfinished and returns; progress_check() then makes the error. */
+bool progress_step(struct progress *progress, const char *doing, size_t done, size_t total, double simulated);
+/* 0, or -1 and EXIT_STOPPED with how far the command came. */
+int progress_check(const struct progress *progress, struct error *err);
+/* Before so many operations are built: 0, or -1 and EXIT_STOPPED with an estimate of their memory where it is more than
+ * the budget has. */
+int progress_admit(struct progress *progress, double operations, struct error *err);
+/* Takes the line off the terminal, before something else is written there. */
+void progress_end(struct progress *progress);
+
+#endif
