@@ -348,8 +348,9 @@ static const char **words(struct arena *arena)
 
 const struct command cmd_collective = {
     .name = "collective",
-    .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C] "
-             "[--engine ENGINE] [--budget LIMIT]... [--json] [--plot FILE] | TABLE... --table [--engine ENGINE] [--json | --markdown]",
+    .usage = "CLUSTER --ranks LIST --bytes LIST [--op OPERATION] [--algorithm LIST] [--channels C]\n"
+             "       [--engine ENGINE] [--budget LIMIT]... [--json] [--plot FILE]\n"
+             "       | TABLE... --table [--engine ENGINE] [--json | --markdown]",
     .brief = "Simulates one collective alone and prints its time and bus bandwidth, as nccl-tests does.",
     .examples = "  dtsim collective dgx-a100 --algorithm ring --ranks 16 --bytes '1 GB'\n"
                 "  dtsim collective dgx-a100 --op all_gather --ranks 64 --bytes '350 MB'\n"

@@ -80,8 +80,8 @@ static void print(const struct run *run, struct simulate_options how, const stru
     }
     explanation_release(&explanation);
     if (progress_check(run->workload->scenario->progress, err))
-        error_add(err, EXIT_STOPPED, (struct loc){0}, "the explanation is complete but for some of what would gain: each "
-                  "question and each change takes a simulation");
+        error_add(err, EXIT_STOPPED, (struct loc){0}, "the explanation is complete but for some of what would "
+                  "gain: each question and each change takes a simulation");
 }
 
 static int explain_main(const struct command *command, int argc, char **argv)
