@@ -274,8 +274,8 @@ static int cycle(struct reader *reader)
 
     for (struct vertex *vertex = reader->vertices.items; ; vertex++)
         if (!vertex->placed)
-            return error_add(reader->err, EXIT_INPUT, vertex->loc, "expected a graph without cycles, but '%s' waits for "
-                             "itself, or for nodes that do", text_clip(vertex->id, shown, sizeof shown));
+            return error_add(reader->err, EXIT_INPUT, vertex->loc, "expected a graph without cycles, but '%s' waits "
+                             "for itself, or for nodes that do", text_clip(vertex->id, shown, sizeof shown));
 }
 
 static void put(const struct reader *reader, struct node *layer, const char *key, const char *text)

@@ -16,8 +16,9 @@ enum { PIPEDREAM_MAX_BYTES = 16 << 20, PIPEDREAM_MAX_NODES = 20000 };
 /* The model as a tree with `title` and `layers`; NULL after errors, each at its line and column.
  * Layers stand in a topological order: of the nodes whose inputs are all there, those that read something and have
  * neither time nor parameters (views, sums) come first, then the one with the lowest id ("node9" before "node10"). A
- * node without time and parameters is part of the layer before it. A layer's boundary is what crosses a cut behind it: the outputs of all
- * nodes up to there that a later node reads, each once. Its activation is its output, unless it works in place.
+ * node without time and parameters is part of the layer before it. A layer's boundary is what crosses a cut behind it:
+ * the outputs of all nodes up to there that a later node reads, each once. Its activation is its output, unless it
+ * works in place.
  * A node whose description begins with "Input" takes no time: the profiler writes there how long it waited for data
  * (profiler/image_classification/main.py), and PipeDream's optimizer leaves it out too
  * (optimizer/optimizer_graph_hierarchical.py).

@@ -110,7 +110,8 @@ static void order_follows_edges(void **state)
     (void)state;
     static const char text[] =
         "b -- B -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=8 -- stage_id=0\n"
-        "a -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=4 -- stage_id=1\r\n"
+        "a -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=4 -- "
+        "stage_id=1\r\n"
         "\tb -- a\n";
     const struct node *layers = node_get(parse(text), "layers");
 
