@@ -63,7 +63,7 @@ static const struct field paper_fields[] = {
     {.key = "columns", AT(paper, columns_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_columns,
      .required = true,
      .brief = "names of the columns: id, group, expect (fits or oom), relative_to (an id), measured.METRIC (as in "
-              "result.json), or a dotted path of the scenario"},
+              "result.json), ratio.METRIC (to the row of relative_to), or a dotted path of the scenario"},
     {.key = "rows", AT(paper, rows_node), .kind = FIELD_RECORD, .table = &list_table, .load = keep_rows,
      .required = true, .brief = "the rows, each a list of cells; a null cell does not change the scenario"},
     {KEY(paper, base), .kind = FIELD_RECORD, .table = &scenario_table, .load = keep_base, .required = true,
@@ -102,7 +102,7 @@ static int read_column(const struct node *node, struct column *column, struct er
     static const struct { const char *name; enum column_kind kind; } own[] = {
         {"id", COLUMN_ID}, {"group", COLUMN_GROUP}, {"expect", COLUMN_EXPECT}, {"relative_to", COLUMN_RELATIVE},
     };
-    static const char measured[] = "measured.";
+    static const char measured[] = "measured.", ratio[] = "ratio.";
 
     *column = (struct column){.kind = COLUMN_PATH, .node = node, .path = node->text};
     if (node->kind != NODE_SCALAR || !is_path(node->text))
@@ -111,10 +111,12 @@ static int read_column(const struct node *node, struct column *column, struct er
     for (size_t i = 0; i < COUNT(own); i++)
         if (!strcmp(own[i].name, node->text))
             column->kind = own[i].kind;
-    if (strncmp(node->text, measured, sizeof measured - 1))
+    column->ratio = !strncmp(node->text, ratio, sizeof ratio - 1);
+    if (!column->ratio && strncmp(node->text, measured, sizeof measured - 1))
         return 0;
     column->kind = COLUMN_MEASURED;
-    return column_metric(column, node->text + sizeof measured - 1, err);
+    column->name = column->ratio ? node->text : node->text + sizeof measured - 1;
+    return column_metric(column, strchr(node->text, '.') + 1, err);
 }
 
 static int read_columns(struct paper *paper, struct error *err)
@@ -146,8 +148,8 @@ static int read_columns(struct paper *paper, struct error *err)
 /* Only a share may be 0: the errors of other metrics are relative to the measured value. */
 static int read_number(const struct column *column, const struct node *cell, double *value, struct error *err)
 {
-    enum unit unit = column->metric->kind == METRIC_BYTES ? UNIT_BYTES : UNIT_NUMBER;
-    bool share = column->metric->kind == METRIC_SHARE;
+    enum unit unit = column->metric->kind == METRIC_BYTES && !column->ratio ? UNIT_BYTES : UNIT_NUMBER;
+    bool share = column->metric->kind == METRIC_SHARE && !column->ratio;
     char why[160];
 
     if (cell->kind == NODE_SCALAR && !unit_parse(unit, cell->text, value, why, sizeof why) &&
@@ -188,9 +190,39 @@ static int read_cell(const struct column *column, const struct node *cell, struc
     return error_add(err, EXIT_INPUT, cell->loc, "paper: expect: expected fits or oom, found '%s'", text);
 }
 
+/* The cell under relative_to; NULL: there is none. */
+static const char *relative_cell(const struct paper *paper, const struct node *row)
+{
+    for (size_t c = 0; row->kind == NODE_SEQUENCE && row->count == paper->ncolumns && c < row->count; c++)
+        if (paper->columns[c].kind == COLUMN_RELATIVE && !node_is_null(row->items[c]))
+            return row->items[c]->text;
+    return NULL;
+}
+
+/* A row was measured, ran out of memory, or others are relative to it; a ratio is to another row. */
+static int check_measured(const struct paper *paper, const struct paper_row *row, struct error *err)
+{
+    const char *relative = relative_cell(paper, row->node), *other;
+    bool says = row->oom;
+
+    for (size_t c = 0; c < paper->ncolumns; c++) {
+        if (isnan(row->measured[c]))
+            continue;
+        says = true;
+        if (paper->columns[c].ratio && (!relative || !strcmp(relative, row->id)))
+            return error_add(err, EXIT_INPUT, row->node->items[c]->loc,
+                             "paper: %s: '%s' has no other row under relative_to", paper->columns[c].name, row->id);
+    }
+    for (size_t i = 0; !says && i < paper->nrows; i++)
+        says = (other = relative_cell(paper, paper->rows_node.node->items[i])) && !strcmp(other, row->id);
+    if (says)
+        return 0;
+    return error_add(err, EXIT_INPUT, row->node->loc,
+                     "paper: rows: '%s': nothing was measured; expected a number, or oom under 'expect'", row->id);
+}
+
 static int read_row(struct paper *paper, const struct node *node, struct paper_row *row, struct error *err)
 {
-    bool measured = false;
     int rc = 0;
 
     *row = (struct paper_row){.node = node, .group = "", .relative = (size_t)(row - paper->rows)};
@@ -202,14 +234,10 @@ static int read_row(struct paper *paper, const struct node *node, struct paper_r
         row->measured[i] = NAN;
         if (read_cell(&paper->columns[i], node->items[i], row, i, err))
             rc = -1;
-        measured |= !isnan(row->measured[i]);
     }
     if (!rc && !row->id)
         rc = error_add(err, EXIT_INPUT, node->loc, "paper: rows: missing id");
-    if (!rc && !measured && !row->oom)
-        rc = error_add(err, EXIT_INPUT, node->loc,
-                       "paper: rows: '%s': nothing was measured; expected a number, or oom under 'expect'", row->id);
-    return rc ? -1 : 0;
+    return rc ? -1 : check_measured(paper, row, err);
 }
 
 /* Finds the row that this one is relative to; without one it stays the row itself. */

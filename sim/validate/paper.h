@@ -11,7 +11,8 @@ enum column_kind {
     COLUMN_GROUP,            /* names a group of rows, whose order should be predicted correctly */
     COLUMN_EXPECT,           /* fits | oom: whether the measured run fitted in memory; left out: fits */
     COLUMN_RELATIVE,         /* the id of another row: the ratio of the two times is compared too */
-    COLUMN_MEASURED,         /* "measured.METRIC": a number in the metric's unit, as published */
+    COLUMN_MEASURED,         /* "measured.METRIC": a number in the metric's unit, as published; "ratio.METRIC": of this
+                                row to the row that it is relative to, where only that was published */
     COLUMN_PATH,             /* a dotted path of the scenario, set as by --set; a null cell changes nothing */
 };
 struct column {
@@ -19,6 +20,8 @@ struct column {
     const struct node *node;
     const char *path;                /* PATH */
     const struct metric *metric;     /* MEASURED */
+    const char *name;                /* MEASURED: in tables: METRIC or "ratio.METRIC" */
+    bool ratio;                      /* MEASURED */
 };
 
 struct paper_row {

@@ -98,20 +98,24 @@ static int select_rows(struct validation *validation, const char *ids, struct er
     return 0;
 }
 
-static double predicted(const struct validation *validation, size_t row, size_t column)
+double validation_predicted(const struct validation *validation, size_t row, size_t column)
 {
+    const struct column *of = &validation->paper->columns[column];
     const struct outcome *outcome = &validation->outcomes[row];
+    const struct outcome *other = &validation->outcomes[validation->paper->rows[row].relative];
 
-    return outcome->simulated ? metric_value(&outcome->metrics, validation->paper->columns[column].metric) : NAN;
+    if (!outcome->simulated || (of->ratio && (other == outcome || !other->simulated)))
+        return NAN;
+    return metric_value(&outcome->metrics, of->metric) / (of->ratio ? metric_value(&other->metrics, of->metric) : 1);
 }
 
 double validation_error(const struct validation *validation, size_t row, size_t column)
 {
-    double measured = validation->paper->rows[row].measured[column], found = predicted(validation, row, column);
+    double measured = validation->paper->rows[row].measured[column], found = validation_predicted(validation, row, column);
 
     switch (validation->paper->columns[column].metric->kind) {
     case METRIC_SHARE:
-        return found - measured;
+        return validation->paper->columns[column].ratio ? found / measured - 1 : found - measured;
     case METRIC_RATE:
         return measured / found - 1;
     case METRIC_TIME:
@@ -178,7 +182,7 @@ static double group_rank(const struct validation *validation, const char *group,
     for (size_t i = 0; i < paper->nrows; i++)
         if (!strcmp(paper->rows[i].group, group) && !isnan(validation_error(validation, i, column))) {
             measured[n] = paper->rows[i].measured[column];
-            found[n++] = predicted(validation, i, column);
+            found[n++] = validation_predicted(validation, i, column);
         }
     if (n >= 3 && !all_alike(measured, n))
         rank = all_alike(found, n) ? 0 : gsl_stats_spearman(measured, 1, found, 1, n, numbers + 2 * paper->nrows);

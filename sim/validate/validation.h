@@ -53,6 +53,8 @@ int validation_init(struct validation *validation, struct paper *paper, const st
                     struct error *err);
 void validation_release(struct validation *validation);
 
+/* What is predicted for a row in a measured column: a metric, or the ratio of two rows'; NaN: not simulated. */
+double validation_predicted(const struct validation *validation, size_t row, size_t column);
 /* The error of a row in a measured column; NaN if either number is missing. */
 double validation_error(const struct validation *validation, size_t row, size_t column);
 /* The error of the ratio of a row to the row that it is relative to. */

@@ -10,13 +10,13 @@ static bool has_relative(const struct validation *validation)
     return validation->relative.count > 0;
 }
 
-static char *number_text(const struct metric *metric, double value, char text[CELL])
+static char *number_text(const struct column *column, double value, char text[CELL])
 {
     char long_text[48];
 
     if (isnan(value))
         return strcpy(text, "");
-    if (metric->kind == METRIC_BYTES)
+    if (column->metric->kind == METRIC_BYTES && !column->ratio)
         unit_format_short(UNIT_BYTES, value, long_text, sizeof long_text);
     else
         snprintf(long_text, sizeof long_text, fabs(value) < 9999.5 ? "%.4g" : "%.0f", value);
@@ -48,7 +48,7 @@ static void print_heading(const struct validation *validation, int width, FILE *
     fprintf(out, "%-*s", width, "row");
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            fprintf(out, " | %25s %9s", paper->columns[c].metric->name, "");
+            fprintf(out, " | %25s %9s", paper->columns[c].name, "");
     fputs(has_relative(validation) ? " | relative\n" : "\n", out);
     fprintf(out, "%-*s", width, "");
     for (size_t c = 0; c < paper->ncolumns; c++)
@@ -65,12 +65,12 @@ static void print_row(const struct validation *validation, size_t row, int width
 
     fprintf(out, "%-*s", width, paper->rows[row].id);
     for (size_t c = 0; c < paper->ncolumns; c++) {
-        const struct metric *metric = paper->columns[c].metric;
+        const struct column *column = &paper->columns[c];
 
-        if (paper->columns[c].kind != COLUMN_MEASURED)
+        if (column->kind != COLUMN_MEASURED)
             continue;
-        fprintf(out, " | %12s %12s %9s", number_text(metric, paper->rows[row].measured[c], text[0]),
-                number_text(metric, outcome->simulated ? metric_value(&outcome->metrics, metric) : NAN, text[1]),
+        fprintf(out, " | %12s %12s %9s", number_text(column, paper->rows[row].measured[c], text[0]),
+                number_text(column, validation_predicted(validation, row, c), text[1]),
                 error_text(validation_error(validation, row, c), text[2]));
     }
     if (!isnan(validation_relative_error(validation, row)))
@@ -134,7 +134,7 @@ void validation_print(const struct validation *validation, bool brief, FILE *out
             print_row(validation, i, width, out);
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            print_summary(validation, paper->columns[c].metric->name, &validation->summaries[c], out);
+            print_summary(validation, paper->columns[c].name, &validation->summaries[c], out);
     print_summary(validation, "relative to other rows", &validation->relative, out);
     if (validation->memory[0][1] + validation->memory[1][0] + validation->memory[1][1])
         fprintf(out, "memory: %zu rows fitted, %zu of them are predicted to; %zu did not, %zu of them are "
@@ -166,7 +166,7 @@ void validation_print_line(const struct validation *validation, FILE *out)
         if (!summary->count)
             continue;
         fprintf(out, "%-32s %-24s %5zu %6.1f %% %+7.1f %% %+7.1f %% ", first ? validation->paper->name : "",
-                validation->paper->columns[c].metric->name, summary->count, 100 * summary->mean, 100 * summary->max,
+                validation->paper->columns[c].name, summary->count, 100 * summary->mean, 100 * summary->max,
                 100 * summary->bias);
         if (summary->groups)
             fprintf(out, "%6.2f", summary->rank);
@@ -217,7 +217,7 @@ void validation_print_markdown(const struct validation *validation, FILE *out)
         if (!summary->count)
             continue;
         fprintf(out, "| [%s](%s.yaml) | %s | %s | %zu | %.1f %% | %s | %s |", paper->name, paper->name,
-                first ? paper->title : "", paper->columns[c].metric->name, summary->count, 100 * summary->mean,
+                first ? paper->title : "", paper->columns[c].name, summary->count, 100 * summary->mean,
                 percent_text(summary->max, text[0]), percent_text(summary->bias, text[1]));
         if (summary->groups)
             fprintf(out, " %.2f |", summary->rank);
@@ -251,8 +251,8 @@ static json_t *row_json(const struct validation *validation, size_t row)
 
         if (column->kind != COLUMN_MEASURED)
             continue;
-        json_object_set_new(measured, column->metric->name, number_json(paper->rows[row].measured[c]));
-        json_object_set_new(error, column->metric->name, number_json(validation_error(validation, row, c)));
+        json_object_set_new(measured, column->name, number_json(paper->rows[row].measured[c]));
+        json_object_set_new(error, column->name, number_json(validation_error(validation, row, c)));
     }
     for (size_t i = 0; outcome->simulated && metric_at(i); i++)
         json_object_set_new(predicted, metric_at(i)->name, number_json(metric_value(&outcome->metrics, metric_at(i))));
@@ -295,7 +295,7 @@ json_t *validation_json(const struct validation *validation)
             json_array_append_new(rows, row_json(validation, i));
     for (size_t c = 0; c < paper->ncolumns; c++)
         if (paper->columns[c].kind == COLUMN_MEASURED)
-            json_object_set_new(summaries, paper->columns[c].metric->name,
+            json_object_set_new(summaries, paper->columns[c].name,
                                 summary_json(&validation->summaries[c], paper));
     json_object_set_new(json, "name", json_string(paper->name));
     json_object_set_new(json, "source", json_string(paper->source));

@@ -90,6 +90,44 @@ static void test_errors(void **state)
     release(&paper, &validation);
 }
 
+/* Where a paper gives ratios only: GPipe with 4 micro-batches takes 12 s on one rank, 15 on two, 21 on four. */
+static void test_ratio(void **state)
+{
+    static const char ratios[] =
+        "source: a closed form\n"
+        "columns: [id, strategy.pipeline, ratio.iteration_time_s, relative_to]\n"
+        "rows:\n"
+        "  - [a, 1, ~, ~]\n"
+        "  - [b, 2, 1, a]\n"
+        "  - [c, 4, 3.5, a]\n";
+    static const char alone[] =
+        "source: a closed form\n"
+        "columns: [id, strategy.pipeline, ratio.iteration_time_s, relative_to]\n"
+        "rows:\n"
+        "  - [a, 1, 2, ~]\n";
+    struct validation validation;
+    struct paper paper;
+    struct error err = {0};
+
+    (void)state;
+    run(&paper, &validation, ratios, NULL);
+    close_to(validation_predicted(&validation, 1, 2), 15. / 12);
+    close_to(validation_error(&validation, 0, 2), NAN);
+    close_to(validation_error(&validation, 1, 2), 0.25);
+    close_to(validation_error(&validation, 2, 2), 21. / 12 / 3.5 - 1);
+    assert_int_equal(validation.summaries[2].count, 2);
+    release(&paper, &validation);
+    run(&paper, &validation, ratios, "b");       /* the row that it is relative to is not simulated */
+    close_to(validation_error(&validation, 1, 2), NAN);
+    release(&paper, &validation);
+    assert_int_equal(load(&paper, alone, &err), -1);
+    assert_string_equal(err.messages[0].text, "paper: ratio.iteration_time_s: 'a' has no other row under relative_to");
+    assert_int_equal(err.messages[0].loc.line, 4);
+    assert_int_equal(err.messages[0].loc.column, 12);
+    error_release(&err);
+    paper_release(&paper);
+}
+
 static void test_summary(void **state)
 {
     struct validation validation;
@@ -238,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_summary),  cmocka_unit_test(test_rank),
+        cmocka_unit_test(test_ratio),
         cmocka_unit_test(test_selection), cmocka_unit_test(test_failures),
         cmocka_unit_test(test_json),      cmocka_unit_test(test_largest),
     };
