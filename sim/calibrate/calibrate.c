@@ -8,7 +8,7 @@ enum { HELD_OUT = 5 };                   /* one of so many shapes is held out */
 
 const char *sample_group_name(const struct sample_group *group)
 {
-    static const char *const matmul[] = {"matmul", "matmul, single", "matmul, batched"};
+    static const char *const matmul[] = {"matmul", "matmul, single", "matmul, batched", "matmul-grouped"};
 
     if (group->kind == SAMPLE_MATMUL)
         return matmul[group->which];
@@ -68,6 +68,13 @@ static bool is_element_wise(enum memory_class class)
            class == CLASS_GELU_FORWARD || class == CLASS_GELU_BACKWARD || class == CLASS_COPY;
 }
 
+static int which_group(const struct sample *sample)
+{
+    if (sample->kind != SAMPLE_MATMUL)
+        return sample->which;
+    return product_is_grouped((enum product_form)sample->which) ? BATCHES_GROUPED : BATCHES_ANY;
+}
+
 static void make_groups(struct calibration *calibration, const struct samples *samples)
 {
     for (size_t i = 0; i < samples->count; i++) {
@@ -79,8 +86,8 @@ static void make_groups(struct calibration *calibration, const struct samples *s
         }
         if (sample->kind == SAMPLE_SUSTAINED)
             continue;
-        put_sample(find_group(&calibration->groups, sample->kind, sample->which, sample_format(sample)), sample);
-        if (sample->kind == SAMPLE_MATMUL)
+        put_sample(find_group(&calibration->groups, sample->kind, which_group(sample), sample_format(sample)), sample);
+        if (sample->kind == SAMPLE_MATMUL && which_group(sample) == BATCHES_ANY)
             put_sample(find_group(&calibration->groups, SAMPLE_MATMUL, sample->batch > 1 ? BATCHES_MANY : BATCHES_ONE,
                                   sample_format(sample)), sample);
         if (sample->kind == SAMPLE_MEMORY && is_element_wise((enum memory_class)sample->which))
@@ -164,7 +171,8 @@ static struct by_batches find_batches(struct sample_groups *groups, int dtype)
     struct by_batches found = {{NULL}};
 
     for (size_t i = 0; i < groups->count; i++)
-        if (groups->items[i].kind == SAMPLE_MATMUL && (int)groups->items[i].dtype == dtype)
+        if (groups->items[i].kind == SAMPLE_MATMUL && (int)groups->items[i].dtype == dtype &&
+            groups->items[i].which <= BATCHES_MANY)
             found.of[groups->items[i].which] = &groups->items[i];
     return found;
 }
@@ -298,10 +306,12 @@ static void make_records(struct arena *arena, struct calibration *calibration)
     struct profile *profile = &calibration->profile;
     size_t count = calibration->groups.count;
     struct matmul_record *matmul = ARENA_ARRAY(arena, struct matmul_record, count);
+    struct matmul_record *grouped = ARENA_ARRAY(arena, struct matmul_record, count);
     struct attention_record *attention = ARENA_ARRAY(arena, struct attention_record, count);
     struct memory_record *memory = ARENA_ARRAY(arena, struct memory_record, count);
 
     profile->matmul.items = matmul;
+    profile->grouped.items = grouped;
     profile->attention.items = attention;
     profile->memory.items = memory;
     for (size_t i = 0; i < count; i++) {
@@ -309,7 +319,9 @@ static void make_records(struct arena *arena, struct calibration *calibration)
 
         if (group->left_out)
             continue;
-        if (group->kind == SAMPLE_MATMUL)
+        if (group->kind == SAMPLE_MATMUL && group->which == BATCHES_GROUPED)
+            grouped[profile->grouped.count++] = matmul_record(arena, calibration, group);
+        else if (group->kind == SAMPLE_MATMUL)
             matmul[profile->matmul.count++] = matmul_record(arena, calibration, group);
         else if (group->kind == SAMPLE_ATTENTION)
             attention[profile->attention.count++] = attention_record(arena, calibration, group);

@@ -12,8 +12,8 @@ union fitted {
     struct memory_fit memory;
 };
 
-/* The products of a group: all, single ones, batched ones. */
-enum batches { BATCHES_ANY, BATCHES_ONE, BATCHES_MANY };
+/* The products of a group: all that are not grouped, single ones, batched ones; grouped ones and layers of experts. */
+enum batches { BATCHES_ANY, BATCHES_ONE, BATCHES_MANY, BATCHES_GROUPED };
 
 /* Samples that are fitted together: products or attention of a number format, or a class of kernels bound by memory. */
 struct sample_group {
@@ -63,6 +63,18 @@ int calibrate_keep(struct arena *arena, struct calibration *calibration, const c
  * if there are none. */
 double calibration_error(const struct calibration *calibration, const struct sample_group *group, double from,
                          double to, int *count);
+
+/* A sample, and what a profile says of it: NaN without a record for such kernels. */
+struct compared {
+    const struct sample *sample;
+    struct kernel_seconds predicted;
+};
+/* All samples but UNUSED ones, in the arena. Samples are bursts: the profile is taken at their speed (`speed` in
+ * kernel_time.h), but for sustained samples at that of jobs. */
+struct compared *calibrate_check(struct arena *arena, const struct profile *profile, const struct samples *samples,
+                                 size_t *count);
+/* The name of its kernel in files of samples. */
+const char *sample_name(const struct sample *sample);
 
 /* Sorts the values, at least one, and returns their median. */
 double sorted_median(double *values, size_t count);

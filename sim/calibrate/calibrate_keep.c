@@ -65,6 +65,7 @@ int calibrate_keep(struct arena *arena, struct calibration *calibration, const c
         return error_add(err, EXIT_INPUT, (struct loc){.file = name}, "sms: found %d, and the samples are "
                          "of a GPU with %d; expected a profile of the same GPU", old.sms, own->sms);
     calibration->kept = append(arena, &own->matmul, &old.matmul, sizeof(struct matmul_record), same_products) +
+                        append(arena, &own->grouped, &old.grouped, sizeof(struct matmul_record), same_products) +
                         append(arena, &own->attention, &old.attention, sizeof(struct attention_record),
                                same_attention) +
                         append(arena, &own->memory, &old.memory, sizeof(struct memory_record), same_class);

@@ -16,6 +16,7 @@ struct context {
     size_t stride;
     bool layouts[LAYOUT_COUNT];          /* layouts that have a factor: all that were sampled except the commonest */
     bool unaligned;                      /* unaligned products have a factor: they and aligned ones were sampled */
+    bool quantized;                      /* some samples quantise their activations first */
     bool odd;                            /* products with odd rows have a factor: they and other unaligned ones were */
 };
 
@@ -28,20 +29,10 @@ static double rounded(double value)
     return strtod(text, NULL);
 }
 
-static struct product product_of(const struct sample *sample)
-{
-    return (struct product){sample->batch, sample->m, sample->n, sample->k, sample->layout, dtype_bytes(sample->dtype)};
-}
-
-static struct heads heads_of(const struct sample *sample)
-{
-    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
-}
-
 static double fitted_seconds(enum sample_kind kind, const union fitted *fitted, int sms, const struct sample *sample)
 {
-    struct product product = product_of(sample);
-    struct heads heads = heads_of(sample);
+    struct product product = sample_product(sample);
+    struct heads heads = sample_heads(sample);
 
     if (kind == SAMPLE_MATMUL)
         return matmul_seconds(&fitted->matmul, sms, &product);
@@ -73,7 +64,9 @@ static union fitted fitted_of(const struct context *context, const double *value
         if (context->unaligned)
             fitted.matmul.unaligned = *values++;
         if (context->odd)
-            fitted.matmul.odd = *values;
+            fitted.matmul.odd = *values++;
+        if (context->quantized)
+            fitted.matmul.quantize = *values;
     } else if (context->group->kind == SAMPLE_ATTENTION) {
         fitted.attention = (struct attention_fit){
             .rate = values[0], .score = values[1], .quantization = values[2], .bandwidth = values[3],
@@ -128,10 +121,10 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
 {
     const struct sample_group *group = context->group;
     double rate = highest(group, sample_flop), bandwidth = highest(group, sample_bytes), half = 0.5 * quickest(group);
-    double most = 1.25 * bandwidth, least = 2 * half;
+    double beyond = context->quantized ? 4 : 1.25; /* the time of quantising hides the product's own rates */
+    double most = beyond * bandwidth, least = 2 * half;
     const struct fit_parameter matmul[MATMUL_PARAMETERS] = {
-        {rate, 1.25 * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least},
-        {0.5, 1},
+        {rate, beyond * rate}, {20, 0}, {1e-6, 0}, {0.5, 1}, {bandwidth, most}, {2, 20}, {half, least}, {0.5, 1},
     };
     const struct fit_parameter attention[] = {
         {rate, 2 * rate}, {1e-11, 0}, {0.5, 1}, {bandwidth, 0},
@@ -155,6 +148,8 @@ static size_t start(const struct context *context, struct fit_parameter *paramet
             parameters[count++] = (struct fit_parameter){1, 10};
     for (int factors = context->unaligned + context->odd; factors > 0; factors--)
         parameters[count++] = (struct fit_parameter){1, 100};
+    if (context->quantized)
+        parameters[count++] = (struct fit_parameter){0.5 * bandwidth, 0};
     return count;
 }
 
@@ -177,13 +172,21 @@ static void find_unaligned(struct context *context)
     size_t count = 0, odd = 0;
 
     for (size_t i = 0; group->kind == SAMPLE_MATMUL && i < group->fit.count; i++) {
-        struct product product = product_of(group->fit.items[i]);
+        struct product product = sample_product(group->fit.items[i]);
 
         count += !product_aligned(&product);
         odd += product_odd(&product);
     }
     context->unaligned = count > 0 && count < group->fit.count;
     context->odd = context->unaligned && odd > 0 && odd < count;
+}
+
+static void find_quantized(struct context *context)
+{
+    const struct sample_list *fit = &context->group->fit;
+
+    for (size_t i = 0; context->group->kind == SAMPLE_MATMUL && i < fit->count; i++)
+        context->quantized |= fit->items[i]->which == FORM_QUANTIZED;
 }
 
 static bool same_shape(const struct sample *a, const struct sample *b)
@@ -223,6 +226,7 @@ int group_fit(struct sample_group *group, int sms)
         return -1;
     find_layouts(&context);
     find_unaligned(&context);
+    find_quantized(&context);
     problem.nparameters = start(&context, parameters);
     if (count_shapes(group, 2 * problem.nparameters) < 2 * problem.nparameters)
         return -1;

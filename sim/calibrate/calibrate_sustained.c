@@ -11,7 +11,7 @@ static const struct sample_group *single_products(const struct calibration *cali
     for (size_t i = 0; i < calibration->groups.count; i++) {
         const struct sample_group *group = &calibration->groups.items[i];
 
-        if (group->kind == SAMPLE_MATMUL && group->dtype == dtype && group->which != BATCHES_MANY && !group->left_out)
+        if (group->kind == SAMPLE_MATMUL && group->dtype == dtype && group->which <= BATCHES_ONE && !group->left_out)
             return group;
     }
     return NULL;
@@ -20,8 +20,7 @@ static const struct sample_group *single_products(const struct calibration *cali
 /* The speed with which the fit predicts the time of a sustained sample, by bisection. */
 static double share_of(const struct sample_group *group, int sms, const struct sample *sample)
 {
-    const struct product product = {sample->batch, sample->m, sample->n, sample->k, sample->layout,
-                                    dtype_bytes(sample->dtype)};
+    const struct product product = sample_product(sample);
     struct matmul_fit fit = group->fitted.matmul;
     double low = 0.01, high = 1;
 

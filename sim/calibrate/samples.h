@@ -15,7 +15,8 @@ enum sample_kind { SAMPLE_MATMUL, SAMPLE_ATTENTION, SAMPLE_MEMORY, SAMPLE_SUSTAI
 struct sample {
     struct loc loc;
     enum sample_kind kind;
-    int which;                           /* ATTENTION: enum attention_direction; MEMORY: enum memory_class */
+    int which;                           /* MATMUL: enum product_form; ATTENTION: enum attention_direction; MEMORY:
+                                          * enum memory_class */
     enum dtype dtype;                    /* of products and attention; of MEMORY if its bytes are not given */
     enum matmul_layout layout;           /* of products */
     double batch, m, n, k;               /* of products and attention */
@@ -39,6 +40,9 @@ struct samples {
  * not finite; sizes that are not whole; times that no GPU can have; a last line without newline. */
 int samples_load(struct samples *samples, const char *path, struct error *err);
 int samples_parse(struct samples *samples, const char *name, const char *text, size_t length, struct error *err);
+/* As a product: MATMUL and SUSTAINED. */
+struct product sample_product(const struct sample *sample);
+struct heads sample_heads(const struct sample *sample);
 /* samples_amount.c. The floating-point operations of a sample. */
 double sample_flop(const struct sample *sample);
 /* The bytes that a sample at least reads and writes. */

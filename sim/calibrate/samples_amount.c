@@ -20,6 +20,31 @@ double sample_class_bytes(enum memory_class class, double m, double n, double va
     return m * n * (each[class].values * value + each[class].more);
 }
 
+struct product sample_product(const struct sample *sample)
+{
+    enum product_form form = sample->kind == SAMPLE_MATMUL ? (enum product_form)sample->which : FORM_MATMUL;
+
+    return (struct product){sample->batch, sample->m, sample->n, sample->k, sample->layout, dtype_bytes(sample->dtype),
+                            form};
+}
+
+struct heads sample_heads(const struct sample *sample)
+{
+    return (struct heads){sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
+}
+
+/* The products of a sample, in one: its rows times the columns of one or several weights (a layer of experts: 3 n
+ * columns, of which n are rows in the second product). */
+static struct product whole_product(const struct sample *sample)
+{
+    struct product whole = sample_product(sample);
+
+    whole.n *= whole.form == FORM_EXPERTS ? 3 : 1;
+    if (product_is_grouped(whole.form))
+        *(whole.layout == LAYOUT_TN ? &whole.k : &whole.m) /= whole.batch;
+    return whole;
+}
+
 double sample_flop(const struct sample *sample)
 {
     static const double products[] = {
@@ -27,20 +52,27 @@ double sample_flop(const struct sample *sample)
         [ATTENTION_BACKWARD_CAUSAL] = 5,
     };
     bool is_product = sample->kind == SAMPLE_MATMUL || sample->kind == SAMPLE_SUSTAINED;
-    double each = is_product ? 2 : sample->kind == SAMPLE_ATTENTION ? products[sample->which] : 0;
+    struct product whole = whole_product(sample);
 
-    return each * sample->batch * sample->m * sample->n * sample->k;
+    if (is_product)
+        return 2 * whole.batch * whole.m * whole.n * whole.k;
+    return sample->kind == SAMPLE_ATTENTION ?
+               products[sample->which] * sample->batch * sample->m * sample->n * sample->k :
+               0;
 }
 
 double sample_bytes(const struct sample *sample)
 {
-    struct heads heads = {sample->batch, sample->m, sample->n, sample->k, dtype_bytes(sample->dtype)};
+    struct heads heads = sample_heads(sample);
+    struct product whole = whole_product(sample);
 
     if (sample->kind == SAMPLE_MEMORY)
         return sample->bytes;
     if (sample->kind == SAMPLE_ATTENTION)
         return attention_bytes((enum attention_direction)sample->which, &heads);
-    return sample->batch * heads.value * (sample->m * sample->k + sample->k * sample->n + sample->m * sample->n);
+    if (product_is_grouped(whole.form)) /* of an expert that has no rows, no weights are read */
+        return whole.value * whole.batch * whole.m * (whole.k + whole.n);
+    return whole.batch * whole.value * (whole.m * whole.k + whole.k * whole.n + whole.m * whole.n);
 }
 
 /* Upper bounds per multiprocessor, far above any GPU: a multiprocessor of B200 has 30 TFLOP/s in fp8 (data sheet: 4.5

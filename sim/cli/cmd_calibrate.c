@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "calibrate/calibrate.h"
-#include "cli/cmd.h"
+#include "cli/cmd_calibrate.h"
 
-enum { OPT_OUT, OPT_JSON, OPT_KEEP };
 static const char *const options[] = {[OPT_OUT] = "-o=", [OPT_JSON] = "--json", [OPT_KEEP] = "--keep="};
 
 /* Formats mean nothing to kernels that are bound by memory: their bytes count. The half formats share a record. */
@@ -181,15 +180,23 @@ static int calibrate_main(const struct command *command, int argc, char **argv)
         return code;
     if (arguments.nsets)
         return usage_error(command, "--set changes a scenario; expected files of samples");
-    if (strcmp(arguments.positional[0], "fit") != 0)
-        return usage_error(command, "unknown action '%s'; expected fit", arguments.positional[0]);
-    fit(&arguments, &err);
+    if (!strcmp(arguments.positional[0], "check")) {
+        if (arguments.npositional < 3)
+            return usage_error(command, "check: expected a profile and files of samples");
+        if (arguments.values[OPT_OUT] || arguments.values[OPT_KEEP])
+            return usage_error(command, "check: it writes no profile; expected no -o and no --keep");
+        calibrate_check_print(&arguments, &err);
+    } else if (strcmp(arguments.positional[0], "fit") != 0) {
+        return usage_error(command, "unknown action '%s'; expected fit or check", arguments.positional[0]);
+    } else {
+        fit(&arguments, &err);
+    }
     return report_as(&err, arguments.values[OPT_JSON]);
 }
 
 static const char **words(struct arena *arena)
 {
-    static const char *actions[] = {"fit", NULL};
+    static const char *actions[] = {"fit", "check", NULL};
 
     (void)arena;
     return actions;
@@ -197,18 +204,25 @@ static const char **words(struct arena *arena)
 
 const struct command cmd_calibrate = {
     .name = "calibrate",
-    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--json]",
-    .brief = "Makes a profile of a GPU's kernel times from measured samples.",
+    .usage = "fit SAMPLES.csv... [-o PROFILE.yaml] [--keep PROFILE] [--json]\n"
+             "       dtsim calibrate check PROFILE SAMPLES.csv... [--json]",
+    .brief = "Makes a profile of a GPU's kernel times from measured samples, and compares the two.",
     .examples = "  dtsim calibrate fit samples.csv -o h200.yaml\n"
                 "  dtsim calibrate fit samples.csv --json >h200.json && dtsim plot fit h200.json\n"
+                "  dtsim calibrate check h100-80gb samples.csv\n"
                 "  dtsim run scenario.yaml --set costs.profile=h200.yaml\n",
     .options =
         "  fit                 fits the model of kernel times; a fifth of the shapes is held out and tells its errors\n"
         "                      (batched products apart from single ones, where one record does not serve both)\n"
+        "  check               compares the samples with a profile as it is, a name of calibration/data/ or a file;\n"
+        "                      extrapolated: the profile was fitted to kernels of other kinds, layouts or sizes.\n"
+        "                      Samples are short runs, and so are predictions; those of matmul-sustained are at the\n"
+        "                      speed of a job\n"
         "  -o FILE             write the profile; calibration/data/NAME.yaml is the default of the GPU of that name\n"
         "  --keep PROFILE      take from this profile of the same GPU what the samples do not tell: products of other\n"
         "                      formats, older fused attention, other kernels\n"
-        "  --json              print every sample with its prediction, and whether its shape was held out\n"
+        "  --json              print every sample with its prediction, and whether its shape was held out (check:\n"
+        "                      whether it is extrapolated)\n"
         "\nSamples are CSV files (calibration/README.md):\n"
         "  # gpu: NVIDIA A100-SXM4-80GB      comments say what was measured; gpu and sms (multiprocessors) are needed\n"
         "  # sms: 108\n"
@@ -216,7 +230,12 @@ const struct command cmd_calibrate = {
         "  matmul,fp16,1,4096,4096,4096,nt,,605.2\n"
         "  layernorm-forward,fp16,,4096,4096,,,67108864,44.1\n"
         "\n  matmul              batch products of m x k by k x n; layout nn, nt (B lies as n x k) or tn (A as k x m)\n"
-        "  matmul-sustained    the same, run for seconds without a pause: what lasts at the chip's power limit\n"
+        "  matmul-quantized    the same in fp8, fp8-block (1 x 128 by 128 x 128), mxfp8 or nvfp4, with the\n"
+        "                      kernels that quantise A from bf16 first\n"
+        "  matmul-grouped      batch experts multiply m rows in all (layout tn: k) by k x n each, in one kernel\n"
+        "  moe                 a layer of gated experts, forward, without exchanges: batch experts of n columns on m\n"
+        "                      rows of k values in all (tokens x top-k)\n"
+        "  matmul-sustained    as matmul, run for seconds without a pause: what lasts at the chip's power limit\n"
         "  attention-forward, -backward, each also -causal: fused; batch = samples x heads, m queries, n keys, k head\n"
         "                      size\n"
         "  softmax, layernorm, rmsnorm, gelu, swiglu, dropout-residual, embedding, cross-entropy    each -forward and\n"

@@ -66,7 +66,10 @@ static void print_breakdown(const struct metrics *m, FILE *out)
 static double print_bases(int kind, const double *seconds, double compute, FILE *out)
 {
     static const char *const kinds[] = {
-        [KERNEL_MATMUL] = " products", [KERNEL_ATTENTION] = "; attention", [KERNEL_MEMORY] = "; memory-bound kernels",
+        [KERNEL_MATMUL] = " products",
+        [KERNEL_GROUPED] = "; grouped products",
+        [KERNEL_ATTENTION] = "; attention",
+        [KERNEL_MEMORY] = "; memory-bound kernels",
     };
     static const char *const bases[] = {
         [BASIS_MEASURED] = "measured", [BASIS_SIZES] = "at other sizes",

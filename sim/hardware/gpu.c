@@ -3,15 +3,16 @@
 #include "files/data.h"
 
 const char *const dtype_names[] = {
-    [DTYPE_FP32] = "fp32", [DTYPE_TF32] = "tf32", [DTYPE_FP16] = "fp16", [DTYPE_BF16] = "bf16", [DTYPE_FP8] = "fp8",
-    NULL,
+    [DTYPE_FP32] = "fp32",   [DTYPE_TF32] = "tf32",   [DTYPE_FP16] = "fp16",
+    [DTYPE_BF16] = "bf16",   [DTYPE_FP8] = "fp8",     [DTYPE_FP8_BLOCK] = "fp8-block",
+    [DTYPE_MXFP8] = "mxfp8", [DTYPE_NVFP4] = "nvfp4", NULL,
 };
 _Static_assert(COUNT(dtype_names) == DTYPE_COUNT + 1, "a name for every format");
 
 double dtype_bytes(enum dtype dtype)
 {
     /* tf32 is a format of products only: in memory the data is fp32. */
-    static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2, 1};
+    static const double bytes[DTYPE_COUNT] = {4, 4, 2, 2, 1, 1, 1, 0.5};
     return bytes[dtype];
 }
 
@@ -26,6 +27,8 @@ static const struct field rates_fields[] = {
      .brief = "bfloat16, accumulated in fp32; 0: no rate of its own"},
     {KEY(gpu_rates, fp8), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
      .brief = "8-bit floating point, accumulated in fp32; 0: no rate of its own"},
+    {KEY(gpu_rates, nvfp4), .kind = FIELD_QUANTITY, .unit = UNIT_FLOP_RATE, .fallback = "0",
+     .brief = "4-bit floating point with a scale for 16 values, accumulated in fp32; 0: no rate of its own"},
 };
 
 static const struct table rates_table = {
@@ -79,8 +82,13 @@ int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *
 
 double gpu_rate(const struct gpu *gpu, enum dtype dtype)
 {
-    const double rates[DTYPE_COUNT] = {gpu->peak.fp32, gpu->peak.tf32, gpu->peak.fp16, gpu->peak.bf16,
-                                       gpu->peak.fp8};
+    const struct gpu_rates *peak = &gpu->peak;
+    const double rates[DTYPE_COUNT] = {
+        [DTYPE_FP32] = peak->fp32, [DTYPE_TF32] = peak->tf32,   [DTYPE_FP16] = peak->fp16,
+        [DTYPE_BF16] = peak->bf16, [DTYPE_FP8] = peak->fp8,     [DTYPE_FP8_BLOCK] = peak->fp8,
+        [DTYPE_MXFP8] = peak->fp8, [DTYPE_NVFP4] = peak->nvfp4,
+    };
+
     return rates[dtype];
 }
 

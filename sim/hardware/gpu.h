@@ -4,10 +4,23 @@
 
 #include "config/field.h"
 
-/* Number formats of compute kernels. */
-enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_FP16, DTYPE_BF16, DTYPE_FP8, DTYPE_COUNT };
+/* Number formats of compute kernels. Of 8 bits: FP8, one scale for a tensor (or a row); FP8_BLOCK, a scale for 1 x 128
+ * activations and for 128 x 128 weights (DeepSeek-V3 Technical Report 2024, section 3.3.2); MXFP8, a scale of a byte
+ * for 32 values (OCP Microscaling Formats 1.0). Of 4 bits: NVFP4, a scale of a byte for 16 values and one for the
+ * tensor (NVIDIA, Pretraining Large Language Models with NVFP4, 2025). */
+enum dtype {
+    DTYPE_FP32,
+    DTYPE_TF32,
+    DTYPE_FP16,
+    DTYPE_BF16,
+    DTYPE_FP8,
+    DTYPE_FP8_BLOCK,
+    DTYPE_MXFP8,
+    DTYPE_NVFP4,
+    DTYPE_COUNT
+};
 extern const char *const dtype_names[];                 /* NULL-terminated */
-double dtype_bytes(enum dtype dtype);
+double dtype_bytes(enum dtype dtype);                   /* of a value, without its share of a scale */
 
 struct gpu {
     const struct node *node;
@@ -18,7 +31,7 @@ struct gpu {
     double memory_efficiency;        /* achievable share of memory_bandwidth */
     struct gpu_rates {
         const struct node *node;
-        double fp32, tf32, fp16, bf16, fp8;  /* FLOP/s of dense products, on tensor cores if there are any; 0: none */
+        double fp32, tf32, fp16, bf16, fp8, nvfp4; /* FLOP/s of dense products, on tensor cores if any; 0: none */
     } peak;
     double matmul_efficiency;        /* achievable share of the peak for large matrix products */
     double launch_overhead;          /* s per kernel */
@@ -36,7 +49,8 @@ extern const struct table gpu_spec_table;
 
 /* Reads platforms/gpus/NAME.yaml, or a path (with a '/' or ".yaml"). `loc` is the place of the name. */
 int gpu_load(struct arena *arena, const char *name, struct loc loc, struct gpu *gpu, struct error *err);
-double gpu_rate(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s on the data sheet; 0: no rate of its own */
+/* FLOP/s on the data sheet; 0: no rate of its own. The tensor cores have one rate for all formats of 8 bits. */
+double gpu_rate(const struct gpu *gpu, enum dtype dtype);
 double gpu_peak(const struct gpu *gpu, enum dtype dtype);    /* FLOP/s; for a format without a rate of its own fp32's */
 
 #endif

@@ -25,7 +25,11 @@ const char *const memory_class_names[] = {
 _Static_assert(COUNT(memory_class_names) == CLASS_COUNT + 1, "a name for every class");
 
 const char *const kernel_kind_names[] = {
-    [KERNEL_MATMUL] = "products", [KERNEL_ATTENTION] = "attention", [KERNEL_MEMORY] = "memory_bound", NULL,
+    [KERNEL_MATMUL] = "products",
+    [KERNEL_GROUPED] = "grouped_products",
+    [KERNEL_ATTENTION] = "attention",
+    [KERNEL_MEMORY] = "memory_bound",
+    NULL,
 };
 _Static_assert(COUNT(kernel_kind_names) == KERNEL_KIND_COUNT + 1, "a name for every kind");
 const char *const cost_basis_names[] = {
@@ -73,8 +77,8 @@ static struct kernel_seconds calibrated(const struct cost_model *model, const st
 static double cuda_cores(const struct cost_model *model, const struct kernel *kernel)
 {
     static const double share = 12.2 / 19.5;
-    struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
-                              dtype_bytes(kernel->dtype)};
+    struct product product = {
+        kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout, dtype_bytes(kernel->dtype), FORM_MATMUL};
 
     if (model->unaligned_batches != UNALIGNED_CUDA_CORES || kernel->kind != KERNEL_MATMUL || kernel->batch <= 1 ||
         product.value != 2 || product_aligned(&product))

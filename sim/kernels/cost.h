@@ -5,11 +5,12 @@
 #include "hardware/gpu.h"
 
 enum kernel_kind {
-    KERNEL_MATMUL,       /* `batch` products of an m x k by a k x n matrix; a convolution as its implicit product */
-    KERNEL_ATTENTION,    /* fused attention: `batch` = samples x heads, m queries, n keys, heads of size k; its phase
-                          * says forward or backward; the share of the m x n scores that it computes is `flop` over
-                          * 4 batch m n k (backward: 10 batch m n k) */
-    KERNEL_MEMORY,       /* bound by memory traffic: element-wise, normalisation, softmax, lookup, optimizer */
+    KERNEL_MATMUL,    /* `batch` products of an m x k by a k x n matrix; a convolution as its implicit product */
+    KERNEL_GROUPED,   /* as a product, but in one kernel for `batch` experts, whose rows are m (layout tn: k) in all */
+    KERNEL_ATTENTION, /* fused attention: `batch` = samples x heads, m queries, n keys, heads of size k; its phase
+                       * says forward or backward; the share of the m x n scores that it computes is `flop` over
+                       * 4 batch m n k (backward: 10 batch m n k) */
+    KERNEL_MEMORY,    /* bound by memory traffic: element-wise, normalisation, softmax, lookup, optimizer */
     KERNEL_KIND_COUNT
 };
 extern const char *const kernel_kind_names[];    /* "products", ...; NULL-terminated */
@@ -56,14 +57,14 @@ extern const char *const product_names[];        /* "qkv", "scores", ...; of NON
 
 struct kernel {
     const char *name;            /* for people: the product's, or "softmax", ... */
-    enum product_id product;        /* MATMUL */
+    enum product_id product;     /* MATMUL, GROUPED */
     enum kernel_kind kind;
     enum phase phase;
     enum dtype dtype;            /* of the product's operands */
-    enum matmul_layout layout;          /* MATMUL */
+    enum matmul_layout layout;   /* MATMUL, GROUPED */
     enum memory_class class;     /* MEMORY */
-    double batch, m, n, k;       /* MATMUL, ATTENTION; MATMUL with m 0: only `flop` and `bytes` are known */
-    double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; MEMORY: 0 */
+    double batch, m, n, k;       /* MATMUL, GROUPED, ATTENTION; MATMUL with m 0: only `flop` and `bytes` are known */
+    double flop;                 /* multiply and add count as two; MATMUL: 2 batch m n k; GROUPED: 2 m n k; MEMORY: 0 */
     double efficiency;           /* MATMUL with m 0: its rate / the rate of the GPU's large products; 0 means 1 */
     double bytes;                /* read and written in device memory */
     int launches;                /* number of equal kernels, one after another */

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+const char *const product_form_names[] = ENUM_NAMES(PRODUCT_FORMS);
 const char *const attention_direction_names[] = ENUM_NAMES(ATTENTION_DIRECTIONS);
 
 /* The number of waves, each of one tile per SM. With quantization 1 a partial wave counts as a whole one, with 0 as its
@@ -18,20 +19,35 @@ static double waves(double tiles, int sms, double quantization)
  * TB/s (NVIDIA A100 Tensor Core GPU Architecture, 2020) / 1.6 to 2 TB/s. */
 static const double cache_speed = 3;
 
-static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, double a, double b,
-                            double split)
+/* The sides of a tile, and over how many tiles k is split. */
+struct tile {
+    double a, b, split;
+};
+
+static double tile_seconds(const struct matmul_fit *fit, int sms, const struct product *product, struct tile tile)
 {
     static const double best = 256. * 128 / (256 + 128);
-    double intensity = a * b / (a + b);
+    double intensity = tile.a * tile.b / (tile.a + tile.b);
     double rate = fit->rate / sms * (1 + fit->intensity / best) / (1 + fit->intensity / intensity);
-    double tiles = product->batch * ceil(product->m / a) * ceil(product->n / b) * split;
-    double step = 64 / product->value, depth = step * ceil(product->k / split / step);
-    double tile = (fit->fill + 2 * a * b * depth / rate) / fit->speed;
+    double step = 64 / product->value, depth = step * ceil(product->k / tile.split / step);
+
+    return (fit->fill + 2 * tile.a * tile.b * depth / rate) / fit->speed;
+}
+
+static double tiles_seconds(const struct matmul_fit *fit, int sms, const struct product *product, struct tile tile)
+{
+    double split = tile.split;
+    double tiles = product->batch * ceil(product->m / tile.a) * ceil(product->n / tile.b) * split;
     /* the partial sums are written in fp32, and a second kernel reads them */
     double bytes = 8 * product->batch * product->m * product->n * split;
     double sums = split > 1 ? fit->overhead + bytes / (cache_speed * fit->bandwidth) : 0;
 
-    return waves(tiles, sms, fit->quantization) * tile + sums;
+    return waves(tiles, sms, fit->quantization) * tile_seconds(fit, sms, product, tile) + sums;
+}
+
+bool product_is_grouped(enum product_form form)
+{
+    return form == FORM_GROUPED || form == FORM_EXPERTS;
 }
 
 /* Whether the rows of all three matrices are multiples of that many bytes. */
@@ -73,19 +89,81 @@ static double result_bytes(const struct product *product)
     return fmax(product->value, 2);
 }
 
-double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+/* The fastest tiles, k split over up to `most` of them. */
+static double fastest(const struct matmul_fit *fit, int sms, const struct product *product, double most)
 {
     static const double sides[][2] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128},
                                       {64, 64}, {32, 256}, {256, 32}, {32, 128}, {128, 32}, {32, 64}, {64, 32}};
-    double best = INFINITY, m = product->m, n = product->n, k = product->k;
+    double best = INFINITY;
+
+    for (size_t i = 0; i < COUNT(sides); i++)
+        for (double split = 1; split <= most && (split == 1 || product->k >= 128 * split); split *= 2)
+            best = fmin(best, tiles_seconds(fit, sms, product, (struct tile){sides[i][0], sides[i][1], split}));
+    return best * fit->layout[product->layout] * alignment(fit, product);
+}
+
+/* With the products' tiles, and k split over up to `most` of them. */
+static double seconds_of(const struct matmul_fit *fit, int sms, const struct product *product, double most)
+{
+    double m = product->m, n = product->n, k = product->k;
     double results = product->batch * result_bytes(product) * m * n / fit->bandwidth;
     double traffic = product->batch * product->value * (m * k + k * n) / fit->bandwidth + (1 - fit->drain) * results;
 
-    for (size_t i = 0; i < COUNT(sides); i++)
-        for (double split = 1; split <= 64 && (split == 1 || k >= 128 * split); split *= 2)
-            best = fmin(best, tiles_seconds(fit, sms, product, sides[i][0], sides[i][1], split));
-    best *= fit->layout[product->layout] * alignment(fit, product);
-    return fit->overhead + fit->drain * results + overlapped(best, traffic, fit->overlap);
+    return fit->overhead + fit->drain * results + overlapped(fastest(fit, sms, product, most), traffic, fit->overlap);
+}
+
+/* Reads A in bf16 and writes it once. */
+static double quantize_seconds(const struct matmul_fit *fit, const struct product *product)
+{
+    double bytes = product->batch * product->m * product->k * (2 + product->value);
+
+    return fit->quantize > 0 ? fit->overhead + bytes / fit->quantize : 0;
+}
+
+/* As products of `batch` experts that have rows, m (tn: k) rows each. */
+static struct product each_expert(const struct product *product)
+{
+    struct product each = *product;
+    double *rows = product->layout == LAYOUT_TN ? &each.k : &each.m;
+
+    each.batch = fmin(product->batch, *rows);
+    *rows /= each.batch;
+    return each;
+}
+
+static double grouped_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    struct product each = each_expert(product);
+
+    return seconds_of(fit, sms, &each, 1);
+}
+
+static double experts_seconds(const struct matmul_fit *fit, int sms, const struct product *layer)
+{
+    const double kernels = 4; /* routing, permutation, activation function, sum */
+    struct product up = *layer, down = *layer;
+    double wide = 2, value = layer->value,
+           bytes = layer->k * (wide + value) + layer->n * (2 * wide + value) + 2 * wide * layer->k;
+
+    up.n = 2 * layer->n;
+    down.n = layer->k;
+    down.k = layer->n;
+    return grouped_seconds(fit, sms, &up) + grouped_seconds(fit, sms, &down) + kernels * fit->overhead +
+           layer->m * bytes / fit->bandwidth;
+}
+
+double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product)
+{
+    switch (product->form) {
+    case FORM_GROUPED:
+        return grouped_seconds(fit, sms, product);
+    case FORM_EXPERTS:
+        return experts_seconds(fit, sms, product);
+    case FORM_QUANTIZED:
+        return quantize_seconds(fit, product) + seconds_of(fit, sms, product, 64);
+    default:
+        return seconds_of(fit, sms, product, 64);
+    }
 }
 
 static bool is_causal(enum attention_direction direction)

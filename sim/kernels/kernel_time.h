@@ -48,13 +48,36 @@ struct matmul_fit {
     double layout[LAYOUT_COUNT];         /* factors on the tiles' time */
     double unaligned;                    /* factor on the tiles' time */
     double odd;                          /* factor on the tiles' time; 0: as unaligned */
+    double quantize;                     /* B/s of the kernel that quantises A before the product; 0: not known */
     double speed;                        /* factor on the tiles' speed; 1: jobs are as fast as the samples */
 };
-struct product { double batch, m, n, k; enum matmul_layout layout; double value; };    /* value: bytes of an element */
+/* What is timed as one. QUANTIZED: the kernels that quantise A, and the product. GROUPED: each of `batch` experts
+ * multiplies its rows by its own weights, in one kernel. EXPERTS: a layer of gated experts, forward. The names are
+ * those of samples. */
+#define PRODUCT_FORMS(X) \
+    X(FORM_MATMUL, "matmul") \
+    X(FORM_QUANTIZED, "matmul-quantized") X(FORM_GROUPED, "matmul-grouped") X(FORM_EXPERTS, "moe")
+enum product_form { PRODUCT_FORMS(ENUM_VALUE) };
+extern const char *const product_form_names[]; /* NULL-terminated */
+struct product {
+    double batch, m, n, k;
+    enum matmul_layout layout;
+    double value; /* bytes of an element */
+    enum product_form form;
+};
+/* Whether `batch` is a number of experts that share the rows. */
+bool product_is_grouped(enum product_form form);
 /* Whether the rows of all three matrices, in memory order, are multiples of 16 bytes. */
 bool product_aligned(const struct product *product);
 /* Whether rows of any of the matrices are an odd number of half-precision values. */
 bool product_odd(const struct product *product);
+/* Grouped: in layouts nn and nt m is the number of rows of all experts together, in tn (the gradients of the weights,
+ * which sum over rows) it is k. Each expert has as many rows as the others; fewer rows than experts are of as many
+ * experts, one each. The tiles are those of single products, and their number the sum over experts: an expert of few
+ * rows leaves a part of its tiles empty. k is not split. Only experts with rows load their weights.
+ * Experts: grouped products of m rows of k values by 2 n columns and of m rows of n values by k columns; and routing,
+ * the rows copied into the order of the experts, the activation function, the results weighted and summed, each bound
+ * by memory. */
 double matmul_seconds(const struct matmul_fit *fit, int sms, const struct product *product);
 
 /* Fused attention (Dao 2023, FlashAttention-2, section 3): each SM computes blocks of 128 queries (backward: of keys)

@@ -1,9 +1,5 @@
 #include "kernels/profile.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "cache/cache.h"
 #include "files/data.h"
 
 #define RANGE(record, member, help) \
@@ -61,24 +57,58 @@ static const struct table range_table = {
 static const struct field matmul_record_fields[] = {
     DTYPES(matmul_record),
     RATE(matmul_record),
-    {.key = "intensity", AT(matmul_record, fit.intensity), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
+    {.key = "intensity",
+     AT(matmul_record, fit.intensity),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_NUMBER,
      .required = true,
      .brief = "how much slower small tiles are, in FLOPs per value loaded; 0: all tiles reach the same rate"},
-    {.key = "fill", AT(matmul_record, fit.fill), .kind = FIELD_QUANTITY, .unit = UNIT_TIME, .required = true,
+    {.key = "fill",
+     AT(matmul_record, fit.fill),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_TIME,
+     .required = true,
      .brief = "time of a tile in addition to its products, to fill its pipeline and write its results"},
     QUANTIZATION(matmul_record),
     BANDWIDTH(matmul_record),
-    {.key = "overlap", AT(matmul_record, fit.overlap), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .min = 1,
-     .max = 100, .required = true, .brief = "p of (tiles^p + traffic^p)^(1/p); 1: tiles and traffic do not overlap"},
-    {.key = "drain", AT(matmul_record, fit.drain), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .max = 1,
+    {.key = "overlap",
+     AT(matmul_record, fit.overlap),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_NUMBER,
+     .min = 1,
+     .max = 100,
+     .required = true,
+     .brief = "p of (tiles^p + traffic^p)^(1/p); 1: tiles and traffic do not overlap"},
+    {.key = "drain",
+     AT(matmul_record, fit.drain),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_NUMBER,
+     .max = 1,
      .fallback = "0",
      .brief = "share of the results' traffic that is not overlapped, as a tile is written when its products are done"},
     OVERHEAD(matmul_record),
-    LAYOUT("nn", LAYOUT_NN), LAYOUT("nt", LAYOUT_NT), LAYOUT("tn", LAYOUT_TN),
-    {.key = "unaligned", AT(matmul_record, fit.unaligned), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER,
-     .positive = true, .fallback = "1", .brief = "factor on the time of tiles if rows are not multiples of 16 bytes"},
-    {.key = "odd", AT(matmul_record, fit.odd), .kind = FIELD_QUANTITY, .unit = UNIT_NUMBER, .fallback = "0",
+    LAYOUT("nn", LAYOUT_NN),
+    LAYOUT("nt", LAYOUT_NT),
+    LAYOUT("tn", LAYOUT_TN),
+    {.key = "unaligned",
+     AT(matmul_record, fit.unaligned),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_NUMBER,
+     .positive = true,
+     .fallback = "1",
+     .brief = "factor on the time of tiles if rows are not multiples of 16 bytes"},
+    {.key = "odd",
+     AT(matmul_record, fit.odd),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_NUMBER,
+     .fallback = "0",
      .brief = "factor on the time of tiles if rows are odd numbers of half-precision values; 0: as unaligned"},
+    {.key = "quantize",
+     AT(matmul_record, fit.quantize),
+     .kind = FIELD_QUANTITY,
+     .unit = UNIT_BANDWIDTH,
+     .fallback = "0",
+     .brief = "of samples that quantise their activations first: bandwidth of these kernels; 0: samples did not"},
     SPEED(matmul_record),
     {KEY(matmul_record, layouts), .kind = FIELD_CHOICES, .choices = layout_names, .required = true,
      .may_be_empty = true, .brief = "layouts of the samples; other products count as extrapolated"},
@@ -90,6 +120,9 @@ static const struct field matmul_record_fields[] = {
 };
 static const struct table matmul_table = {
     TABLE("matmul", "matrix products of some number formats", matmul_record, matmul_record_fields),
+};
+static const struct table grouped_table = {
+    TABLE("grouped", "products of many experts in one kernel", matmul_record, matmul_record_fields),
 };
 
 static const struct field attention_record_fields[] = {
@@ -134,6 +167,8 @@ static const struct field profile_fields[] = {
     {KEY(profile, sms), .kind = FIELD_INT, .min = 1, .max = 100000, .required = true,
      .brief = "number of its streaming multiprocessors"},
     {KEY(profile, matmul), .kind = FIELD_LIST, .table = &matmul_table, .single = true, .brief = "matrix products"},
+    {KEY(profile, grouped), .kind = FIELD_LIST, .table = &grouped_table, .single = true,
+     .brief = "products of many experts in one kernel; left out: their tiles take as long as single products'"},
     {KEY(profile, attention), .kind = FIELD_LIST, .table = &attention_table, .single = true,
      .brief = "fused attention; left out: it takes as long as its matrix products"},
     {KEY(profile, memory), .kind = FIELD_LIST, .table = &memory_table, .single = true,
@@ -156,18 +191,22 @@ static int check_ranges(const struct covered_range *const ranges[4], struct erro
 /* Checks of a profile that its tables cannot express. */
 static int check_records(const struct profile *profile, struct error *err)
 {
-    const struct matmul_record *matmul = profile->matmul.items;
+    const struct list *products[] = {&profile->matmul, &profile->grouped};
     const struct attention_record *attention = profile->attention.items;
     const struct memory_record *memory = profile->memory.items;
     int rc = 0;
 
-    if (!profile->matmul.count && !profile->attention.count && !profile->memory.count)
+    if (!profile->matmul.count && !profile->grouped.count && !profile->attention.count && !profile->memory.count)
         return error_add(err, EXIT_INPUT, profile->node->loc, "profile: no kernels; expected matmul, attention or "
                          "memory, as 'dtsim calibrate fit' writes them");
-    for (size_t i = 0; i < profile->matmul.count; i++)
-        if (check_ranges((const struct covered_range *[4]){&matmul[i].batch, &matmul[i].m, &matmul[i].n, &matmul[i].k},
-                         err))
-            rc = -1;
+    for (size_t p = 0; p < COUNT(products); p++)
+        for (size_t i = 0; i < products[p]->count; i++) {
+            const struct matmul_record *record = (const struct matmul_record *)products[p]->items + i;
+
+            if (check_ranges((const struct covered_range *[4]){&record->batch, &record->m, &record->n, &record->k},
+                             err))
+                rc = -1;
+        }
     for (size_t i = 0; i < profile->attention.count; i++)
         if (check_ranges((const struct covered_range *[4]){&attention[i].rows, &attention[i].keys, &attention[i].head},
                          err))
@@ -188,187 +227,4 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
     profile->name = data_stem(arena, path);
     profile->cache = arena->cache;
     return 0;
-}
-
-static bool inside(const struct covered_range *range, double value)
-{
-    return value >= range->from && value <= range->to;
-}
-
-static const struct kernel_seconds unknown = {NAN, BASIS_DATA_SHEET};
-
-/* How far a batch's number of products is outside the range of a record, as a factor; 1: it is inside. */
-static double batch_distance(const struct matmul_record *record, double batch)
-{
-    return fmax(1, fmax(record->batch.from / batch, batch / record->batch.to));
-}
-
-/* The record for a number format; of several the one with the nearest range of batches. Single products and the batched
- * products of attention heads may have a record each, because libraries have different kernels for them. */
-static const struct matmul_record *find_matmul(const struct profile *profile, enum dtype dtype, double batch)
-{
-    const struct matmul_record *records = profile->matmul.items, *best = NULL;
-
-    for (size_t i = 0; i < profile->matmul.count; i++)
-        if (list_has(&records[i].dtypes, (int)dtype) &&
-            (!best || batch_distance(&records[i], batch) < batch_distance(best, batch)))
-            best = &records[i];
-    return best;
-}
-
-/* If only the FLOPs of a product are known, it is taken for a single product of three equal sides, and always counts as
- * extrapolated. */
-/* All that the time of a product follows from. Numbers alone, so that it can be compared byte by byte. */
-struct product_key { struct matmul_fit fit; double sms, batch, m, n, k, layout, value; };
-
-/* A network has few different products, and asks for each of them hundreds of times. */
-static double product_seconds(const struct profile *profile, const struct matmul_fit *fit,
-                              const struct product *product)
-{
-    const struct product_key key = {*fit, profile->sms, product->batch, product->m, product->n, product->k,
-                                    product->layout, product->value};
-    const double *known = profile->cache ? cache_find(profile->cache, CACHE_PRODUCT, &key, sizeof key) : NULL;
-    double seconds;
-
-    if (known)
-        return *known;
-    seconds = matmul_seconds(fit, profile->sms, product);
-    if (profile->cache)
-        cache_copy(profile->cache, CACHE_PRODUCT, &key, sizeof key, &seconds, sizeof seconds);
-    return seconds;
-}
-
-static struct kernel_seconds matmul(const struct profile *profile, const struct kernel *kernel)
-{
-    struct product product = {kernel->batch, kernel->m, kernel->n, kernel->k, kernel->layout,
-                              dtype_bytes(kernel->dtype)};
-    const struct matmul_record *record;
-    struct matmul_fit fit;
-    bool shaped = kernel->m > 0, sizes;
-    double seconds;
-
-    if (!shaped) {
-        product.m = product.n = product.k = cbrt(kernel->flop / 2);
-        product.batch = 1;
-    }
-    record = find_matmul(profile, kernel->dtype, product.batch);
-    if (!record)
-        return unknown;
-    sizes = shaped && inside(&record->batch, product.batch) && inside(&record->m, product.m) &&
-            inside(&record->n, product.n) && inside(&record->k, product.k);
-    fit = record->fit;
-    if (!shaped)
-        fit.unaligned = fit.odd = 1;       /* the real rows are not known */
-    seconds = product_seconds(profile, &fit, &product);
-    if (!shaped)
-        seconds = fmax(seconds, record->fit.overhead + kernel->bytes / record->fit.bandwidth);
-    return (struct kernel_seconds){seconds, shaped && !list_has(&record->layouts, (int)kernel->layout) ? BASIS_LAYOUT :
-                                   sizes ? BASIS_MEASURED : BASIS_SIZES};
-}
-
-/* Fused attention without a record is timed as its matrix products: forward scores and values, backward the scores and
- * four gradients. n is the number of keys that are visited. All heads count as one product: batched products are slow
- * because they write the scores, and a fused kernel does not write them. */
-static struct kernel_seconds attention_products(const struct profile *profile, const struct kernel *kernel)
-{
-    struct kernel product = *kernel;
-
-    product.kind = KERNEL_MATMUL;
-    product.layout = LAYOUT_NT;
-    product.k = kernel->k * (kernel->phase == PHASE_FORWARD ? 2 : 5);
-    product.n = kernel->flop / (2 * kernel->batch * kernel->m * product.k);
-    product.m *= kernel->batch;
-    product.batch = 1;
-    return (struct kernel_seconds){matmul(profile, &product).seconds, BASIS_KERNELS};
-}
-
-static bool same_phase(int a, int b)
-{
-    return attention_is_backward((enum attention_direction)a) == attention_is_backward((enum attention_direction)b);
-}
-
-/* The record of the newest generation up to the one asked for; of two records of that generation the one with the same
- * mask, causal or not. */
-static const struct attention_record *attention_find(const struct profile *profile, int direction, enum dtype dtype,
-                                                     enum attention_generation generation)
-{
-    const struct attention_record *records = profile->attention.items, *best = NULL;
-
-    for (size_t i = 0; i < profile->attention.count; i++) {
-        const struct attention_record *record = &records[i];
-
-        if (!same_phase(record->direction, direction) || !list_has(&record->dtypes, (int)dtype) ||
-            (generation != ATTENTION_NEWEST && record->generation > (int)generation))
-            continue;
-        if (!best || record->generation > best->generation ||
-            (record->generation == best->generation && record->direction == direction))
-            best = record;
-    }
-    return best;
-}
-
-static struct kernel_seconds attention(const struct profile *profile, const struct kernel *kernel,
-                                       enum attention_generation generation)
-{
-    struct heads heads = {kernel->batch, kernel->m, kernel->n, kernel->k, dtype_bytes(kernel->dtype)};
-    enum attention_direction direction = attention_direction(kernel->phase != PHASE_FORWARD, kernel->causal);
-    const struct attention_record *record = attention_find(profile, (int)direction, kernel->dtype, generation);
-
-    if (!record)
-        return attention_products(profile, kernel);
-    return (struct kernel_seconds){
-        .seconds = attention_seconds(&record->fit, profile->sms, direction, &heads),
-        .basis = record->direction != (int)direction ? BASIS_LAYOUT :
-                 inside(&record->rows, heads.batch * heads.m) && inside(&record->keys, heads.n) &&
-                 inside(&record->head, heads.k) ? BASIS_MEASURED : BASIS_SIZES,
-    };
-}
-
-static struct kernel_seconds memory(const struct profile *profile, const struct kernel *kernel)
-{
-    const struct memory_record *records = profile->memory.items, *other = NULL;
-
-    for (size_t i = 0; i < profile->memory.count; i++) {
-        if (records[i].dtypes.count > 0 && !list_has(&records[i].dtypes, (int)kernel->dtype))
-            continue;
-        if (records[i].class == (int)kernel->class)
-            return (struct kernel_seconds){memory_seconds(&records[i].fit, kernel->bytes),
-                                           inside(&records[i].bytes, kernel->bytes) ? BASIS_MEASURED : BASIS_SIZES};
-        if (records[i].class == CLASS_OTHER)
-            other = &records[i];
-    }
-    return other ? (struct kernel_seconds){memory_seconds(&other->fit, kernel->bytes), BASIS_KERNELS} : unknown;
-}
-
-struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
-                                     enum attention_generation generation)
-{
-    if (kernel->kind == KERNEL_ATTENTION)
-        return attention(profile, kernel, generation);
-    return kernel->kind == KERNEL_MATMUL ? matmul(profile, kernel) : memory(profile, kernel);
-}
-
-double profile_error(const struct profile *profile, enum kernel_kind kind)
-{
-    const struct list *lists[] = {
-        [KERNEL_MATMUL] = &profile->matmul, [KERNEL_ATTENTION] = &profile->attention,
-        [KERNEL_MEMORY] = &profile->memory,
-    };
-    static const struct { size_t size, error; } records[] = {
-        [KERNEL_MATMUL] = {sizeof(struct matmul_record), offsetof(struct matmul_record, error)},
-        [KERNEL_ATTENTION] = {sizeof(struct attention_record), offsetof(struct attention_record, error)},
-        [KERNEL_MEMORY] = {sizeof(struct memory_record), offsetof(struct memory_record, error)},
-    };
-    double sum = 0, samples = 0;
-
-    for (size_t i = 0; i < lists[kind]->count; i++) {
-        struct fit_error error;
-
-        memcpy(&error, (const char *)lists[kind]->items + i * records[kind].size + records[kind].error, sizeof error);
-        if (error.held_out == 0 || isnan(error.mean))
-            continue;
-        sum += error.held_out * error.mean;
-        samples += error.held_out;
-    }
-    return samples > 0 ? sum / samples : NAN;
 }

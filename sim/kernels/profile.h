@@ -46,7 +46,8 @@ struct profile {
     const char *gpu;                     /* the GPU that was measured, as its driver calls it */
     const char *source;                  /* who measured what, and when */
     int sms;                             /* streaming multiprocessors */
-    struct list matmul, attention, memory;     /* of struct matmul_record, attention_record, memory_record */
+    struct list matmul, grouped;         /* of struct matmul_record */
+    struct list attention, memory;       /* of struct attention_record, memory_record */
     struct cache *cache;                 /* where the times of products are remembered, or NULL */
 };
 extern const struct table profile_table;
@@ -58,8 +59,10 @@ int profile_load(struct arena *arena, const char *name, struct loc loc, struct p
  * Fused attention uses a record of the generation asked for, else of the next older one. If need be, causal attention
  * uses a record of attention without a mask, or the reverse: the same kernel visits other blocks. Without any record it
  * takes as long as its matrix products.
+ * Grouped products without a record of their own have the tiles of single products.
  * A memory class without a record uses the record of CLASS_OTHER. */
 struct kernel_seconds { double seconds; enum cost_basis basis; };
+struct kernel_seconds profile_product(const struct profile *profile, enum dtype dtype, const struct product *product);
 struct kernel_seconds profile_kernel(const struct profile *profile, const struct kernel *kernel,
                                      enum attention_generation generation);
 

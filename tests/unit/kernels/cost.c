@@ -72,7 +72,7 @@ static void formats_without_a_rate_use_fp32(void **state)
     assert_close(gpu_peak(&gpu, DTYPE_BF16), 20e12);
 
     struct kernel kernel = {.kind = KERNEL_MATMUL, .flop = 1e12, .launches = 1};
-    static const double expected[DTYPE_COUNT] = {100e-3, 100e-3, 10e-3, 100e-3, 100e-3};
+    static const double expected[DTYPE_COUNT] = {100e-3, 100e-3, 10e-3, 100e-3, 100e-3, 100e-3, 100e-3, 100e-3};
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         kernel.dtype = (enum dtype)dtype;
         assert_close(seconds(kernel), expected[dtype] + 3e-6);
@@ -146,12 +146,16 @@ static void names(void **state)
     assert_string_equal(dtype_names[DTYPE_FP16], "fp16");
     assert_string_equal(dtype_names[DTYPE_BF16], "bf16");
     assert_string_equal(dtype_names[DTYPE_FP8], "fp8");
+    assert_string_equal(dtype_names[DTYPE_FP8_BLOCK], "fp8-block");
+    assert_string_equal(dtype_names[DTYPE_MXFP8], "mxfp8");
+    assert_string_equal(dtype_names[DTYPE_NVFP4], "nvfp4");
     assert_null(dtype_names[DTYPE_COUNT]);
     assert_close(dtype_bytes(DTYPE_FP32), 4);
     assert_close(dtype_bytes(DTYPE_TF32), 4);
     assert_close(dtype_bytes(DTYPE_FP16), 2);
     assert_close(dtype_bytes(DTYPE_BF16), 2);
     assert_close(dtype_bytes(DTYPE_FP8), 1);
+    assert_close(dtype_bytes(DTYPE_NVFP4), 0.5);
 }
 
 int main(void)

@@ -1,0 +1,184 @@
+/* calibrate_check: samples beside a profile that was not fitted to them; samples of narrow formats and of experts. */
+#include "calibrate/calibrate.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include "text.h"
+
+enum { SMS = 132 };
+static const struct matmul_fit truth = {
+    .rate = 1400e12,
+    .intensity = 12,
+    .fill = 1e-6,
+    .quantization = 0.4,
+    .bandwidth = 3e12,
+    .overlap = 3,
+    .overhead = 3e-6,
+    .layout = {1, 1, 1},
+    .unaligned = 1,
+    .quantize = 1.5e12,
+    .speed = 1,
+};
+
+static void assert_near(const char *what, double actual, double expected, double tolerance)
+{
+    if (!(fabs(actual / expected - 1) <= tolerance))
+        fail_msg("%s: %g instead of %g", what, actual, expected);
+}
+
+static double side(uint64_t *seed, double least, double most)
+{
+    return round(least * pow(most / least, (double)(next(seed) >> 11) / 9007199254740992.0) / 64) * 64;
+}
+
+static void add(struct samples *samples, enum product_form form, enum dtype dtype, int count, double times)
+{
+    uint64_t seed = 7;
+
+    samples->gpu = "test";
+    samples->sms = SMS;
+    samples->attention = ATTENTION_FLASH_2;
+    for (int i = 0; i < count; i++) {
+        double batch = form >= FORM_GROUPED ? pow(2, i % 8) : 1;
+        struct product product = {batch,
+                                  side(&seed, 512, 32768),
+                                  side(&seed, 256, 8192),
+                                  side(&seed, 256, 8192),
+                                  LAYOUT_NT,
+                                  dtype_bytes(dtype),
+                                  form};
+
+        *GROW(samples) = (struct sample){
+            .kind = SAMPLE_MATMUL,
+            .which = (int)form,
+            .dtype = dtype,
+            .layout = LAYOUT_NT,
+            .batch = batch,
+            .m = product.m,
+            .n = product.n,
+            .k = product.k,
+            .seconds = times * matmul_seconds(&truth, SMS, &product),
+        };
+    }
+}
+
+static void fit(struct arena *arena, struct samples *samples, struct calibration *calibration)
+{
+    struct error err = {0};
+
+    if (calibrate(arena, samples, calibration, &err)) {
+        error_print(&err, stderr);
+        fail_msg("no calibration");
+    }
+}
+
+/* Products that quantise first: the fit finds what the products alone take. */
+static void quantized_products(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    struct calibration calibration;
+    struct product alone = {1, 4096, 4096, 4096, LAYOUT_NT, 0.5, FORM_MATMUL};
+
+    (void)state;
+    add(&samples, FORM_QUANTIZED, DTYPE_NVFP4, 500, 1);
+    fit(&arena, &samples, &calibration);
+    const struct matmul_record *record = calibration.profile.matmul.items;
+    assert_int_equal(calibration.profile.matmul.count, 1);
+    assert_true(list_has(&record->dtypes, DTYPE_NVFP4) && record->error.held_out > 50);
+    assert_near("error", 1 + record->error.mean, 1, 0.01);
+    assert_near("quantize", record->fit.quantize, truth.quantize, 0.05);
+    assert_near("alone", profile_product(&calibration.profile, DTYPE_NVFP4, &alone).seconds,
+                matmul_seconds(&truth, SMS, &alone), 0.03);
+    assert_true(isnan(profile_product(&calibration.profile, DTYPE_FP8, &alone).seconds));
+    calibration_release(&calibration);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+/* Layers and grouped products have one record; without it grouped products have single products' tiles, scaled from
+ * other kernels. */
+static void grouped_products(void **state)
+{
+    struct arena arena = {0};
+    struct samples layers = {.arena = &arena}, products = {.arena = &arena};
+    struct calibration calibration;
+    struct product grouped = {64, 65536, 1024, 4096, LAYOUT_NT, 2, FORM_GROUPED};
+
+    (void)state;
+    add(&layers, FORM_EXPERTS, DTYPE_BF16, 300, 1);
+    add(&layers, FORM_GROUPED, DTYPE_BF16, 300, 1);
+    fit(&arena, &layers, &calibration);
+    assert_true(calibration.profile.grouped.count == 1 && calibration.profile.matmul.count == 0);
+    assert_near("grouped", profile_product(&calibration.profile, DTYPE_BF16, &grouped).seconds,
+                matmul_seconds(&truth, SMS, &grouped), 0.02);
+    assert_int_equal(profile_product(&calibration.profile, DTYPE_BF16, &grouped).basis, BASIS_SIZES);
+    grouped.m = 16384;
+    assert_int_equal(profile_product(&calibration.profile, DTYPE_BF16, &grouped).basis, BASIS_MEASURED);
+    calibration_release(&calibration);
+    add(&products, FORM_MATMUL, DTYPE_BF16, 500, 1);
+    fit(&arena, &products, &calibration);
+    assert_true(calibration.profile.grouped.count == 0 && calibration.profile.matmul.count == 1);
+    assert_near("scaled", profile_product(&calibration.profile, DTYPE_BF16, &grouped).seconds,
+                matmul_seconds(&truth, SMS, &grouped), 0.05);
+    assert_int_equal(profile_product(&calibration.profile, DTYPE_BF16, &grouped).basis, BASIS_KERNELS);
+    calibration_release(&calibration);
+    samples_release(&layers);
+    samples_release(&products);
+    arena_release(&arena);
+}
+
+/* Samples a tenth slower than the profile are so in every row; a job's speed does not touch what is said of bursts. */
+static void compared(void **state)
+{
+    struct arena arena = {0};
+    struct samples samples = {.arena = &arena};
+    enum dtype halves[] = {DTYPE_BF16};
+    enum matmul_layout layouts[] = {LAYOUT_NT};
+    struct matmul_record record = {
+        .dtypes = {.items = halves, .count = 1},
+        .layouts = {.items = layouts, .count = 1},
+        .fit = truth,
+        .batch = {.from = 1, .to = 1},
+        .m = {.from = 512, .to = 8192},
+        .n = {.from = 1, .to = 1e5},
+        .k = {.from = 1, .to = 1e5},
+    };
+    struct profile profile = {.gpu = "test", .sms = SMS, .matmul = {.items = &record, .count = 1}};
+    struct compared *rows;
+    size_t count;
+
+    (void)state;
+    record.fit.speed = 0.8;
+    add(&samples, FORM_MATMUL, DTYPE_BF16, 100, 1.1);
+    add(&samples, FORM_MATMUL, DTYPE_FP8, 1, 1);
+    *GROW(&samples) = (struct sample){.kind = SAMPLE_UNUSED};
+    add(&samples, FORM_MATMUL, DTYPE_BF16, 1, 1.1);
+    samples.items[102].kind = SAMPLE_SUSTAINED;
+    rows = calibrate_check(&arena, &profile, &samples, &count);
+    assert_int_equal(count, 102);
+    for (size_t i = 0; i < 100; i++) {
+        assert_near("predicted", rows[i].predicted.seconds, samples.items[i].seconds / 1.1, 1e-9);
+        assert_int_equal(rows[i].predicted.basis, samples.items[i].m > 8192 ? BASIS_SIZES : BASIS_MEASURED);
+    }
+    assert_true(isnan(rows[100].predicted.seconds));
+    struct product lasting = sample_product(&samples.items[102]);
+    assert_near("sustained", rows[101].predicted.seconds, matmul_seconds(&record.fit, SMS, &lasting), 1e-9);
+    assert_true(rows[101].predicted.seconds > rows[0].predicted.seconds);
+    samples_release(&samples);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantized_products),
+        cmocka_unit_test(grouped_products),
+        cmocka_unit_test(compared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

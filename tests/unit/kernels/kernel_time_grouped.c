@@ -1,0 +1,107 @@
+/* Products of many experts in one kernel, layers of experts, and products that quantise their activations first. */
+#include "kernels/kernel_time.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { SMS = 100 };
+static const struct matmul_fit fit = {
+    .rate = 100e12,
+    .intensity = 10,
+    .fill = 1e-6,
+    .quantization = 1,
+    .bandwidth = 1e12,
+    .overlap = 4,
+    .overhead = 2e-6,
+    .layout = {1, 1.1, 1.2},
+    .unaligned = 1.5,
+    .odd = 4,
+    .quantize = 0.5e12,
+    .speed = 1,
+};
+
+static double seconds(enum product_form form, double batch, double m, double n, double k, enum matmul_layout layout)
+{
+    struct product product = {batch, m, n, k, layout, form == FORM_QUANTIZED ? 1 : 2, form};
+
+    return matmul_seconds(&fit, SMS, &product);
+}
+
+static void assert_near(double actual, double expected, double tolerance)
+{
+    if (!(fabs(actual / expected - 1) <= tolerance))
+        fail_msg("%.10g instead of %.10g", actual, expected);
+}
+
+/* Experts with many rows each are as so many products, whatever the layout. */
+static void wide_experts(void **state)
+{
+    (void)state;
+    assert_near(seconds(FORM_GROUPED, 8, 8 * 4096., 4096, 4096, LAYOUT_NT),
+                seconds(FORM_MATMUL, 8, 4096, 4096, 4096, LAYOUT_NT), 1e-12);
+    assert_near(seconds(FORM_GROUPED, 8, 4096, 4096, 8 * 4096., LAYOUT_TN),
+                seconds(FORM_MATMUL, 8, 4096, 4096, 4096, LAYOUT_TN), 1e-12);
+}
+
+/* 256 experts of 8 rows fill no tile: they take as long as the narrowest tiles' 32 rows, and load all weights. One
+ * expert with all the rows is faster. */
+static void narrow_experts(void **state)
+{
+    (void)state;
+    double narrow = seconds(FORM_GROUPED, 256, 256 * 8., 4096, 4096, LAYOUT_NT);
+    double weights = 2 * 256. * 4096 * 4096 / fit.bandwidth;
+
+    assert_true(narrow >= weights);
+    assert_true(narrow > 5 * seconds(FORM_GROUPED, 1, 256 * 8., 4096, 4096, LAYOUT_NT));
+    for (double rows = 1; rows <= 32; rows++) /* only the rows' own traffic grows */
+        assert_near(seconds(FORM_GROUPED, 256, 256 * rows, 4096, 4096, LAYOUT_NT), narrow, 0.02);
+    /* so many rows in so many more experts never take less time */
+    for (double experts = 1, before = 0; experts <= 512; experts *= 2) {
+        double now = seconds(FORM_GROUPED, experts, 8192, 1024, 4096, LAYOUT_NT);
+
+        assert_true(now >= before * (1 - 1e-12));
+        before = now;
+    }
+}
+
+/* Experts without rows load no weights. */
+static void few_rows(void **state)
+{
+    (void)state;
+    assert_near(seconds(FORM_GROUPED, 256, 8, 4096, 4096, LAYOUT_NT),
+                seconds(FORM_GROUPED, 8, 8, 4096, 4096, LAYOUT_NT), 1e-12);
+}
+
+/* Two products, and their rows through memory between them: 2 k + 2 k (permuted), 4 n + 2 n (activation), 4 k (summed)
+ * of 2 bytes a value. */
+static void layers_of_experts(void **state)
+{
+    (void)state;
+    double m = 65536, n = 1536, k = 4096,
+           products = seconds(FORM_GROUPED, 64, m, 2 * n, k, LAYOUT_NT) + seconds(FORM_GROUPED, 64, m, k, n, LAYOUT_NT);
+
+    assert_near(seconds(FORM_EXPERTS, 64, m, n, k, LAYOUT_NT),
+                products + m * (8 * k + 6 * n) / fit.bandwidth + 4 * fit.overhead, 1e-12);
+}
+
+/* A product whose A is read in bf16 and written in one byte first. */
+static void quantized(void **state)
+{
+    (void)state;
+    struct product plain = {1, 4096, 1024, 2048, LAYOUT_NT, 1, FORM_MATMUL};
+
+    assert_near(seconds(FORM_QUANTIZED, 1, 4096, 1024, 2048, LAYOUT_NT) - matmul_seconds(&fit, SMS, &plain),
+                2e-6 + 3 * 4096. * 2048 / 0.5e12, 1e-9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_experts),      cmocka_unit_test(narrow_experts), cmocka_unit_test(few_rows),
+        cmocka_unit_test(layers_of_experts), cmocka_unit_test(quantized),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
