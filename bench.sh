@@ -1,6 +1,7 @@
 #!/bin/sh
 # How fast the simulator is. CPU seconds; machines differ, and so does a machine from hour to hour.
-#   ./bench.sh [RUNS]                      commands (tests/bench/commands.c), engines alone (bench.c), sweeps (sweep.c)
+#   ./bench.sh [RUNS]                      commands (tests/bench/commands.c), engines alone (bench.c), sweeps (sweep.c),
+#                                          scenarios in one process (warm.c)
 #   ./bench.sh --compare COMMIT [RUNS]     commands of these sources and of that commit, in turn, and their ratios
 set -eu
 cd "$(dirname "$0")"
@@ -11,11 +12,12 @@ if [ "${1-}" = --compare ]; then
     shift 2
 fi
 cmake --preset release >/dev/null
-cmake --build build --target dtsim bench bench_commands bench_sweep >/dev/null
+cmake --build build --target dtsim bench bench_commands bench_sweep bench_warm >/dev/null
 if [ -z "$other" ]; then
     build/tests/bench_commands "${1-3}" build/dtsim
     build/tests/bench "${1-3}"
-    exec build/tests/bench_sweep "${1-3}"
+    build/tests/bench_sweep "${1-3}"
+    exec build/tests/bench_warm "${1-3}" 100000
 fi
 if [ ! -x "$other/build/dtsim" ]; then
     mkdir -p "$other"

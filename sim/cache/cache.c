@@ -70,8 +70,10 @@ static struct cache_entry *add(struct cache *cache, enum cache_kind kind, const 
 {
     struct cache_entry *entry;
 
-    if (cache->bytes + bytes + sizeof *entry + size > cache->limit)
+    if (cache->bytes + bytes + sizeof *entry + size > cache->limit) {
+        cache->refused = true;
         return NULL;
+    }
     if (cache->count == cache->nchains)
         grow(cache);
     entry = arena_alloc(&cache->own, sizeof *entry + size);
@@ -97,13 +99,35 @@ bool cache_put(struct cache *cache, enum cache_kind kind, const void *key, size_
     return true;
 }
 
-void cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
+bool cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
                 size_t bytes)
 {
     struct cache_entry *entry = add(cache, kind, key, size, bytes);
 
     if (entry)
         entry->value = memcpy(arena_alloc(&cache->own, bytes), value, bytes);
+    return entry != NULL;
+}
+
+void cache_key_add(struct cache_key *key, const void *bytes, size_t size)
+{
+    if (!size)
+        return;
+    if (key->capacity - key->count < size) {
+        key->capacity = 2 * (key->count + size);
+        key->items = xrealloc(key->items, key->capacity, 1);
+    }
+    memcpy(key->items + key->count, bytes, size);
+    key->count += size;
+}
+
+void cache_key_text(struct cache_key *key, const char *text)
+{
+    size_t size = text ? strlen(text) + 1 : 0;
+
+    cache_key_add(key, &size, sizeof size);
+    if (size)
+        cache_key_add(key, text, size);
 }
 
 void cache_release(struct cache *cache)
@@ -114,4 +138,10 @@ void cache_release(struct cache *cache)
     free(cache->chains);
     arena_release(&cache->own);
     *cache = (struct cache){.limit = cache->limit};
+}
+
+void cache_renew(struct cache *cache)
+{
+    if (cache->refused)
+        cache_release(cache);
 }

@@ -1,8 +1,8 @@
 /* cache: what is remembered from one scenario to the next. A value that is passed: an arena carries its address to all
  * that reads a scenario into that arena. Without a cache nothing is remembered, and all is the same but slower.
  *
- * What it gives is const, and stays until the cache is released, which is after all scenarios that were read with it.
- * So nothing is dropped; at the limit nothing more is taken in. */
+ * What it gives is const, and stays while any scenario that was read with it lives. So nothing is dropped meanwhile; at
+ * the limit nothing more is taken in, until cache_renew empties it between two scenarios. */
 #ifndef DTSIM_CACHE_H
 #define DTSIM_CACHE_H
 
@@ -13,6 +13,8 @@ enum cache_kind {
     CACHE_TREE,                  /* conf_shared: the tree of a file, by its path; read again once the file is another */
     CACHE_RECORD,                /* field_load: the struct that a tree is parsed to, by path and table */
     CACHE_PRODUCT,               /* profile_kernel: the seconds of a matrix product, by its shape and the fit */
+    CACHE_PLACEMENT,             /* measure: a number for the places of GPUs on a cluster, by both */
+    CACHE_COLLECTIVE,            /* measure: what a collective takes alone, by engine, collective, size, placement */
     CACHE_KINDS
 };
 
@@ -20,6 +22,7 @@ enum { CACHE_BYTES = 256 << 20 };        /* the usual limit */
 
 struct cache {
     size_t limit, bytes;
+    bool refused;                /* something had no room */
     struct arena own;            /* entries, and values that were copied */
     struct cache_entry **chains; /* by hash of the key; the newest first */
     size_t nchains, count;
@@ -28,6 +31,13 @@ struct cache {
 
 void cache_init(struct cache *cache, size_t limit);
 void cache_release(struct cache *cache);
+/* Between two scenarios, when nobody has anything that it gave: empties the cache if something had no room in it. */
+void cache_renew(struct cache *cache);
+
+/* A key that is put together. Zero-initialise; free(items). */
+struct cache_key { unsigned char *items; size_t count, capacity; };
+void cache_key_add(struct cache_key *key, const void *bytes, size_t size);
+void cache_key_text(struct cache_key *key, const char *text);    /* which may be NULL */
 
 /* What is remembered under the key (`size` bytes), or NULL. */
 const void *cache_find(struct cache *cache, enum cache_kind kind, const void *key, size_t size);
@@ -36,8 +46,8 @@ const void *cache_find(struct cache *cache, enum cache_kind kind, const void *ke
 bool cache_put(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
                struct arena *arena);
 
-/* The same of a value of a few bytes, which is copied; where there is no room, nothing happens. */
-void cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
+/* The same of a value of a few bytes, which is copied. */
+bool cache_copy(struct cache *cache, enum cache_kind kind, const void *key, size_t size, const void *value,
                 size_t bytes);
 
 #endif

@@ -6,77 +6,98 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A collective that is asked for. Only its key is remembered with it: numbers alone, so that they can be compared byte
+ * by byte. */
 struct measurement {
-    const struct collective *collective;
-    double bytes;
-    int channels, ngroups, n;
-    int *place;              /* a GPU: node and leaf relative to the first GPU's, index within the node, slow NIC */
+    struct measurement_key {
+        const struct collective *collective;
+        double bytes;
+        size_t placement;        /* its number in the cache */
+        int engine, channels, ngroups, n;
+    } key;
     struct measured result;
-    struct pairs pairs;      /* of the first group */
+    struct pairs pairs;          /* of the first group */
 };
+_Static_assert(sizeof(struct measurement_key) ==
+               sizeof(void *) + sizeof(double) + sizeof(size_t) + 4 * sizeof(int), "no bytes between the numbers");
 
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster)
 {
     *measure = (struct measure){.engine = engine, .cluster = cluster};
+    cache_init(&measure->own, CACHE_BYTES);
+    measure->cache = &measure->own;
 }
 
 void measure_release(struct measure *measure)
 {
-    for (size_t i = 0; i < measure->done.count; i++) {
-        free(measure->done.items[i].place);
-        free(measure->done.items[i].pairs.items);
-    }
-    free(measure->done.items);
+    for (size_t i = 0; i < measure->counted.count; i++)
+        free(measure->counted.items[i].pairs.items);
+    free(measure->counted.items);
     free(measure->carried.items);
+    free(measure->where.items);
+    free(measure->placed.gpus);
+    cache_release(&measure->own);
     memset(measure, 0, sizeof *measure);
 }
 
-enum { PLACE = 4 };
-
-/* Two placements that differ only in their first node and leaf take the same time, if no NIC of theirs is slower than
+/* A GPU's node and leaf relative to the first GPU's, its index within the node, and its NIC where that is slow. Two
+ * placements that differ only in their first node and leaf take the same time, if no NIC of theirs is slower than
  * others: such a NIC is like itself alone. */
-static int *relative_place(const struct cluster *cluster, const int *gpus, size_t count)
+static void add_places(struct cache_key *key, const struct cluster *cluster, const int *gpus, size_t count)
 {
-    int *place = xcalloc(PLACE * count, sizeof *place);
     int node0 = cluster_node_of(cluster, gpus[0]), leaf0 = cluster_leaf_of(cluster, node0);
 
     for (size_t i = 0; i < count; i++) {
         int node = cluster_node_of(cluster, gpus[i]);
+        const int place[] = {
+            node - node0, cluster_leaf_of(cluster, node) - leaf0, gpus[i] - node * cluster->gpus_per_node,
+            cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0,
+        };
 
-        place[PLACE * i] = node - node0;
-        place[PLACE * i + 1] = cluster_leaf_of(cluster, node) - leaf0;
-        place[PLACE * i + 2] = gpus[i] - node * cluster->gpus_per_node;
-        place[PLACE * i + 3] = cluster_nic_share(cluster, gpus[i]) < 1 ? 1 + cluster_nic_of(cluster, gpus[i]) : 0;
+        cache_key_add(key, place, sizeof place);
     }
-    return place;
 }
 
-static const struct measurement *find(const struct measure *measure, const struct measurement *wanted)
+/* The number under which the cache knows the placement on this cluster. False: it has no room for it. */
+static bool find_placement(struct measure *measure, const int *gpus, size_t count, size_t *number)
 {
-    size_t size = PLACE * (size_t)wanted->ngroups * (size_t)wanted->n * sizeof(int);
+    struct last_places *placed = &measure->placed;
+    struct cache_key *where = &measure->where;
+    const size_t *known;
 
-    for (size_t i = 0; i < measure->done.count; i++) {
-        const struct measurement *old = &measure->done.items[i];
-
-        if (old->collective == wanted->collective && old->bytes == wanted->bytes && old->n == wanted->n &&
-            old->ngroups == wanted->ngroups && old->channels == wanted->channels &&
-            !memcmp(old->place, wanted->place, size))
-            return old;
+    if (placed->count == count && !memcmp(placed->gpus, gpus, count * sizeof *gpus)) {
+        *number = placed->number;
+        return true;
     }
-    return NULL;
+    if (!measure->of_cluster) {
+        cluster_key(measure->cluster, where);
+        measure->of_cluster = where->count;
+    }
+    where->count = measure->of_cluster;
+    add_places(where, measure->cluster, gpus, count);
+    known = cache_find(measure->cache, CACHE_PLACEMENT, where->items, where->count);
+    *number = known ? *known : measure->cache->count;
+    if (!known &&
+        !cache_copy(measure->cache, CACHE_PLACEMENT, where->items, where->count, number, sizeof *number))
+        return false;
+    placed->gpus = xrealloc(placed->gpus, count, sizeof *gpus);
+    memcpy(placed->gpus, gpus, count * sizeof *gpus);
+    placed->count = count;
+    placed->number = *number;
+    return true;
 }
 
 /* Lowers every group's collective into one program; all start at once. A folded ring has only its own members. */
 static void lower_groups(const struct measure *measure, const struct measurement *wanted, const int *gpus,
                          const struct folded_ring *folded, struct program *program)
 {
-    int channels = wanted->channels, members = folded ? folded->n : wanted->n;
+    int channels = wanted->key.channels, members = folded ? folded->n : wanted->key.n;
     uint32_t *lanes = xcalloc((size_t)members * (size_t)channels, sizeof *lanes);
     uint32_t *done = xcalloc((size_t)members, sizeof *done);
 
-    program->ranks = wanted->ngroups * members;
-    for (int g = 0; g < wanted->ngroups; g++) {
-        struct group group = {.n = wanted->n, .gpus = gpus + (size_t)g * (size_t)wanted->n};
+    program->ranks = wanted->key.ngroups * members;
+    for (int g = 0; g < wanted->key.ngroups; g++) {
+        struct group group = {.n = wanted->key.n, .gpus = gpus + (size_t)g * (size_t)wanted->key.n};
         struct folded_ring own;
 
         if (folded) {
@@ -86,7 +107,7 @@ static void lower_groups(const struct measure *measure, const struct measurement
         for (int m = 0; m < members; m++)
             for (int c = 0; c < channels; c++)
                 lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
-        collective_lower(wanted->collective, measure->cluster, &group, wanted->bytes, channels, lanes, NULL,
+        collective_lower(wanted->key.collective, measure->cluster, &group, wanted->key.bytes, channels, lanes, NULL,
                          (struct op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
     }
     free(lanes);
@@ -126,8 +147,8 @@ static void merge_pairs(struct pairs *pairs)
 static void unfold_pairs(const struct measure *measure, struct measurement *wanted, const int *gpus)
 {
     struct pairs whole = {0};
-    struct group group = {.n = wanted->n, .gpus = gpus};
-    int *order = xcalloc((size_t)wanted->n, sizeof *order), channels = wanted->result.channels;
+    struct group group = {.n = wanted->key.n, .gpus = gpus};
+    int *order = xcalloc((size_t)wanted->key.n, sizeof *order), channels = wanted->result.channels;
     double payload = wanted->result.bytes_sent / channels, overhead[2] = {0};
 
     for (size_t i = 0; i < wanted->pairs.count; i++) {
@@ -139,8 +160,8 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
     }
     for (int c = 0; c < channels; c++) {
         collective_order(measure->cluster, &group, c, channels, wanted->result.used, order);
-        for (int i = 0; i < wanted->n; i++) {
-            int ends[] = {gpus[order[i]], gpus[order[(i + 1) % wanted->n]]};
+        for (int i = 0; i < wanted->key.n; i++) {
+            int ends[] = {gpus[order[i]], gpus[order[(i + 1) % wanted->key.n]]};
 
             *GROW(&whole) = (struct pair){
                 ends[0], ends[1], payload, payload * overhead[cluster_within_node(measure->cluster, ends, 2)],
@@ -156,7 +177,7 @@ static void unfold_pairs(const struct measure *measure, struct measurement *want
 static int run(const struct measure *measure, struct measurement *wanted, const int *gpus,
                const struct folded_ring *folded, double share, struct error *err)
 {
-    int members = folded ? folded->n : wanted->n, rc;
+    int members = folded ? folded->n : wanted->key.n, rc;
     struct program program = {.progress = measure->progress};
     struct timeline timeline;
     double bytes = 0, messages = 0;
@@ -168,16 +189,17 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         const struct op *op = &program.ops.items[i];
 
         if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < members) {
-            *GROW(&wanted->pairs) = (struct pair){(int)op->transfer.src, (int)op->transfer.dst, op->amount,
-                                                   op_wire(op)};
+            if (measure->counts)
+                *GROW(&wanted->pairs) = (struct pair){(int)op->transfer.src, (int)op->transfer.dst, op->amount,
+                                                      op_wire(op)};
             bytes += op->amount;
             messages++;
         }
     }
     wanted->result.seconds = timeline.makespan;
-    wanted->result.bytes_sent = bytes / share / wanted->n;
+    wanted->result.bytes_sent = bytes / share / wanted->key.n;
     wanted->result.messages = rint(messages / share);
-    if (folded)
+    if (folded && measure->counts)
         unfold_pairs(measure, wanted, gpus);
     merge_pairs(&wanted->pairs);
     timeline_release(&timeline);
@@ -191,14 +213,14 @@ enum { MOST_MESSAGES = 1 << 26 };
 /* Replays what collective_choose has chosen. */
 static int measure_anew(const struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
 {
-    const struct collective *collective = wanted->collective, *used = wanted->result.used;
-    int n = wanted->n, channels = wanted->result.channels, rc;
+    const struct collective *collective = wanted->key.collective, *used = wanted->result.used;
+    int n = wanted->key.n, channels = wanted->result.channels, rc;
     struct group group = {.n = n, .gpus = gpus};
     struct task task = {.n = n, .per_node = collective_per_node(measure->cluster, &group)};
     struct folded_ring folded;
-    bool folds = collective_fold_ring(&folded, used, measure->cluster, gpus, wanted->ngroups, n, channels);
+    bool folds = collective_fold_ring(&folded, used, measure->cluster, gpus, wanted->key.ngroups, n, channels);
     double share = folds ? (double)folded.n / n * folded.channels / channels : 1;
-    double messages = collective_messages(used, &task) * channels * wanted->ngroups * share;
+    double messages = collective_messages(used, &task) * channels * wanted->key.ngroups * share;
 
     if (messages > MOST_MESSAGES)
         rc = error_add(err, EXIT_INPUT, (struct loc){0},
@@ -213,38 +235,51 @@ static int measure_anew(const struct measure *measure, struct measurement *wante
     return rc;
 }
 
+/* Measures what no one asked for before. */
+static int measure_first(struct measure *measure, struct measurement *wanted, const int *gpus, struct error *err)
+{
+    const struct measurement_key *key = &wanted->key;
+    struct group group = {.n = key->n, .gpus = gpus};
+    struct collective_choice choice =
+        collective_choose(key->collective, measure->cluster, &group, key->bytes, key->channels);
+
+    wanted->result.channels = choice.channels;
+    wanted->result.used = choice.used;
+    wanted->result.protocol = choice.protocol;
+    wanted->result.index = -1;
+    if (measure_anew(measure, wanted, gpus, err)) {
+        free(wanted->pairs.items);
+        return -1;
+    }
+    if (measure->counts) {
+        wanted->result.index = (int)measure->counted.count;
+        *GROW(&measure->counted) = (struct counted){wanted->pairs, gpus[0]};
+    }
+    return 0;
+}
+
 int measure_collective(struct measure *measure, const struct collective *collective, const int *gpus, int ngroups,
                        int n, double bytes, int channels, struct measured *result, struct error *err)
 {
-    struct measurement wanted = {.collective = collective, .bytes = bytes, .ngroups = ngroups, .n = n};
     struct group group = {.n = n, .gpus = gpus};
-    const struct measurement *known;
+    struct measurement wanted = {.key = {.collective = collective, .bytes = bytes, .engine = (int)measure->engine,
+                                         .ngroups = ngroups, .n = n}};
+    const struct measured *known;
+    bool placed;
 
+    BUG_IF(measure->counts && measure->cache != &measure->own);
     *result = (struct measured){.used = collective, .channels = 1, .protocol = PROTOCOL_NONE, .index = -1};
     if (n <= 1)
         return 0;
-    wanted.channels = channels ? channels : collective_channels(measure->cluster, &group);
-    wanted.place = relative_place(measure->cluster, gpus, (size_t)ngroups * (size_t)n);
-    known = find(measure, &wanted);
-    if (known) {
-        *result = known->result;
-        result->first = gpus[0];
-        free(wanted.place);
-        return 0;
-    }
-    struct collective_choice choice = collective_choose(collective, measure->cluster, &group, bytes, wanted.channels);
-    wanted.result.channels = choice.channels;
-    wanted.result.used = choice.used;
-    wanted.result.protocol = choice.protocol;
-    wanted.result.index = (int)measure->done.count;
-    wanted.result.first = gpus[0];
-    if (measure_anew(measure, &wanted, gpus, err)) {
-        free(wanted.place);
-        free(wanted.pairs.items);
+    wanted.key.channels = channels ? channels : collective_channels(measure->cluster, &group);
+    placed = find_placement(measure, gpus, (size_t)ngroups * (size_t)n, &wanted.key.placement);
+    known = placed ? cache_find(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key) : NULL;
+    if (!known && measure_first(measure, &wanted, gpus, err))
         return -1;
-    }
-    *GROW(&measure->done) = wanted;
-    *result = wanted.result;
+    *result = known ? *known : wanted.result;
+    result->first = gpus[0];
+    if (placed && !known)
+        cache_copy(measure->cache, CACHE_COLLECTIVE, &wanted.key, sizeof wanted.key, result, sizeof *result);
     return 0;
 }
 
@@ -264,8 +299,8 @@ void measure_carry(struct measure *measure, int index, int first, int kind, doub
 
 const struct pairs *measure_pairs(const struct measure *measure, const struct carried *carried, int *shift)
 {
-    const struct measurement *measurement = &measure->done.items[carried->index];
+    const struct counted *counted = &measure->counted.items[carried->index];
 
-    *shift = carried->first - measurement->result.first;
-    return &measurement->pairs;
+    *shift = carried->first - counted->first;
+    return &counted->pairs;
 }

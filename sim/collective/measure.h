@@ -1,9 +1,10 @@
 /* measure: the time of collectives on the simulated cluster. Each distinct collective (algorithm, placement of the
  * group and of its sibling groups, bytes as collective.h counts them) is replayed once, message by message and alone,
- * and its time is remembered. */
+ * and its time is remembered: in a cache that many scenarios share, or else for this scenario. */
 #ifndef DTSIM_MEASURE_H
 #define DTSIM_MEASURE_H
 
+#include "cache/cache.h"
 #include "collective/collective.h"
 #include "engine/replay.h"
 
@@ -14,12 +15,15 @@ struct measured {
     const struct collective *used;   /* the choice of collective_choose for the first group */
     int channels;
     int protocol;            /* enum protocol; PROTOCOL_NONE if the cluster has no profile */
-    int index, first;        /* index in measure->done; first GPU of the first group */
+    int index, first;        /* index in measure->counted, -1: pairs are not counted; first GPU of the first group */
 };
 
 /* B that a GPU sends to another one in a measured collective; `wire`: B that links carry for them. */
 struct pair { int src, dst; double payload, wire; };
 struct pairs { struct pair *items; size_t count, capacity; };
+
+/* Those of the first group of a measured collective, whose first GPU is `first`; each pair once. */
+struct counted { struct pairs pairs; int first; };
 
 /* A group, whose first GPU is `first`, that sends like measured collective `index`: `bytes` by all its members
  * together. `kind`: the kind of its process group, by the caller's numbers. */
@@ -29,9 +33,16 @@ struct measure {
     enum engine engine;
     const struct cluster *cluster;
     struct progress *progress;   /* how far a command is, or NULL; none after measure_init() */
-    struct measurements { struct measurement *items; size_t count, capacity; } done;
+    struct cache *cache;             /* of many scenarios; at first `own` */
+    struct cache own;
+    bool counts;                     /* pairs are counted; with the own cache only: their GPUs are of this scenario */
+    struct cache_key where;          /* the cluster's key, of so many bytes, and behind it the places of GPUs */
+    size_t of_cluster;
+    struct last_places { int *gpus; size_t count, number; } placed;       /* the last GPUs that were asked for */
+    struct counted_list { struct counted *items; size_t count, capacity; } counted;
     struct carried_list { struct carried *items; size_t count, capacity; } carried;
 };
+/* Remembers what it measures until the release, and counts no pairs. */
 void measure_init(struct measure *measure, enum engine engine, const struct cluster *cluster);
 void measure_release(struct measure *measure);
 

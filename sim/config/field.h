@@ -145,6 +145,11 @@ struct node *field_dump(struct arena *arena, const struct table *table, const vo
 /* One value of it, given or not; NULL where it has none. */
 struct node *field_dump_key(struct arena *arena, const struct table *table, const void *object, const char *key);
 
+/* Adds to the key all that the object's fields say, those of an extension too: objects of the table with the same bytes
+ * are the same but for their places in files. */
+struct cache_key;
+void field_key(const struct table *table, const void *object, struct cache_key *key);
+
 /* The fields as help text (key, choices or unit, default, brief), indented by depth. */
 void field_help(const struct table *table, int depth, FILE *out);
 /* The same of the fields that a table borrows. */

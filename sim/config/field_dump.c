@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "config/conf_text.h"
 
 static struct node *object_dump(struct arena *arena, const struct table *table, const void *object);
@@ -157,4 +158,66 @@ struct node *field_dump_key(struct arena *arena, const struct table *table, cons
 struct node *field_dump(struct arena *arena, const struct table *table, const void *object)
 {
     return object_dump(arena, table, object);
+}
+
+static void list_key(const struct field *field, const struct list *list, struct cache_key *key)
+{
+    cache_key_add(key, &list->count, sizeof list->count);
+    if (field->kind != FIELD_LIST)
+        cache_key_add(key, list->items, list->count * sizeof(int));
+    for (size_t i = 0; field->kind == FIELD_LIST && i < list->count; i++)
+        field_key(field->table, (const char *)list->items + i * field->table->size, key);
+}
+
+static void fields_key(const struct table *table, const void *object, struct cache_key *key)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        const char *member = (const char *)object + field->offset;
+        const void *optional;
+
+        switch (field->kind) {
+        case FIELD_INT:
+        case FIELD_CHOICE:
+            cache_key_add(key, member, sizeof(int));
+            break;
+        case FIELD_BOOL:
+            cache_key_add(key, member, sizeof(bool));
+            break;
+        case FIELD_QUANTITY:
+            cache_key_add(key, member, sizeof(double));
+            break;
+        case FIELD_STRING:
+            cache_key_text(key, *(const char *const *)member);
+            break;
+        case FIELD_RECORD:
+            field_key(field->table, member, key);
+            break;
+        case FIELD_OPTIONAL:
+            optional = *(const void *const *)member;
+            cache_key_add(key, &(bool){optional != NULL}, sizeof(bool));
+            if (optional)
+                field_key(field->table, optional, key);
+            break;
+        case FIELD_LIST:
+        case FIELD_CHOICES:
+        case FIELD_INTS:
+            list_key(field, (const struct list *)member, key);
+            break;
+        }
+    }
+}
+
+void field_key(const struct table *table, const void *object, struct cache_key *key)
+{
+    fields_key(table, object, key);
+    if (table->extension) {
+        struct arena none = {0};
+        void *extra = NULL;
+        const struct table *more = table->extension(&none, (void *)(uintptr_t)object, &extra);   /* as object_dump */
+
+        if (more)
+            fields_key(more, extra, key);
+        BUG_IF(none.last);               /* the object had its extension from when it was read */
+    }
 }

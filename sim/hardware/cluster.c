@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "cache/cache.h"
+
 void cluster_size(struct cluster *cluster, int gpus)
 {
     if (cluster->nodes == 0)
@@ -174,4 +176,30 @@ void cluster_link_name(struct link link, char *buffer, size_t size)
     };
 
     snprintf(buffer, size, "%s%d.%s", names[link.kind].owner, link.index, names[link.kind].direction);
+}
+
+static void numbers_key(const double *numbers, int count, struct cache_key *key)
+{
+    count = numbers ? count : 0;
+    cache_key_add(key, &count, sizeof count);
+    if (count)
+        cache_key_add(key, numbers, (size_t)count * sizeof *numbers);
+}
+
+void cluster_key(const struct cluster *cluster, struct cache_key *key)
+{
+    const struct communication *communication = cluster->communication;
+    const bool has[] = {cluster->ideal, communication != NULL, cluster->gpu_name != NULL};
+
+    field_key(&cluster_table, cluster, key);
+    cache_key_add(key, has, sizeof has);
+    numbers_key(cluster->gpu_slower, cluster_gpus(cluster), key);
+    numbers_key(cluster->nic_shares, cluster->nodes * cluster->network.nics, key);
+    if (communication) {
+        field_key(&communication_table, communication, key);
+        cache_key_add(key, &communication->launch, sizeof communication->launch);
+        cache_key_add(key, &communication->nics, sizeof communication->nics);
+    }
+    if (cluster->gpu_name)
+        field_key(&gpu_table, &cluster->gpu, key);
 }

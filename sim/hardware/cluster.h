@@ -123,6 +123,8 @@ struct extra cluster_pace(const struct cluster *cluster, bool inside, double lat
 /* B/s at which each end copies a message between its GPU and the buffers of sockets; INFINITY: there is no such
  * copy. */
 double cluster_copy(const struct cluster *cluster, int src, int dst);
+/* Adds to the key all that the cluster is: clusters with the same bytes move data and compute alike. */
+void cluster_key(const struct cluster *cluster, struct cache_key *key);
 /* The link's name on the simulated platform and in links.tsv: "gpu3.up", "nic12.down", "leaf0.up". */
 void cluster_link_name(struct link link, char *buffer, size_t size);
 

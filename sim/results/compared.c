@@ -162,6 +162,7 @@ static int add_point(struct compared *compared, const struct sweep *sweep, uint6
     scenario_release(&scenario);
     arena_release(&arena);
     error_release(&found);
+    cache_renew(&compared->cache);
     return rc;
 }
 

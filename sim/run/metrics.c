@@ -226,7 +226,7 @@ static void state_error(struct metrics *metrics, const struct costs_spec *costs)
     double seconds = 0;
     bool stated = false;
 
-    for (enum kernel_kind kind = 0; costs->gpu == COST_CALIBRATED && kind < KERNEL_KIND_COUNT; kind++) {
+    for (enum kernel_kind kind = 0; costs->loaded && kind < KERNEL_KIND_COUNT; kind++) {
         double error = profile_error(costs->loaded, kind);
 
         for (int basis = 0; basis < BASIS_DATA_SHEET && !isnan(error); basis++) {

@@ -20,6 +20,9 @@ static int build(const struct workload *workload, struct simulate_options option
 
     measure_init(&measure, options.engine, &workload->scenario->cluster);
     measure.progress = workload->scenario->progress;
+    measure.counts = options.links;
+    if (workload->scenario->arena.cache && !options.links)
+        measure.cache = workload->scenario->arena.cache;
     rc = lower(workload, options.what, &measure, &run->lowered, err);
     if (!rc && options.links)
         links_count(&run->links, workload, &run->lowered, &measure);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "cache/cache.h"
 #include "files/data.h"
 #include "files/json.h"
 #include "process/child.h"
@@ -255,6 +256,8 @@ void row_make(const struct row_maker *maker, uint64_t number, char *note, FILE *
     error_release(&err);
     arena_release(&own);
     arena_release(&arena);
+    if (maker->cache)
+        cache_renew(maker->cache);
 }
 
 /* The id of a point that has no row, looked for in another process, as it may kill that one too. */

@@ -75,6 +75,11 @@ static void test_limit(void **state)
         snprintf(key, sizeof key, "%d", i);
         assert_int_equal(found(&cache, CACHE_TREE, key), i);
     }
+    cache_renew(&cache);
+    assert_int_equal(cache.bytes, 0);
+    assert_int_equal(put(&cache, CACHE_TREE, "1", 5), 0);
+    cache_renew(&cache);                 /* nothing was refused */
+    assert_int_equal(found(&cache, CACHE_TREE, "1"), 5);
     cache_release(&cache);
     assert_int_equal(cache.bytes, 0);
 }

@@ -1,0 +1,132 @@
+/* cluster_key: whatever a cluster is stands in its key. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "cache/cache.h"
+#include "hardware/cluster.h"
+
+static bool keys_differ(const struct cluster *a, const struct cluster *b)
+{
+    struct cache_key keys[2] = {{0}};
+    bool differ;
+
+    cluster_key(a, &keys[0]);
+    cluster_key(b, &keys[1]);
+    differ = keys[0].count != keys[1].count || memcmp(keys[0].items, keys[1].items, keys[0].count);
+    free(keys[0].items);
+    free(keys[1].items);
+    return differ;
+}
+
+/* The bytes of the struct that are no part of the key: where it was read, what its pointers point to (below), and what
+ * the alignment leaves over. A new member stands in the key, or here with a reason. */
+#define MEMBER(member) {offsetof(struct cluster, member), sizeof ((struct cluster *)NULL)->member}
+static const struct { size_t begin, size; } apart[] = {
+    MEMBER(node), MEMBER(inside.node), MEMBER(inside.meshes), MEMBER(network.node), MEMBER(network.topology.node),
+    MEMBER(host.node), MEMBER(gpu.node), MEMBER(gpu.peak.node),
+    MEMBER(platform), MEMBER(title), MEMBER(gpu_spec), MEMBER(gpu_name), MEMBER(gpu_slower), MEMBER(nic_shares),
+    MEMBER(communication_spec), MEMBER(communication), MEMBER(gpu.name), MEMBER(gpu.title),
+};
+
+static bool is_apart(size_t byte)
+{
+    for (size_t i = 0; i < COUNT(apart); i++)
+        if (byte >= apart[i].begin && byte < apart[i].begin + apart[i].size)
+            return true;
+    return false;
+}
+
+/* Whether the byte belongs to no member: it follows an int or a bool that is shorter than the alignment. */
+static bool is_padding(size_t byte)
+{
+    static const size_t ends[] = {
+        offsetof(struct cluster, gpus_per_switch) + sizeof(int), offsetof(struct cluster, inside.link) + sizeof(int),
+        offsetof(struct cluster, network.nics) + sizeof(int),
+        offsetof(struct cluster, network.topology.leaf_nodes) + sizeof(int),
+        offsetof(struct cluster, ideal) + sizeof(bool), offsetof(struct cluster, gpu.multiprocessors) + sizeof(int),
+    };
+
+    for (size_t i = 0; i < COUNT(ends); i++)
+        if (byte >= ends[i] && byte < (ends[i] + 7) / 8 * 8)
+            return true;
+    return false;
+}
+
+static void test_bytes(void **state)
+{
+    struct arena arena = {0};
+    struct error err = {0};
+    struct cluster cluster = {0}, other;
+    struct node *root;
+    static const char text[] = "{platform: dgx-a100, nodes: 4}";
+    size_t checked = 0;
+
+    (void)state;
+    assert_int_equal(conf_parse(&arena, "test", text, strlen(text), &root, &err), 0);
+    assert_int_equal(cluster_load(&arena, root, &cluster, &err), 0);
+    assert_false(keys_differ(&cluster, &cluster));
+    for (size_t byte = 0; byte < sizeof cluster; byte++) {
+        if (is_apart(byte) || is_padding(byte))
+            continue;
+        other = cluster;
+        ((unsigned char *)&other)[byte] ^= 1;
+        if (byte >= offsetof(struct cluster, ideal) && byte < offsetof(struct cluster, ideal) + sizeof(bool))
+            other.ideal = !cluster.ideal;
+        if (!keys_differ(&cluster, &other))
+            fail_msg("byte %zu of a cluster does not stand in its key", byte);
+        checked++;
+    }
+    assert_true(checked > 200);
+    arena_release(&arena);
+}
+
+/* What the struct points to. */
+static void test_pointers(void **state)
+{
+    double slower[] = {1, 1, 2, 1}, shares[] = {1, 0.5};
+    struct communication communication = {.launch = 1e-6, .channels_inside = 4}, slow = communication, first, many;
+    struct gpu_spec spec = {.name = "x", .memory = 1}, smaller = {.name = "x", .memory = 0.5};
+    struct communication_spec with = {.profile = "nccl"}, other_library = {.profile = "other"};
+    struct mesh mesh = {.gpus = 2, .share = 0.5}, narrow = {.gpus = 2, .share = 0.25};
+    struct cluster plain = {.nodes = 2, .gpus_per_node = 2, .network = {.nics = 1}, .gpu_name = "x"}, others[10];
+
+    (void)state;
+    slow.launch = 2e-6;
+    first = communication;
+    first.nics = NICS_FIRST;
+    many = communication;
+    many.channels_inside = 8;
+    for (size_t i = 0; i < COUNT(others); i++)
+        others[i] = plain;
+    others[0].gpu_slower = slower;
+    others[1].nic_shares = shares;
+    others[2].communication = &communication;
+    others[3].communication = &slow;
+    others[4].communication = &first;
+    others[5].communication = &many;
+    others[6].gpu_spec = &spec;
+    others[7].gpu_spec = &smaller;
+    others[8].communication_spec = &with;
+    others[9].communication_spec = &other_library;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        assert_true(keys_differ(&plain, &others[i]));
+        for (size_t k = 0; k < i; k++)
+            assert_true(keys_differ(&others[k], &others[i]));
+    }
+    plain.inside.meshes = (struct list){.items = &mesh, .count = 1};
+    others[0] = plain;
+    others[0].inside.meshes.items = &narrow;
+    assert_true(keys_differ(&plain, &others[0]));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_pointers)};
+
+    return cmocka_run_group_tests_name("cluster_key", tests, NULL, NULL);
+}
