@@ -1,11 +1,13 @@
+#include <errno.h>
 #include <string.h>
 
 #include "cli/cmd.h"
 #include "config/conf_text.h"
 #include "model/pipedream_profile.h"
+#include "validate/import_kineto.h"
 #include "validate/import_nccl.h"
 
-/* What is known of the scenario that a file stands for, as a tree; NULL where the file is wrong. */
+/* What a file becomes, as a tree; NULL where the file is wrong, or where it was printed already. */
 typedef struct node *importer(struct arena *arena, const char *path, const char *op, struct error *err);
 
 static struct node *put_mapping(struct arena *arena, struct node *mapping, const char *key)
@@ -49,10 +51,28 @@ static struct node *import_pipedream(struct arena *arena, const char *path, cons
     return pipedream_profile_load(arena, path, err);
 }
 
+/* Samples are no tree: they are printed as they are read. */
+static struct node *import_trace(struct arena *arena, const char *path, const char *op, struct error *err)
+{
+    bool standard = !strcmp(path, "-");
+    FILE *trace = standard ? stdin : fopen(path, "rb");
+
+    (void)arena;
+    (void)op;
+    if (!trace)
+        error_add(err, EXIT_INPUT, (struct loc){.file = path}, "cannot open: %s", strerror(errno));
+    else
+        import_kineto(trace, standard ? "standard input" : path, stdout, err);
+    if (trace && !standard)
+        fclose(trace);
+    return NULL;
+}
+
 static const struct import { const char *name; importer *import; } imports[] = {
     {"pytorch-schedule", import_order},
     {"nccl-tests", import_nccl_load},
     {"pipedream-profile", import_pipedream},
+    {"kineto", import_trace},
 };
 
 enum { OPT_OP };
@@ -70,8 +90,8 @@ static int unknown_kind(const struct command *command, const char *kind)
 
     if (meant)
         return usage_error(command, "unknown kind of file '%s'; did you mean '%s'?", kind, meant);
-    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests or "
-                       "pipedream-profile", kind);
+    return usage_error(command, "unknown kind of file '%s'; expected pytorch-schedule, nccl-tests, "
+                       "pipedream-profile or kineto", kind);
 }
 
 static int import_main(const struct command *command, int argc, char **argv)
@@ -115,13 +135,15 @@ static const char **words(struct arena *arena)
 
 const struct command cmd_import = {
     .name = "import",
-    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] | pipedream-profile FILE",
-    .brief = "Prints a scenario, a model or a table of measurements, made from another program's file.",
+    .usage = "pytorch-schedule FILE | nccl-tests FILE [--op OPERATION] | pipedream-profile FILE | kineto FILE",
+    .brief = "Prints a scenario, a model or measurements, made from another program's file.",
     .examples = "  dtsim import pytorch-schedule order.csv > order.yaml && dtsim show order.yaml --figure\n"
                 "  dtsim show scenario.yaml --orders > order.csv     writes such a file\n"
                 "  dtsim import nccl-tests all_reduce.log > table.yaml && dtsim collective table.yaml --table\n"
                 "  dtsim import pipedream-profile graph.txt > model.yaml     a scenario names it: "
-                "{preset: ./model.yaml}\n",
+                "{preset: ./model.yaml}\n"
+                "  dtsim import kineto trace.json > samples.csv && dtsim calibrate fit samples.csv -o gpu.yaml\n"
+                "  zcat trace.json.gz | dtsim import kineto - > samples.csv\n",
     .options = "  pytorch-schedule    the order in which each pipeline rank computes, as PyTorch dumps it "
                "(compute only):\n"
                "                      a line a rank, cells <virtual stage><kind><micro-batch> from 0 between commas: "
@@ -139,6 +161,11 @@ const struct command cmd_import = {
                "boundary is all that a cut\n"
                "                      there sends, each tensor once. Nodes 'Input' take no time: theirs was spent "
                "waiting for data\n"
+               "  kineto              the trace of a training step on one GPU by PyTorch's profiler, record_shapes=True: "
+               "samples of its kernels,\n"
+               "                      for 'dtsim calibrate'. Products, FlashAttention-2, norms, softmax, gelu, "
+               "embeddings, fused Adam,\n"
+               "                      copies; eager mode, as compiled kernels and CUDA graphs belong to no operation\n"
                "  --op OPERATION      what a file of nccl-tests measured that does not say so (older versions): "
                "all_reduce, ...\n"
                "\nThe scenario of a schedule names the file as it is given here, seen from the scenario's folder. Its "

@@ -1,0 +1,306 @@
+#include "validate/import_kineto.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "files/json_stream.h"
+#include "validate/kineto_ops.h"
+
+struct op { json_int_t id; struct kineto_shape shape; const char *name; double us; enum kineto_format format; };
+struct launch { json_int_t correlation, id; };
+struct execution { json_int_t id, correlation; double us; enum kineto_format format; };
+/* A row of the output before its median: the cells but the time, as text. */
+struct measured { const char *cells; double us; };
+struct left_out { const char *name, *why; size_t count; };
+
+struct reader {
+    struct arena arena;
+    struct json_stream stream;
+    struct error *err;
+    struct { struct op *items; size_t count, capacity; } ops;
+    struct { struct launch *items; size_t count, capacity; } launches;
+    struct { struct execution *items; size_t count, capacity; } kernels;
+    struct { struct measured *items; size_t count, capacity; } rows;
+    struct { struct left_out *items; size_t count, capacity; } left;
+    const char *gpu;
+    json_int_t sms;
+    bool attention;              /* some row is of fused attention */
+};
+
+static const json_int_t no_id = -1;
+
+static json_int_t id_of(const json_t *args, const char *key)
+{
+    const json_t *id = json_object_get(args, key);
+
+    return json_is_integer(id) ? json_integer_value(id) : no_id;
+}
+
+static double duration(const json_t *event)
+{
+    double us = json_number_value(json_object_get(event, "dur"));
+
+    return isfinite(us) && us > 0 && us < 1e9 ? us : 0;
+}
+
+static void leave_out(struct reader *reader, const char *name, const char *why)
+{
+    for (size_t i = 0; i < reader->left.count; i++)
+        if (!strcmp(reader->left.items[i].name, name) && !strcmp(reader->left.items[i].why, why)) {
+            reader->left.items[i].count++;
+            return;
+        }
+    *GROW(&reader->left) = (struct left_out){name, why, 1};
+}
+
+static void read_op(struct reader *reader, const char *name, const json_t *args)
+{
+    struct op op = {.id = id_of(args, "External id")};
+    const char *why;
+    int known = kineto_shape_of(name, args, &op.shape, &why);
+
+    op.name = known ? arena_strdup(&reader->arena, name) : NULL;
+    if (known < 0)
+        leave_out(reader, op.name, why);
+    else if (known && op.id != no_id)
+        *GROW(&reader->ops) = op;
+}
+
+static void add_row(struct reader *reader, const struct kineto_shape *shape, double us)
+{
+    const double numbers[] = {shape->batch, shape->m, shape->n, shape->k};
+    const char *cells = arena_printf(&reader->arena, "%s,%s", shape->kernel, shape->dtype);
+
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        cells = arena_printf(&reader->arena, numbers[i] > 0 ? "%s,%.0f" : "%s,", cells, numbers[i]);
+    cells = arena_printf(&reader->arena, shape->bytes > 0 ? "%s,%s,%.0f" : "%s,%s,", cells,
+                         shape->layout ? shape->layout : "", shape->bytes);
+    reader->attention |= !strncmp(shape->kernel, "attention", 9);
+    *GROW(&reader->rows) = (struct measured){cells, us};
+}
+
+static void read_copy(struct reader *reader, const char *name, const json_t *event, const json_t *args)
+{
+    double bytes = json_number_value(json_object_get(args, "bytes")), us = duration(event);
+
+    if (strncmp(name, "Memcpy DtoD", 11) != 0 || !(bytes >= 1 && bytes < 1e15) || !us)
+        return;
+    add_row(reader, &(struct kineto_shape){.kernel = memory_class_names[CLASS_COPY], .dtype = "byte",
+                                           .bytes = 2 * bytes}, us);
+}
+
+static void read_event(struct reader *reader, const json_t *event)
+{
+    const char *cat = json_string_value(json_object_get(event, "cat"));
+    const char *name = json_string_value(json_object_get(event, "name"));
+    const json_t *args = json_object_get(event, "args");
+
+    if (!cat || !name || !json_is_object(args))
+        return;
+    if (!strcmp(cat, "cpu_op"))
+        read_op(reader, name, args);
+    else if (!strcmp(cat, "cuda_runtime") || !strcmp(cat, "cuda_driver"))
+        *GROW(&reader->launches) = (struct launch){id_of(args, "correlation"), id_of(args, "External id")};
+    else if (!strcmp(cat, "kernel"))
+        *GROW(&reader->kernels) = (struct execution){id_of(args, "External id"), id_of(args, "correlation"),
+                                                     duration(event), kineto_kernel_format(name)};
+    else if (!strcmp(cat, "gpu_memcpy"))
+        read_copy(reader, name, event, args);
+}
+
+static int read_events(struct reader *reader)
+{
+    int status;
+
+    if (!json_stream_array(&reader->stream))
+        return error_add(reader->err, EXIT_INPUT, json_stream_loc(&reader->stream), "traceEvents: expected an array");
+    while ((status = json_stream_item(&reader->stream)) > 0) {
+        struct loc loc = json_stream_loc(&reader->stream);
+        json_t *event = json_stream_value(&reader->stream);
+
+        if (!event)
+            return -1;
+        if (!json_is_object(event))
+            status = error_add(reader->err, EXIT_INPUT, loc, "traceEvents: expected an object, found another value");
+        else
+            read_event(reader, event);
+        json_decref(event);
+        if (status < 0)
+            return -1;
+    }
+    return status;
+}
+
+/* All GPUs of a trace must be of one kind: events do not need to say on which they ran. */
+static int read_devices(struct reader *reader)
+{
+    struct loc loc = json_stream_loc(&reader->stream);
+    json_t *devices = json_stream_value(&reader->stream);
+    int status = devices ? 0 : -1;
+    char shown[2][CLIP_SIZE];
+
+    for (size_t i = 0; i < json_array_size(devices) && !status; i++) {
+        const json_t *device = json_array_get(devices, i);
+        const char *gpu = json_string_value(json_object_get(device, "name"));
+        json_int_t sms = json_integer_value(json_object_get(device, "numSms"));
+
+        if (!gpu || !*gpu || sms < 1 || sms > 100000)
+            status = error_add(reader->err, EXIT_INPUT, loc, "deviceProperties: expected the name and numSms (the "
+                               "number of multiprocessors) of device %zu", i);
+        else if (reader->gpu && (strcmp(reader->gpu, gpu) != 0 || reader->sms != sms))
+            status = error_add(reader->err, EXIT_INPUT, loc, "deviceProperties: expected GPUs of one kind, found '%s' "
+                               "with %d multiprocessors and '%s' with %d", text_clip(reader->gpu, shown[0], CLIP_SIZE),
+                               (int)reader->sms, text_clip(gpu, shown[1], CLIP_SIZE), (int)sms);
+        else
+            reader->gpu = arena_strdup(&reader->arena, gpu);
+        reader->sms = sms;
+    }
+    json_decref(devices);
+    return status;
+}
+
+static int read_trace(struct reader *reader)
+{
+    bool events = false;
+    const char *key;
+    int status;
+
+    while ((status = json_stream_key(&reader->stream, &key)) > 0) {
+        if (!strcmp(key, "traceEvents")) {
+            events = true;
+            status = read_events(reader);
+        } else if (!strcmp(key, "deviceProperties")) {
+            status = read_devices(reader);
+        } else {
+            status = json_stream_skip(&reader->stream);
+        }
+        if (status < 0)
+            return -1;
+    }
+    if (!status && !events)
+        return error_add(reader->err, EXIT_INPUT, (struct loc){reader->stream.name, 1, 1}, "expected traceEvents, as "
+                         "torch.profiler's export_chrome_trace writes them, found none");
+    if (!status && !reader->gpu)
+        return error_add(reader->err, EXIT_INPUT, (struct loc){reader->stream.name, 1, 1}, "expected deviceProperties "
+                         "with the GPU that ran; record with ProfilerActivity.CUDA");
+    return status;
+}
+
+static int by_op(const void *a, const void *b)
+{
+    const struct op *x = a, *y = b;
+
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static int by_correlation(const void *a, const void *b)
+{
+    const struct launch *x = a, *y = b;
+
+    return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+}
+
+static int by_row(const void *a, const void *b)
+{
+    const struct measured *x = a, *y = b;
+    int order = strverscmp(x->cells, y->cells);
+
+    return order ? order : x->us < y->us ? -1 : x->us > y->us;
+}
+
+static void *find(void *key, void *items, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+    return count ? bsearch(key, items, count, size, compare) : NULL;
+}
+
+/* Gives each operation the time of its kernels. */
+static void join(struct reader *reader)
+{
+    if (reader->ops.count)
+        qsort(reader->ops.items, reader->ops.count, sizeof *reader->ops.items, by_op);
+    if (reader->launches.count)
+        qsort(reader->launches.items, reader->launches.count, sizeof *reader->launches.items, by_correlation);
+    for (size_t i = 0; i < reader->kernels.count; i++) {
+        struct execution *kernel = &reader->kernels.items[i];
+        struct launch *launch = find(&(struct launch){.correlation = kernel->correlation}, reader->launches.items,
+                                     reader->launches.count, sizeof *launch, by_correlation);
+        struct op key = {.id = kernel->id != no_id ? kernel->id : launch ? launch->id : no_id};
+        struct op *op = find(&key, reader->ops.items, reader->ops.count, sizeof *op, by_op);
+
+        if (!op)
+            continue;
+        op->us += kernel->us;
+        if (kernel->format != KINETO_FORMAT_UNKNOWN)
+            op->format = kernel->format;
+    }
+    for (struct op *op = reader->ops.items; op < reader->ops.items + reader->ops.count; op++) {
+        const char *why;
+
+        if (!op->us)                     /* an operation around others, or one on the CPU */
+            continue;
+        if (kineto_shape_finish(&op->shape, op->format, &why))
+            leave_out(reader, op->name, why);
+        else
+            add_row(reader, &op->shape, op->us);
+    }
+}
+
+static void write_head(const struct reader *reader, FILE *out)
+{
+    fputs("# gpu: ", out);
+    text_write(TEXT_LINE, reader->gpu, out);
+    fprintf(out, "\n# sms: %d\n# source: PyTorch profiler, ", (int)reader->sms);
+    text_write(TEXT_LINE, reader->stream.name, out);
+    fputs(reader->attention ? "\n# attention: flash-2\n" : "\n", out);
+    for (size_t i = 0; i < reader->left.count; i++)
+        fprintf(out, "# left out: %zu of %s: %s\n", reader->left.items[i].count, reader->left.items[i].name,
+                reader->left.items[i].why);
+    fputs("kernel,dtype,batch,m,n,k,layout,bytes,median_us,count\n", out);
+}
+
+static void write_rows(struct reader *reader, FILE *out)
+{
+    const struct measured *rows = reader->rows.items, *end = rows + reader->rows.count;
+
+    qsort(reader->rows.items, reader->rows.count, sizeof *rows, by_row);
+    for (const struct measured *row = rows, *next; row < end; row = next) {
+        for (next = row + 1; next < end && !strcmp(next->cells, row->cells);)
+            next++;
+        size_t count = (size_t)(next - row);
+        double median = (row[(count - 1) / 2].us + row[count / 2].us) / 2;
+
+        fprintf(out, "%s,%.10g,%zu\n", row->cells, median, count);
+    }
+}
+
+int import_kineto(FILE *trace, const char *name, FILE *out, struct error *err)
+{
+    struct reader reader = {
+        .err = err,
+        .stream = {.file = trace, .name = name, .expected = "a trace of PyTorch's profiler, which begins with '{'",
+                   .err = err},
+    };
+    int status = read_trace(&reader);
+
+    if (!status) {
+        join(&reader);
+        if (!reader.rows.count)
+            status = error_add(err, EXIT_INPUT, (struct loc){name, 1, 1}, "expected kernels of operations whose shapes "
+                               "were recorded, found none of %zu kernels; profile eager PyTorch on the GPU with "
+                               "record_shapes=True", reader.kernels.count);
+    }
+    if (!status) {
+        write_head(&reader, out);
+        write_rows(&reader, out);
+    }
+    json_stream_release(&reader.stream);
+    free(reader.ops.items);
+    free(reader.launches.items);
+    free(reader.kernels.items);
+    free(reader.rows.items);
+    free(reader.left.items);
+    arena_release(&reader.arena);
+    return status;
+}
