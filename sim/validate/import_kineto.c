@@ -70,13 +70,15 @@ static void read_op(struct reader *reader, const char *name, const json_t *args)
 
 static void add_row(struct reader *reader, const struct kineto_shape *shape, double us)
 {
-    const double numbers[] = {shape->batch, shape->m, shape->n, shape->k};
-    const char *cells = arena_printf(&reader->arena, "%s,%s", shape->kernel, shape->dtype);
+    const double numbers[] = {shape->batch, shape->m, shape->n, shape->k, shape->bytes};
+    char texts[COUNT(numbers)][24] = {""};
+    const char *cells;
 
     for (size_t i = 0; i < COUNT(numbers); i++)
-        cells = arena_printf(&reader->arena, numbers[i] > 0 ? "%s,%.0f" : "%s,", cells, numbers[i]);
-    cells = arena_printf(&reader->arena, shape->bytes > 0 ? "%s,%s,%.0f" : "%s,%s,", cells,
-                         shape->layout ? shape->layout : "", shape->bytes);
+        if (numbers[i] > 0)
+            snprintf(texts[i], sizeof texts[i], numbers[i] < 1e18 ? "%.0f" : "%.9g", numbers[i]);
+    cells = arena_printf(&reader->arena, "%s,%s,%s,%s,%s,%s,%s,%s", shape->kernel, shape->dtype, texts[0], texts[1],
+                         texts[2], texts[3], shape->layout ? shape->layout : "", texts[4]);
     reader->attention |= !strncmp(shape->kernel, "attention", 9);
     *GROW(&reader->rows) = (struct measured){cells, us};
 }
