@@ -183,7 +183,7 @@ bool collective_fold_ring(struct folded_ring *folded, const struct collective *u
  * the member holds its result and all its messages have left. The root is member 0. The share of a member differs from
  * channel to channel, which makes no difference. For a folded ring lanes, ready and done are of its n members only. */
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
+                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
                       struct program *program, uint32_t *done);
 /* Seconds, estimated by the algorithm's own formula on this cluster, with the cheapest protocol. */
 double collective_cost(const struct collective *collective, const struct cluster *cluster, const struct group *group,
@@ -191,8 +191,8 @@ double collective_cost(const struct collective *collective, const struct cluster
 /* How the chosen collective's messages differ from transfers without a library; for collective_lower. */
 struct tuning {
     double launch;                   /* s, before a member's first message */
-    bool buffered;                   /* as struct op's: the library's buffers hold several messages */
-    struct extra_pair { double delay, overhead; } inside, between;   /* as struct op's */
+    bool buffered;                   /* as struct op_transfer's: the library's buffers hold several messages */
+    struct extra_pair { double delay, overhead; } inside, between;   /* as struct op_transfer's */
 };
 struct tuning collective_tuning(const struct collective_choice *choice, const struct cluster *cluster,
                                 const struct group *group, double bytes);

@@ -92,7 +92,7 @@ struct lowering {
     const uint32_t *lanes, *ready;
     struct tuning tuning;
     int *node;               /* a member: its node */
-    struct op like;
+    struct new_op like;
     struct program *program;
     struct channel {
         int *order;          /* rank of the collective -> member */
@@ -127,7 +127,7 @@ static void lower_channel(struct lowering *lowering, int c)
         const struct message *message = &dag->messages.items[i];
         int src = channel->order[message->src], dst = channel->order[message->dst];
         bool inside = lowering->node[src] == lowering->node[dst];
-        struct op op = lowering->like;
+        struct new_op op = lowering->like;
 
         op.kind = OP_TRANSFER;
         op.lane = lowering->lanes[src * lowering->stride + c];
@@ -145,7 +145,7 @@ static void lower_channel(struct lowering *lowering, int c)
 
 static void lower_end(struct lowering *lowering, int member, uint32_t *done)
 {
-    struct op op = lowering->like;
+    struct new_op op = lowering->like;
 
     op.kind = OP_COMPUTE;
     op.lane = lowering->lanes[member * lowering->stride];
@@ -160,7 +160,7 @@ static void lower_end(struct lowering *lowering, int member, uint32_t *done)
 /* Every member launches the kernel before its first message. */
 static void lower_launch(struct lowering *lowering, uint32_t *launched)
 {
-    struct op op = lowering->like;
+    struct new_op op = lowering->like;
 
     op.kind = OP_COMPUTE;
     op.amount = op.compute.communication = lowering->tuning.launch;
@@ -173,7 +173,7 @@ static void lower_launch(struct lowering *lowering, uint32_t *launched)
 }
 
 void collective_lower(const struct collective *collective, const struct cluster *cluster, const struct group *group,
-                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct op like,
+                      double bytes, int channels, const uint32_t *lanes, const uint32_t *ready, struct new_op like,
                       struct program *program, uint32_t *done)
 {
     const struct folded_ring *folded = group->folded;

@@ -108,7 +108,7 @@ static void lower_groups(const struct measure *measure, const struct measurement
             for (int c = 0; c < channels; c++)
                 lanes[m * channels + c] = program_lane(program, g * members + m, LANE_COLLECTIVE, c);
         collective_lower(wanted->key.collective, measure->cluster, &group, wanted->key.bytes, channels, lanes, NULL,
-                         (struct op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
+                         (struct new_op){.what = WHAT_SYNC, .mb = -1, .stage = -1}, program, done);
     }
     free(lanes);
     free(done);
@@ -189,9 +189,11 @@ static int run(const struct measure *measure, struct measurement *wanted, const 
         const struct op *op = &program.ops.items[i];
 
         if (op->kind == OP_TRANSFER && program.lanes.items[op->lane].rank < members) {
+            const struct op_transfer *transfer = &op_traits(&program, op)->transfer;
+
             if (measure->counts)
-                *GROW(&wanted->pairs) = (struct pair){(int)op->transfer.src, (int)op->transfer.dst, op->amount,
-                                                      op_wire(op)};
+                *GROW(&wanted->pairs) = (struct pair){(int)transfer->src, (int)transfer->dst, op->amount,
+                                                      wire_bytes(op->amount, transfer)};
             bytes += op->amount;
             messages++;
         }

@@ -24,11 +24,21 @@ struct turns {
     uint32_t advanced;       /* the number of these */
 };
 
-static double latency_of(const struct dispatcher *dispatcher, const struct op *op)
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster)
 {
-    const struct op_transfer *transfer = &op->transfer;
+    struct transfer_cost *costs = xcalloc(program->traits.count + 1, sizeof *costs);
 
-    return cluster_route(dispatcher->cluster, (int)transfer->src, (int)transfer->dst).latency + transfer->delay;
+    for (size_t i = 0; i < program->ops.count; i++) {
+        const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+
+        if (op->kind != OP_TRANSFER || costs[op->traits].bandwidth > 0)
+            continue;
+        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
+
+        costs[op->traits] = (struct transfer_cost){route.latency + transfer->delay, route.bandwidth};
+    }
+    return costs;
 }
 
 /* Finds the lanes with choices and lists their operations. */
@@ -83,7 +93,7 @@ static void settle(struct dispatcher *dispatcher, uint32_t id)
     if (op->kind == OP_COMPUTE)
         dispatcher->end[id] += op->amount;
     else
-        dispatcher->end[id] += latency_of(dispatcher, op);
+        dispatcher->end[id] += dispatcher->costs[op->traits].latency;
     *GROW(&dispatcher->known) = id;
 }
 
@@ -93,10 +103,10 @@ static bool may_start(struct dispatcher *dispatcher, uint32_t lane)
 {
     struct dispatcher_lane *own = &dispatcher->lanes[lane];
     const struct op *op = &dispatcher->program->ops.items[own->present];
-    const uint32_t *deps = dispatcher->program->deps.items + op->first_dep;
+    struct dep_list deps = program_deps(dispatcher->program, op);
 
-    for (; own->seen < op->ndeps; own->seen++) {
-        uint32_t dep = deps[own->seen];
+    for (; own->seen < deps.count; own->seen++) {
+        uint32_t dep = deps.items[own->seen];
 
         if (dispatcher->waiting[dep] != ENDED) {
             own->also = dispatcher->waiting[dep];
@@ -207,8 +217,8 @@ static void settle_woken(struct dispatcher *dispatcher)
 static void wake(struct dispatcher *dispatcher, uint32_t id)
 {
     const struct op *op = &dispatcher->program->ops.items[id];
-    bool buffered = op->kind == OP_TRANSFER && op->transfer.buffered;
-    double end = dispatcher->end[id];
+    bool buffered = op->kind == OP_TRANSFER && op_traits(dispatcher->program, op)->transfer.buffered;
+    double end = dispatcher->end[id], left = buffered ? end - dispatcher->costs[op->traits].latency : end;
     uint32_t lane = dispatcher->waiting[id], next = dispatcher->next[id];
     struct turns *turns = dispatcher->turns && dispatcher->turns[op->lane].count ? &dispatcher->turns[op->lane] : NULL;
 
@@ -221,7 +231,7 @@ static void wake(struct dispatcher *dispatcher, uint32_t id)
             *GROW(&dispatcher->woken) = dispatcher->lanes[lane].present;
         lane = also;
     }
-    if (!turns && next != NONE && begin_turn(dispatcher, next, buffered ? end - latency_of(dispatcher, op) : end))
+    if (!turns && next != NONE && begin_turn(dispatcher, next, left))
         *GROW(&dispatcher->woken) = next;
     settle_woken(dispatcher);
     if (turns)
@@ -276,6 +286,7 @@ void dispatcher_init(struct dispatcher *dispatcher, const struct program *progra
     BUG_IF(count >= ENDED);
     dispatcher->program = program;
     dispatcher->cluster = cluster;
+    dispatcher->costs = transfer_costs(program, cluster);
     dispatcher->start = start;
     dispatcher->end = end;
     dispatcher->left = count;
@@ -323,6 +334,7 @@ size_t dispatcher_ready(const struct dispatcher *dispatcher)
 
 void dispatcher_release(struct dispatcher *dispatcher)
 {
+    free(dispatcher->costs);
     free(dispatcher->lanes);
     free(dispatcher->next);
     free(dispatcher->waiting);

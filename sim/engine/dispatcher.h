@@ -8,10 +8,19 @@
 #include "hardware/cluster.h"
 #include "engine/program.h"
 
+/* What a transfer costs alone: latency + bytes on the links / bandwidth. */
+struct transfer_cost {
+    double latency;                  /* s: the route's and the transfer's own delay */
+    double bandwidth;                /* B/s of the route; INFINITY: it takes no time */
+};
+/* By traits; 0 for those that are no transfer's. The caller frees the array. */
+struct transfer_cost *transfer_costs(const struct program *program, const struct cluster *cluster);
+
 /* Zero-initialise, dispatcher_init, dispatcher_release. */
 struct dispatcher {
     const struct program *program;
     const struct cluster *cluster;
+    struct transfer_cost *costs;     /* by traits */
     double *start, *end;             /* the timeline's; a start is meaningful once its operation was handed out */
     size_t left;                     /* operations whose end is not known */
     struct dispatcher_lane *lanes;

@@ -45,7 +45,9 @@ void jitter_apply(struct program *program, double deviation, long long seed)
             key = mix(mix(key, (uint64_t)op->stage), op->mb >= 0 ? (uint64_t)op->mb : nameless[op->lane]++);
             current[op->lane] = factor(key, deviation);
         }
-        op->amount = (op->amount - op->compute.communication) * current[op->lane] + op->compute.communication;
+        double communication = op_traits(program, op)->compute.communication;
+
+        op->amount = (op->amount - communication) * current[op->lane] + communication;
     }
     free(current);
     free(nameless);

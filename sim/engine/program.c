@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 const char *const op_what_names[] = {
     [WHAT_FORWARD] = "forward", [WHAT_BACKWARD] = "backward", [WHAT_BACKWARD_INPUT] = "backward-input",
@@ -52,22 +53,94 @@ uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, in
     return (uint32_t)(program->lanes.count - 1);
 }
 
-uint32_t program_add(struct program *program, struct op op, const uint32_t *deps, size_t ndeps)
+static size_t slot_of(const struct program *program, const struct traits *traits)
+{
+    return XXH3_64bits(traits, sizeof *traits) & (program->slots.count - 1);
+}
+
+static void grow_slots(struct program *program)
+{
+    struct traits_slots *slots = &program->slots;
+
+    slots->count = slots->count ? 4 * slots->count : 64;
+    free(slots->items);
+    slots->items = xcalloc(slots->count, sizeof *slots->items);
+    for (uint32_t i = 0; i < program->traits.count; i++) {
+        size_t at = slot_of(program, &program->traits.items[i]);
+
+        while (slots->items[at])
+            at = (at + 1) & (slots->count - 1);
+        slots->items[at] = i + 1;
+    }
+}
+
+/* The index of these traits, which are new or have been there. The bytes between their members must be 0. */
+static uint32_t find_traits(struct program *program, const struct traits *traits)
+{
+    struct traits_slots *slots = &program->slots;
+    size_t at;
+
+    if (2 * program->traits.count >= slots->count)
+        grow_slots(program);
+    at = slot_of(program, traits);
+    for (; slots->items[at]; at = (at + 1) & (slots->count - 1))
+        if (!memcmp(&program->traits.items[slots->items[at] - 1], traits, sizeof *traits))
+            return slots->items[at] - 1;
+    *GROW(&program->traits) = *traits;
+    return (slots->items[at] = (uint32_t)program->traits.count) - 1;
+}
+
+/* The traits of an operation; bytes between the members are 0. */
+static void take_traits(struct traits *traits, const struct new_op *op)
+{
+    memset(traits, 0, sizeof *traits);
+    traits->takes = op->takes;
+    traits->frees = op->frees;
+    traits->workspace = op->workspace;
+    if (op->kind == OP_COMPUTE) {
+        traits->compute = op->compute;
+        return;
+    }
+    traits->transfer.src = op->transfer.src;
+    traits->transfer.dst = op->transfer.dst;
+    traits->transfer.delay = op->transfer.delay;
+    traits->transfer.overhead = op->transfer.overhead;
+    traits->transfer.buffered = op->transfer.buffered;
+}
+
+uint32_t program_add(struct program *program, struct new_op op, const uint32_t *deps, size_t ndeps)
 {
     uint32_t id = (uint32_t)program->ops.count;
+    struct traits traits;
 
     BUG_IF(op.lane >= program->lanes.count);
     BUG_IF(!(op.amount >= 0) || isinf(op.amount));
     BUG_IF(op.kind == OP_TRANSFER &&
            (!(op.transfer.overhead > -1) || isinf(op.transfer.overhead) || isnan(op.transfer.delay)));
-    op.first_dep = (uint32_t)program->deps.count;
-    op.ndeps = (uint32_t)ndeps;
+    take_traits(&traits, &op);
+    *GROW(&program->ops) = (struct op){
+        .amount = op.amount, .lane = op.lane, .mb = op.mb, .stage = op.stage, .kind = op.kind, .what = op.what,
+        .continues = op.continues, .advances = op.advances,
+        .first_dep = (uint32_t)program->deps.count, .traits = find_traits(program, &traits),
+    };
     for (size_t i = 0; i < ndeps; i++) {
         BUG_IF(deps[i] >= id);
         *GROW(&program->deps) = deps[i];
     }
-    *GROW(&program->ops) = op;
     return id;
+}
+
+void program_scale(struct program *program, uint32_t id, double factor)
+{
+    struct op *op = &program->ops.items[id];
+    struct traits traits = *op_traits(program, op);
+
+    BUG_IF(op->kind != OP_COMPUTE);
+    traits.compute.communication *= factor;
+    for (int with = 0; with < PEERS_COUNT; with++)
+        traits.compute.with[with] *= factor;
+    op->amount *= factor;
+    op->traits = find_traits(program, &traits);
 }
 
 void program_choose(struct program *program, struct choice choice)
@@ -91,8 +164,37 @@ const struct choice *program_choice(const struct program *program, uint32_t id)
                                     by_operation) : NULL;
 }
 
+static void *copy_of(const void *items, size_t count, size_t size)
+{
+    void *copy = xcalloc(count, size);
+
+    if (count)
+        memcpy(copy, items, count * size);
+    return copy;
+}
+
+struct program program_copy(const struct program *program)
+{
+    struct program copy = *program;
+
+    copy.ops.items = copy_of(copy.ops.items, copy.ops.count, sizeof *copy.ops.items);
+    copy.deps.items = copy_of(copy.deps.items, copy.deps.count, sizeof *copy.deps.items);
+    copy.traits.items = copy_of(copy.traits.items, copy.traits.count, sizeof *copy.traits.items);
+    copy.slots.items = copy_of(copy.slots.items, copy.slots.count, sizeof *copy.slots.items);
+    copy.lanes.items = copy_of(copy.lanes.items, copy.lanes.count, sizeof *copy.lanes.items);
+    copy.choices.items = copy_of(copy.choices.items, copy.choices.count, sizeof *copy.choices.items);
+    copy.ops.capacity = copy.ops.count;
+    copy.deps.capacity = copy.deps.count;
+    copy.traits.capacity = copy.traits.count;
+    copy.lanes.capacity = copy.lanes.count;
+    copy.choices.capacity = copy.choices.count;
+    return copy;
+}
+
 void program_release(struct program *program)
 {
+    free(program->traits.items);
+    free(program->slots.items);
     free(program->choices.items);
     free(program->ops.items);
     free(program->deps.items);

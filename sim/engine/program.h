@@ -59,16 +59,8 @@ struct op_transfer {
     bool buffered;           /* the lane is free when the bytes have left, not when they arrived */
 };
 
-struct op {
-    uint8_t kind;            /* enum op_kind: the valid member of the union */
-    uint8_t what;            /* enum op_what */
-    bool continues : 1;      /* a further piece of the work of the operation before it in its lane */
-    bool overlapped : 1;     /* COMPUTE: runs together with the next work of its lane */
-    bool advances : 1;       /* a choice of its lane may run it before its turn (then it is the work's only piece) */
-    uint32_t lane;
-    int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
-    uint32_t first_dep, ndeps;
-    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
+/* What many operations have in common. A program holds each of these once. */
+struct traits {
     double takes, frees;     /* bytes of the rank's memory: taken when it starts, freed when it ends */
     double workspace;        /* bytes in addition to these that it holds while it runs */
     union {
@@ -77,10 +69,38 @@ struct op {
     };
 };
 
-/* B that the links carry for a transfer. */
-static inline double op_wire(const struct op *op)
+/* An operation of a program: what differs from one to the next, and what engines read most. */
+struct op {
+    double amount;           /* COMPUTE: seconds; TRANSFER: bytes (a share of a vector may be a fraction) */
+    uint32_t lane;
+    int32_t mb, stage;       /* micro-batch and virtual stage; -1: none */
+    uint32_t first_dep;      /* of program->deps; program_deps */
+    uint32_t traits;         /* of program->traits; op_traits */
+    uint8_t kind;            /* enum op_kind: the valid member of the traits' union */
+    uint8_t what;            /* enum op_what */
+    bool continues : 1;      /* a further piece of the work of the operation before it in its lane */
+    bool overlapped : 1;     /* COMPUTE: runs together with the next work of its lane */
+    bool advances : 1;       /* a choice of its lane may run it before its turn (then it is the work's only piece) */
+};
+_Static_assert(sizeof(struct op) == 32, "programs have millions of operations");
+
+/* An operation that is to be added: the members of struct op and of its traits. */
+struct new_op {
+    uint8_t kind, what;
+    bool continues, advances;
+    uint32_t lane;
+    int32_t mb, stage;
+    double amount, takes, frees, workspace;
+    union {
+        struct op_compute compute;
+        struct op_transfer transfer;
+    };
+};
+
+/* B that the links carry for a transfer of so many bytes. */
+static inline double wire_bytes(double amount, const struct op_transfer *transfer)
 {
-    return op->amount * (1 + op->transfer.overhead);
+    return amount * (1 + transfer->overhead);
 }
 
 enum lane_kind {
@@ -106,19 +126,40 @@ struct program {
     int ranks;
     int flows;               /* GPUs of each rank whose transfers are operations (all others do the same) */
     struct ops { struct op *items; size_t count, capacity; } ops;
-    struct deps { uint32_t *items; size_t count, capacity; } deps;
+    struct deps { uint32_t *items; size_t count, capacity; } deps;       /* of all operations, in the order of ids */
+    struct traits_list { struct traits *items; size_t count, capacity; } traits;     /* no two are the same */
+    struct traits_slots { uint32_t *items; size_t count; } slots;        /* to find traits: their index + 1, by hash */
     struct lanes { struct lane *items; size_t count, capacity; } lanes;
     struct choices { struct choice *items; size_t count, capacity; } choices;    /* by `op`, ascending */
     struct progress *progress;       /* how far a replay is, or NULL */
 };
 
+static inline const struct traits *op_traits(const struct program *program, const struct op *op)
+{
+    return &program->traits.items[op->traits];
+}
+
+/* The operations that one of the program's waits for, in addition to the one before it in its lane. */
+struct dep_list { const uint32_t *items; size_t count; };
+static inline struct dep_list program_deps(const struct program *program, const struct op *op)
+{
+    bool last = op + 1 == program->ops.items + program->ops.count;
+
+    return (struct dep_list){program->deps.items + op->first_dep,
+                             (last ? program->deps.count : op[1].first_dep) - op->first_dep};
+}
+
 uint32_t program_lane(struct program *program, int rank, enum lane_kind kind, int index);    /* a new lane */
 /* Appends the operation; the dependencies are copied, each an earlier operation. Returns its id. */
-uint32_t program_add(struct program *program, struct op op, const uint32_t *deps, size_t ndeps);
+uint32_t program_add(struct program *program, struct new_op op, const uint32_t *deps, size_t ndeps);
+/* Gives a COMPUTE other amounts: all its seconds `factor` times as long. */
+void program_scale(struct program *program, uint32_t id, double factor);
 /* A choice before the operation added last. */
 void program_choose(struct program *program, struct choice choice);
 /* The operation's choice, or NULL. */
 const struct choice *program_choice(const struct program *program, uint32_t id);
+/* A copy that shares nothing with the program. */
+struct program program_copy(const struct program *program);
 void program_release(struct program *program);
 
 /* When every operation of a program started and ended, in seconds from 0. */

@@ -41,22 +41,22 @@ static void print_detail(const char *before, double amount, const char *unit, co
     fputs(behind, out);
 }
 
-static void print_transfer(const struct op *op, FILE *out)
+static void print_transfer(const struct op_transfer *transfer, FILE *out)
 {
-    fprintf(out, ", GPU %u > %u", op->transfer.src, op->transfer.dst);
-    print_detail("delay ", op->transfer.delay, "s", "", out);
-    print_detail("overhead ", op->transfer.overhead, "B/B", "", out);
-    fputs(op->transfer.buffered ? ", buffered" : "", out);
+    fprintf(out, ", GPU %u > %u", transfer->src, transfer->dst);
+    print_detail("delay ", transfer->delay, "s", "", out);
+    print_detail("overhead ", transfer->overhead, "B/B", "", out);
+    fputs(transfer->buffered ? ", buffered" : "", out);
 }
 
-static void print_compute(const struct op *op, FILE *out)
+static void print_compute(double seconds, const struct op_compute *compute, FILE *out)
 {
-    if (op->amount > 0 && op->compute.communication == op->amount)
+    if (seconds > 0 && compute->communication == seconds)
         fputs(", communication", out);
     else
-        print_detail("", op->compute.communication, "s", " communication", out);
-    print_detail("sends ", op->compute.sent, "B", "", out);
-    print_detail("", op->compute.activations, "B", " of it activations", out);
+        print_detail("", compute->communication, "s", " communication", out);
+    print_detail("sends ", compute->sent, "B", "", out);
+    print_detail("", compute->activations, "B", " of it activations", out);
 }
 
 static void print_choice(const struct program *program, const struct choice *choice, FILE *out)
@@ -72,7 +72,9 @@ static void print_choice(const struct program *program, const struct choice *cho
 static void print_op(const struct program *program, uint32_t id, FILE *out)
 {
     const struct op *op = &program->ops.items[id];
+    const struct traits *traits = op_traits(program, op);
     const struct lane *lane = &program->lanes.items[op->lane];
+    struct dep_list deps = program_deps(program, op);
     const struct choice *choice = program_choice(program, id);
     char where[64], index[16] = "", mb[16] = "-", stage[16] = "-";
 
@@ -85,15 +87,18 @@ static void print_op(const struct program *program, uint32_t id, FILE *out)
         snprintf(stage, sizeof stage, "%d", op->stage);
     fprintf(out, "%5u %-17s %-15s %4s %5s  ", id, where, op_what_names[op->what], mb, stage);
     print_amount(op->amount, op->kind == OP_COMPUTE ? "s" : "B", out);
-    (op->kind == OP_COMPUTE ? print_compute : print_transfer)(op, out);
-    print_detail("takes ", op->takes, "B", "", out);
-    print_detail("frees ", op->frees, "B", "", out);
-    print_detail("holds ", op->workspace, "B", "", out);
+    if (op->kind == OP_COMPUTE)
+        print_compute(op->amount, &traits->compute, out);
+    else
+        print_transfer(&traits->transfer, out);
+    print_detail("takes ", traits->takes, "B", "", out);
+    print_detail("frees ", traits->frees, "B", "", out);
+    print_detail("holds ", traits->workspace, "B", "", out);
     fputs(op->continues ? ", continues" : "", out);
     fputs(op->advances ? ", may go first" : "", out);
-    if (op->ndeps) {
+    if (deps.count) {
         fputs(", after", out);
-        print_ids(&program->deps.items[op->first_dep], op->ndeps, out);
+        print_ids(deps.items, deps.count, out);
     }
     if (choice)
         print_choice(program, choice, out);

@@ -45,7 +45,7 @@ bool moves_bytes(const struct program *program, const struct cluster *cluster)
     return false;
 }
 
-struct resolution resolution_of(const struct program *program, const struct cluster *cluster)
+struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs)
 {
     double bytes = 1, serial = 0;
 
@@ -56,15 +56,16 @@ struct resolution resolution_of(const struct program *program, const struct clus
             serial += op->amount;
             continue;
         }
-        struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+        const struct transfer_cost *cost = &costs[op->traits];
+        double wire = wire_bytes(op->amount, &op_traits(program, op)->transfer);
 
-        bytes = fmax(bytes, op_wire(op));
-        serial += route.latency + op->transfer.delay + (op->amount > 0 ? op_wire(op) / route.bandwidth : 0);
+        bytes = fmax(bytes, wire);
+        serial += cost->latency + (op->amount > 0 ? wire / cost->bandwidth : 0);
     }
     return (struct resolution){.unit = ldexp(1, (int)fmin(40, 62 - ceil(log2(bytes)))), .seconds = ldexp(serial, -50)};
 }
 
-double resolution_units(const struct resolution *resolution, const struct op *op)
+double resolution_units(const struct resolution *resolution, double wire)
 {
-    return fmax(1, rint(op_wire(op) * resolution->unit));
+    return fmax(1, rint(wire * resolution->unit));
 }

@@ -2,8 +2,7 @@
 #ifndef DTSIM_REPLAY_H
 #define DTSIM_REPLAY_H
 
-#include "hardware/cluster.h"
-#include "engine/program.h"
+#include "engine/dispatcher.h"
 
 #define ENGINES(X) X(ENGINE_SIMGRID, "simgrid") X(ENGINE_FAST, "fast") X(ENGINE_IDEAL, "ideal")
 enum engine { ENGINES(ENUM_VALUE) };
@@ -42,8 +41,9 @@ struct resolution {
     double unit;                     /* units in a byte */
     double seconds;                  /* events that are less apart are one */
 };
-struct resolution resolution_of(const struct program *program, const struct cluster *cluster);
-double resolution_units(const struct resolution *resolution, const struct op *op);      /* of a transfer; at least 1 */
+struct resolution resolution_of(const struct program *program, const struct transfer_cost *costs);
+/* Of a transfer for which the links carry so many bytes; at least 1. */
+double resolution_units(const struct resolution *resolution, double wire);
 
 /* Loads what the engine needs, in a process that is about to fork many that will replay: then none of them has to load
  * it. Nothing is wrong if it cannot be loaded; whoever replays is told. */

@@ -17,6 +17,7 @@ struct fast {
     struct dispatcher dispatcher;
     struct flows flows;              /* by lane */
     struct event_heap events;        /* by lane */
+    struct flow_route *routes;       /* by traits; of no hops: not found yet */
     uint32_t *under_way;             /* by lane: its operation */
     struct resolution resolution;
     double now;                      /* s */
@@ -25,15 +26,21 @@ struct fast {
         choices;                     /* lanes whose choices are now */
 };
 
-static double latency_of(struct fast *fast, const struct op *op)
-{
-    return flows_latency(&fast->flows, (int)op->transfer.src, (int)op->transfer.dst) + op->transfer.delay;
-}
-
 static void begin_bytes(struct fast *fast, const struct op *op)
 {
-    flows_start(&fast->flows, op->lane, (int)op->transfer.src, (int)op->transfer.dst,
-                resolution_units(&fast->resolution, op), fast->now);
+    const struct op_transfer *transfer = &op_traits(fast->program, op)->transfer;
+    struct flow_route *route = &fast->routes[op->traits];
+
+    if (!route->hops)
+        *route = flows_route(&fast->flows, (int)transfer->src, (int)transfer->dst);
+    flows_start(&fast->flows, op->lane, route,
+                resolution_units(&fast->resolution, wire_bytes(op->amount, transfer)), fast->now);
+}
+
+/* The latency that passes before the bytes of a transfer begin, or, if it is buffered, after they have left. */
+static double latency(const struct fast *fast, const struct op *op, bool after)
+{
+    return op_traits(fast->program, op)->transfer.buffered == after ? fast->dispatcher.costs[op->traits].latency : 0;
 }
 
 /* The seconds are added to the present time, and not to the operation's start: SimGrid's clock does the same. */
@@ -45,7 +52,7 @@ static void begin(struct fast *fast, uint32_t id)
 
     fast->under_way[op->lane] = id;
     if (transfer)
-        wait = fast->dispatcher.start[id] - fast->now + (op->transfer.buffered ? 0 : latency_of(fast, op));
+        wait = fast->dispatcher.start[id] - fast->now + latency(fast, op, false);
     else
         wait = dispatcher_choice_time(&fast->dispatcher, id) - fast->now;
     if (wait > fast->resolution.seconds)
@@ -91,7 +98,7 @@ static void happen(struct fast *fast, uint32_t lane)
         *GROW(&fast->choices) = lane;
     } else if (flows_has(&fast->flows, lane)) {
         flows_stop(&fast->flows, lane);
-        dispatcher_end(&fast->dispatcher, id, fast->now + (op->transfer.buffered ? latency_of(fast, op) : 0));
+        dispatcher_end(&fast->dispatcher, id, fast->now + latency(fast, op, true));
     } else {
         begin_bytes(fast, op);
     }
@@ -106,11 +113,12 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
         replay_ideal(program, cluster, timeline);
         return;
     }
-    fast.resolution = resolution_of(program, cluster);
     fast.under_way = xcalloc(lanes + 1, sizeof *fast.under_way);
+    fast.routes = xcalloc(program->traits.count, sizeof *fast.routes);
+    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
+    fast.resolution = resolution_of(program, fast.dispatcher.costs);
     event_heap_init(&fast.events, lanes);
     flows_init(&fast.flows, cluster, lanes, fast.resolution.unit, &fast.events);
-    dispatcher_init(&fast.dispatcher, program, cluster, timeline->start, timeline->end);
     begin_ready(&fast);
     for (size_t events = 1; fast.dispatcher.left; events++) {
         if (events % PROGRESS_EVENTS == 0 &&
@@ -130,6 +138,7 @@ void replay_fast(const struct program *program, const struct cluster *cluster, s
     flows_release(&fast.flows);
     event_heap_release(&fast.events);
     free(fast.under_way);
+    free(fast.routes);
     free(fast.happening.items);
     free(fast.choices.items);
 }

@@ -6,17 +6,18 @@
 #include <stdlib.h>
 
 /* Seconds of an operation. `ahead`: its last seconds, in which its lane is free already. */
-static double duration(const struct op *op, const struct cluster *cluster, double *ahead)
+static double duration(const struct program *program, const struct op *op, const struct transfer_cost *costs,
+                       double *ahead)
 {
+    const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+    const struct transfer_cost *cost = &costs[op->traits];
+
     *ahead = 0;
     if (op->kind == OP_COMPUTE)
         return op->amount;
-    struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
-    double latency = route.latency + op->transfer.delay;
-
-    if (op->transfer.buffered)
-        *ahead = latency;
-    return latency + (isinf(route.bandwidth) ? 0 : op_wire(op) / route.bandwidth);
+    if (transfer->buffered)
+        *ahead = cost->latency;
+    return cost->latency + (isinf(cost->bandwidth) ? 0 : wire_bytes(op->amount, transfer) / cost->bandwidth);
 }
 
 /* Takes the earliest of the open choices: choices are made in the order of time. The transfers that it depends on end
@@ -50,7 +51,8 @@ static void replay_choices(const struct program *program, const struct cluster *
         if (!dispatcher_take(&dispatcher, &id))
             dispatcher_choose(&dispatcher, take_earliest(&open, timeline->start));
         else if (program->ops.items[id].kind == OP_TRANSFER)
-            dispatcher_end(&dispatcher, id, timeline->start[id] + duration(&program->ops.items[id], cluster, &ahead));
+            dispatcher_end(&dispatcher, id, timeline->start[id] +
+                                            duration(program, &program->ops.items[id], dispatcher.costs, &ahead));
         else
             *GROW(&open) = id;
     }
@@ -65,6 +67,7 @@ static void replay_choices(const struct program *program, const struct cluster *
  * operations that an operation waits for are known. */
 void replay_ideal(const struct program *program, const struct cluster *cluster, struct timeline *timeline)
 {
+    struct transfer_cost *costs;
     double *lane_free;
 
     if (program->choices.count) {
@@ -72,20 +75,23 @@ void replay_ideal(const struct program *program, const struct cluster *cluster, 
         return;
     }
     lane_free = xcalloc(program->lanes.count + 1, sizeof *lane_free);
+    costs = transfer_costs(program, cluster);
     timeline->makespan = 0;
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
+        struct dep_list deps = program_deps(program, op);
         double start = lane_free[op->lane], ahead;
 
         if (i % PROGRESS_OPERATIONS == 0 &&
             progress_step(program->progress, "replaying", i, program->ops.count, timeline->makespan))
             break;
-        for (uint32_t d = 0; d < op->ndeps; d++)
-            start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
+        for (size_t d = 0; d < deps.count; d++)
+            start = fmax(start, timeline->end[deps.items[d]]);
         timeline->start[i] = start;
-        timeline->end[i] = start + duration(op, cluster, &ahead);
+        timeline->end[i] = start + duration(program, op, costs, &ahead);
         lane_free[op->lane] = timeline->end[i] - ahead;
         timeline->makespan = fmax(timeline->makespan, timeline->end[i]);
     }
     free(lane_free);
+    free(costs);
 }

@@ -27,9 +27,11 @@ void op_shares(const struct program *program, const struct op *op, double shares
         shares[kind_of_lane(lane)] = 1;
         return;
     }
-    shares[account_of((enum op_what)op->what)] = op->amount > 0 ? 1 - op->compute.communication / op->amount : 1;
+    const struct op_compute *compute = &op_traits(program, op)->compute;
+
+    shares[account_of((enum op_what)op->what)] = op->amount > 0 ? 1 - compute->communication / op->amount : 1;
     for (int with = 0; with < PEERS_COUNT && op->amount > 0; with++)
-        shares[account_of_peers((enum peers)with)] += op->compute.with[with] / op->amount;
+        shares[account_of_peers((enum peers)with)] += compute->with[with] / op->amount;
 }
 
 /* The timeline with what a walk along it needs. */
@@ -44,24 +46,25 @@ struct walk {
 static double lane_left(const struct walk *walk, uint32_t id)
 {
     const struct op *op = &walk->timeline->program->ops.items[id];
+    const struct op_transfer *transfer = &op_traits(walk->timeline->program, op)->transfer;
 
-    if (op->kind != OP_TRANSFER || !op->transfer.buffered)
+    if (op->kind != OP_TRANSFER || !transfer->buffered)
         return walk->timeline->end[id];
-    struct route route = cluster_route(walk->cluster, (int)op->transfer.src, (int)op->transfer.dst);
+    struct route route = cluster_route(walk->cluster, (int)transfer->src, (int)transfer->dst);
 
-    return walk->timeline->end[id] - (route.latency + op->transfer.delay);
+    return walk->timeline->end[id] - (route.latency + transfer->delay);
 }
 
 /* The operation that this one waited for last, NO_OP: for none, and when it let it go on. */
 static uint32_t binding(const struct walk *walk, uint32_t id, double *at)
 {
     const struct timeline *timeline = walk->timeline;
-    const struct op *op = &timeline->program->ops.items[id];
+    struct dep_list deps = program_deps(timeline->program, &timeline->program->ops.items[id]);
     uint32_t last = walk->before[id];
 
     *at = last == NO_OP ? 0 : lane_left(walk, last);
-    for (uint32_t d = 0; d < op->ndeps; d++) {
-        uint32_t dep = timeline->program->deps.items[op->first_dep + d];
+    for (size_t d = 0; d < deps.count; d++) {
+        uint32_t dep = deps.items[d];
 
         if (last == NO_OP || timeline->end[dep] > *at) {
             last = dep;

@@ -66,12 +66,9 @@ static double held_recomputation(const struct asking *asking)
 static double held_imbalance(const struct asking *asking)
 {
     const struct program *program = &asking->run->lowered.program;
-    struct program even = *program;
-    size_t bytes = program->ops.count * sizeof *program->ops.items;
+    struct program even = program_copy(program);
     double seconds = 0;
 
-    even.ops.items = xcalloc(1, bytes + 1);
-    memcpy(even.ops.items, program->ops.items, bytes);
     program_what_if(&even, WHAT_IF_BALANCED);
     for (size_t i = 0; i < asking->path->pieces.count; i++) {
         const struct path_piece *piece = &asking->path->pieces.items[i];
@@ -81,7 +78,7 @@ static double held_imbalance(const struct asking *asking)
         if (op->kind == OP_COMPUTE && more > 0)
             seconds += window_part(&asking->run->metrics.window, piece->from, piece->to) * more / op->amount;
     }
-    free(even.ops.items);
+    program_release(&even);
     return seconds;
 }
 

@@ -60,7 +60,7 @@ static void take_step(void *context, const struct account_step *step)
     add(collector, rank, IDLE_HOST, -1, 0, window_part(window, step->ready, step->start));
     for (int with = 0; step->op && step->op->amount > 0 && with < PEERS_COUNT; with++)
         add(collector, rank, (enum idle_cause)(IDLE_TENSOR + with), -1, 0,
-            window_part(window, step->start, step->end) * step->op->compute.with[with] / step->op->amount);
+            window_part(window, step->start, step->end) * step->compute->with[with] / step->op->amount);
 }
 
 static int by_rank_and_length(const void *a, const void *b)

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct flow_place { int node, nic, leaf; };      /* the node counts from 1; 0: not filled in */
-
 /* Flows of this many a link carries at the speed of their routes, whichever they are: the largest n for which
  * capacity / n is not less than the speed of the fastest, `widest`. */
 static uint32_t most_flows(double capacity, double widest)
@@ -30,65 +28,34 @@ void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, 
     }
     flows->items = xcalloc(ids + 1, sizeof *flows->items);
     flows->links = xcalloc(count + 1, sizeof *flows->links);
-    flows->places = xcalloc(gpus + 1, sizeof *flows->places);
 }
 
-static const struct flow_place *place_of(struct flows *flows, int gpu)
+/* The next link of a route. */
+static void add_hop(struct flows *flows, struct flow_route *route, struct link hop)
 {
-    struct flow_place *place = &flows->places[gpu];
-
-    if (!place->node) {
-        int node = cluster_node_of(flows->cluster, gpu);
-
-        *place = (struct flow_place){
-            node + 1, cluster_nic_of(flows->cluster, gpu), cluster_leaf_of(flows->cluster, node),
-        };
-    }
-    return place;
-}
-
-double flows_latency(struct flows *flows, int src, int dst)
-{
-    bool inside = place_of(flows, src)->node == place_of(flows, dst)->node;
-
-    return inside ? flows->cluster->inside.latency : flows->cluster->network.latency;
-}
-
-/* The next link of the flow's route. */
-static void add_hop(struct flows *flows, struct flow *flow, enum link_kind kind, int index)
-{
-    uint32_t id = (uint32_t)(flows->first[kind] + (size_t)index);
+    uint32_t id = (uint32_t)(flows->first[hop.kind] + (size_t)hop.index);
     struct flow_link *link = &flows->links[id];
 
     if (link->capacity == 0) {
-        enum link_kind end = kind == LINK_LEAF_UP || kind == LINK_LEAF_DOWN ? LINK_NIC_UP : kind;
+        enum link_kind end = hop.kind == LINK_LEAF_UP || hop.kind == LINK_LEAF_DOWN ? LINK_NIC_UP : hop.kind;
 
-        link->capacity = cluster_link_bandwidth(flows->cluster, (struct link){kind, index}) * flows->unit;
+        link->capacity = cluster_link_bandwidth(flows->cluster, hop) * flows->unit;
         link->most = most_flows(link->capacity,
                                 fmin(link->capacity, cluster_usual_bandwidth(flows->cluster, end) * flows->unit));
         link->first = NONE;
     }
-    flow->links[flow->hops++] = id;
-    flow->cap = fmin(flow->cap, link->capacity);
+    route->links[route->hops++] = id;
+    route->cap = fmin(route->cap, link->capacity);
 }
 
-/* The links of cluster_route(). */
-static void find_route(struct flows *flows, struct flow *flow, int src, int dst)
+struct flow_route flows_route(struct flows *flows, int src, int dst)
 {
-    const struct flow_place *from = place_of(flows, src), *to = place_of(flows, dst);
+    struct route links = cluster_route(flows->cluster, src, dst);
+    struct flow_route route = {.cap = INFINITY};
 
-    flow->cap = INFINITY;
-    if (from->node == to->node) {
-        add_hop(flows, flow, LINK_PORT_UP, src);
-        add_hop(flows, flow, LINK_PORT_DOWN, dst);
-        return;
-    }
-    add_hop(flows, flow, LINK_NIC_UP, from->nic);
-    if (from->leaf != to->leaf) {
-        add_hop(flows, flow, LINK_LEAF_UP, from->leaf);
-        add_hop(flows, flow, LINK_LEAF_DOWN, to->leaf);
-    }
-    add_hop(flows, flow, LINK_NIC_DOWN, to->nic);
+    for (int i = 0; i < links.count; i++)
+        add_hop(flows, &route, links.links[i]);
+    return route;
 }
 
 static void note_change(struct flows *flows, uint32_t id)
@@ -105,13 +72,17 @@ static uint32_t *previous_of(struct flows *flows, uint32_t at)
     return &flows->items[at / ROUTE_MAX].previous[at % ROUTE_MAX];
 }
 
-void flows_start(struct flows *flows, uint32_t id, int src, int dst, double units, double now)
+void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now)
 {
     struct flow *flow = &flows->items[id];
 
     BUG_IF(flow->hops);
-    *flow = (struct flow){.left = units, .since = now, .round = flow->round};
-    find_route(flows, flow, src, dst);
+    flow->left = units;
+    flow->since = now;
+    flow->rate = flow->level = 0;
+    flow->cap = route->cap;
+    flow->hops = route->hops;
+    memcpy(flow->links, route->links, sizeof flow->links);
     for (uint32_t hop = 0; hop < flow->hops; hop++) {
         struct flow_link *link = &flows->links[flow->links[hop]];
         uint32_t at = ROUTE_MAX * id + hop;
@@ -156,7 +127,6 @@ void flows_release(struct flows *flows)
 {
     free(flows->items);
     free(flows->links);
-    free(flows->places);
     free(flows->started.items);
     free(flows->changed.items);
     free(flows->open.items);

@@ -18,7 +18,6 @@ struct flows {
     double unit;                     /* units in a byte */
     struct flow *items;              /* by id */
     struct flow_link *links;         /* by link_id() */
-    struct flow_place *places;       /* by GPU; filled when first asked for */
     size_t first[LINK_LEAF_DOWN + 1];        /* by kind: the id of its first link */
     struct flow_ids { uint32_t *items; size_t count, capacity; }
         started, changed,            /* flows, links: since links were shared last */
@@ -29,10 +28,15 @@ struct flows {
 
 /* `ids`: how many flows there may be at once, numbered from 0. `ends` is told when each flow will end, by its id. */
 void flows_init(struct flows *flows, const struct cluster *cluster, size_t ids, double unit, struct event_heap *ends);
-/* s of the route between two GPUs, as cluster_route() has it. */
-double flows_latency(struct flows *flows, int src, int dst);
-/* Begins a flow from one GPU to another at `now` (s). Its end is known after flows_share. */
-void flows_start(struct flows *flows, uint32_t id, int src, int dst, double units, double now);
+/* The links from one GPU to another. */
+struct flow_route {
+    double cap;                      /* units/s of the narrowest link */
+    uint32_t links[ROUTE_MAX];
+    uint8_t hops;                    /* links; at least 1 */
+};
+struct flow_route flows_route(struct flows *flows, int src, int dst);
+/* Begins a flow on a route at `now` (s). Its end is known after flows_share. */
+void flows_start(struct flows *flows, uint32_t id, const struct flow_route *route, double units, double now);
 /* Takes a flow away, whatever it has left. If `ends` still has its end, it stays there. */
 void flows_stop(struct flows *flows, uint32_t id);
 /* Whether the flow has been started and not stopped. */

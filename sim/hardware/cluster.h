@@ -113,7 +113,8 @@ double cluster_nic_share(const struct cluster *cluster, int gpu);
 double cluster_host_bandwidth(const struct cluster *cluster);
 /* The share of the bandwidth inside a node that a ring over so many of its GPUs gets: 1, except on a mesh. */
 double cluster_mesh_share(const struct cluster *cluster, int gpus);
-/* The cost of a transfer in addition to its route: struct op's delay (s) and overhead (bytes per byte of payload). */
+/* The cost of a transfer in addition to its route: struct op_transfer's delay (s) and overhead (bytes per byte of
+ * payload). */
 struct extra { double delay, overhead; };
 /* The extra cost of a send from one GPU to another. */
 struct extra cluster_send(const struct cluster *cluster, int src, int dst);

@@ -68,7 +68,7 @@ static uint32_t member_lane(struct lowering *lowering, const struct members *mem
 
 /* One flow of each group's collective, on every channel. */
 static void exchange_flow(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                          struct op like, int flow)
+                          struct new_op like, int flow)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
     int channels = members->channels;
@@ -100,7 +100,7 @@ static void exchange_flow(struct lowering *lowering, struct members *members, co
 }
 
 static void exchange_messages(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                              struct op like)
+                              struct new_op like)
 {
     int flows = lowering->program->flows;
 
@@ -116,7 +116,7 @@ static void exchange_messages(struct lowering *lowering, struct members *members
 
 /* All members of a group begin when the last one is ready, and take the measured time. */
 static int exchange_measured(struct lowering *lowering, struct members *members, const struct emission *exchange,
-                             struct op like)
+                             struct new_op like)
 {
     for (int first = 0; first < members->here; first += members->size) {
         int end = first + members->size < members->here ? first + members->size : members->here;
@@ -146,7 +146,7 @@ static int exchange_measured(struct lowering *lowering, struct members *members,
 
 int exchange_all(struct lowering *lowering, struct members *members, struct emission exchange)
 {
-    struct op like = {.kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage};
+    struct new_op like = {.kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .mb = -1, .stage = members->stage};
 
     for (int i = 0; i < members->here; i++)
         members->done[i] = event_of(NO_OP);
@@ -187,7 +187,7 @@ struct event exchange_alone(struct lowering *lowering, struct place here, enum g
     }
     measure_carry(lowering->measure, measured.index, measured.first, (int)kind,
                   measured.bytes_sent * stood_for(lowering, 1, lowering->scenario->groups.of[kind].size));
-    return event_of(lower_after(lowering, (struct op){
+    return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = (uint8_t)exchange.what, .lane = collective_lane(lowering, kind, prank, 0, 0),
         .mb = -1, .stage = here.stage, .amount = measured.seconds,
         .compute = {.communication = measured.seconds, .sent = measured.bytes_sent},

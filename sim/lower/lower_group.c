@@ -334,14 +334,14 @@ int exchange_costs(struct lowering *lowering)
     return rc;
 }
 
-static void communicate(struct op *op, enum peers with, double seconds)
+static void communicate(struct new_op *op, enum peers with, double seconds)
 {
     op->compute.communication += seconds;
     op->compute.with[with] += seconds;
 }
 
 /* Hidden gathers that no EXCHANGE_OVERLAPPED includes overlap with all kernels of the work. */
-void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op)
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct new_op *op)
 {
     struct contention *contention = &lowering->overlapped[program_rank(lowering, here.replica, here.rank)];
     const struct exchange_cost *exchanges = here.chunk_state->exchanges;

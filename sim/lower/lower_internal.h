@@ -124,11 +124,11 @@ struct place {
 /* Adds the operation of an entry, or of a piece of it, to the compute lane, after all of `lowering->waits`; empties
  * these. */
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
-                       struct op op);
+                       struct new_op op);
 /* Adds kernels that pack or unpack an exchange's tensors to a rank's compute lane. */
 uint32_t lower_pack(struct lowering *lowering, int program_rank, int stage, double seconds, struct event after);
 /* Adds an operation after one event. */
-uint32_t lower_after(struct lowering *lowering, struct op op, struct event after);
+uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after);
 struct micro_batch_state *lowering_state(const struct lowering *lowering, int replica, int direction, int stage,
                                          int mb);
 struct place lowering_place(const struct lowering *lowering, int replica, int rank, struct work work);
@@ -221,9 +221,9 @@ bool lower_gather(struct lowering *lowering, int replica, int rank);
 bool zero_applies(const struct lowering *lowering);
 bool zero_in_turn(const struct lowering *lowering);       /* collectives do not overlap with kernels */
 void make_host_lanes(struct lowering *lowering);
-uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op);
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op);
 /* Adds a copy to or from the host; `op` has its micro-batch and stage, and the memory that it takes or frees. */
-struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after);
 
 /* lower_replicate.c: PyTorch's DataParallel. */
@@ -232,12 +232,12 @@ bool replicates(const struct lowering *lowering);
 bool replicate_before(struct lowering *lowering, int replica);
 /* The cost of an entry without the loss, which GPU 0 computes for all; the memory of its weights, output, gradients. */
 struct stage_work replicated_work(const struct lowering *lowering, struct place here, struct work work);
-void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op);
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op);
 
 /* lower_group.c: measures the exchanges within each rank's works. */
 int exchange_costs(struct lowering *lowering);
 /* Adds the communication within a work to the work's operation. */
-void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct op *op);
+void exchange_within(struct lowering *lowering, struct place here, const struct stage_work *cost, struct new_op *op);
 /* Counts the bytes of all these exchanges on links, after all works have been lowered. */
 void exchanges_carry(struct lowering *lowering);
 /* The number of members, in a group of n, that a rank with `own` members stands for: all if replicas are folded. */

@@ -40,7 +40,7 @@ void make_host_lanes(struct lowering *lowering)
         };
 }
 
-struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct op op,
+struct event host_copy(struct lowering *lowering, bool to_host, double bytes, int prank, struct new_op op,
                        struct event after)
 {
     const struct cluster *cluster = &lowering->scenario->cluster;
@@ -61,7 +61,7 @@ struct walk {
     const struct stage *stage;
     struct rank_host *host;
     int prank;
-    struct op op;            /* memory and communication of the next operation, in addition to its layer's */
+    struct new_op op;            /* memory and communication of the next operation, in addition to its layer's */
     uint32_t id;             /* the last operation */
     bool gathers;            /* ZeRO 3 */
     const struct slice *whole;   /* the layer of the current step, whose weights `gathered` has gathered; */
@@ -74,9 +74,9 @@ static void also_wait(struct walk *walk, struct event event)
     wait_for(&walk->lowering->waits, event);
 }
 
-static struct op copied(const struct walk *walk, double takes, double frees)
+static struct new_op copied(const struct walk *walk, double takes, double frees)
 {
-    return (struct op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
+    return (struct new_op){.mb = walk->work.mb, .stage = walk->here.stage, .takes = takes, .frees = frees};
 }
 
 /* Copies a layer's weights, under ZeRO 3 the rank's share of them, from the host; returns `after` if they are not
@@ -148,14 +148,14 @@ static void compute_layer(struct walk *walk, enum work_kind kind, const struct s
     struct stage_work kernels =
         selective ? stage_work_sum(layer->work[kind], layer->selective.core) : layer->work[kind];
     struct work work = {.kind = kind, .chunk = walk->work.chunk, .mb = walk->work.mb};
-    struct op op = walk->op;
+    struct new_op op = walk->op;
 
     op.takes = takes;
     op.frees = frees;
     op.workspace = kind == FORWARD || kind == RECOMPUTE ? workspace->forward : workspace->backward;
     walk->host->before = event_of(lowering->latest[walk->prank]);
     walk->id = lower_compute(lowering, walk->here, work, kernels, op);
-    walk->op = (struct op){.continues = true};
+    walk->op = (struct new_op){.continues = true};
 }
 
 /* The next layer waits until its weights have arrived. */
@@ -308,12 +308,12 @@ static void gathered_layer(struct walk *walk, const struct slice *layer, double 
     if (fused(lowering, walk->here) && (work.kind == BACKWARD || work.kind == BACKWARD_INPUT)) {
         if (!walk->op.continues)     /* the span begins as a backward */
             lower_compute(lowering, walk->here, work, (struct stage_work){0}, walk->op);
-        walk->op = (struct op){.continues = true};
+        walk->op = (struct new_op){.continues = true};
         lower_compute(lowering, walk->here, again, layer->work[RECOMPUTE], walk->op);
     }
     walk->op.frees = frees;
     walk->id = lower_compute(lowering, walk->here, work, layer->work[work.kind], walk->op);
-    walk->op = (struct op){.continues = true};
+    walk->op = (struct new_op){.continues = true};
 }
 
 /* ZeRO 3 without a plan: one layer after another. */
@@ -346,7 +346,7 @@ static void gathered_layers(struct walk *walk, bool completes)
     }
 }
 
-uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct op op)
+uint32_t layers_work(struct lowering *lowering, struct place here, struct work work, bool completes, struct new_op op)
 {
     int prank = program_rank(lowering, here.replica, here.rank);
     struct walk walk = {

@@ -75,7 +75,7 @@ static const struct members *exchange_buffers(struct lowering *lowering, const s
 
     for (int d = 0; d < members->all; d++) {
         members->done[d] = event_of(NO_OP);
-        members->after[d] = event_of(lower_after(lowering, (struct op){
+        members->after[d] = event_of(lower_after(lowering, (struct new_op){
             .kind = OP_COMPUTE, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, d, 0, 0), .mb = -1,
         }, event_of(lowering->latest[d])));
     }
@@ -89,7 +89,7 @@ static const struct members *exchange_buffers(struct lowering *lowering, const s
 static struct event copy_over(struct lowering *lowering, int from, int to, enum op_what what, double bytes, int mb,
                               struct event after)
 {
-    return event_of(lower_after(lowering, (struct op){
+    return event_of(lower_after(lowering, (struct new_op){
         .kind = OP_TRANSFER, .what = (uint8_t)what, .lane = collective_lane(lowering, GROUP_DATA, from, 0, 0),
         .amount = bytes, .mb = mb,
         .transfer.src = (uint32_t)scenario_gpu(lowering->scenario, 0, from, 0),
@@ -129,7 +129,7 @@ static void compute_loss(struct lowering *lowering, int mb)
     int n = lowering->out->replicas;
     double gathered = n * (outside->output + outside->activation), gradients = n * outside->output;
     struct event last = {0}, forwarded = {0}, loss;
-    struct op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
+    struct new_op op = {.kind = OP_COMPUTE, .lane = lowering->compute_lane[0], .mb = mb};
 
     for (int d = 1; d < n; d++) {
         forwarded = event_of(lowering_state(lowering, d, 0, 0, mb)->forwarded);
@@ -202,7 +202,7 @@ struct stage_work replicated_work(const struct lowering *lowering, struct place 
     return cost;
 }
 
-void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct op *op)
+void replicated_memory(const struct lowering *lowering, struct place here, struct work work, struct new_op *op)
 {
     const struct stage *stage = &lowering->stages[0];
     struct parameter_bytes each = scenario_parameter_bytes(lowering->scenario);

@@ -6,7 +6,7 @@
 /* One end's copy of a boundary between the GPU and the buffers of sockets, after `after`. The sends and receives of a
  * rank take turns: NCCL runs a communicator's operations one after another, on whatever streams they were launched
  * (NCCL, src/enqueue.cc: a launch waits for the last one). NO_OP: there is no copy, or it delays no other. */
-static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct op like, double bytes,
+static uint32_t copy_boundary(struct lowering *lowering, int from, int to, bool sends, struct new_op like, double bytes,
                               struct event after)
 {
     const struct scenario *scenario = lowering->scenario;
@@ -35,7 +35,7 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
     int sender = program_rank(lowering, from.replica, from.rank);
     bool next = to > from.stage, up = lowering->plan->placement == PLACEMENT_LOOP ? next : dst > from.rank;
     const uint32_t *lanes = (up ? lowering->next_lane : lowering->previous_lane) + (size_t)sender * (size_t)flows;
-    struct op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
+    struct new_op like = {.what = next ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = mb, .stage = from.stage};
     double bytes = lowering->stages[next ? from.stage : to].boundary;
     struct event back = lowering->sent[2 * program_rank(lowering, from.replica, dst) + !up];
     uint32_t copied, *arrivals;
@@ -51,7 +51,7 @@ struct event lower_send(struct lowering *lowering, struct place from, int to, in
         int peer = scenario_gpu(scenario, t, from.replica, dst);
         struct extra extra = cluster_send(&scenario->cluster, gpu, peer);
         uint32_t deps[] = {after, back.count ? event_flow(&back, t) : NO_OP};
-        struct op op = like;
+        struct new_op op = like;
 
         op.kind = OP_TRANSFER;
         op.lane = lanes[t];
@@ -73,7 +73,7 @@ void lower_arrival(struct lowering *lowering, struct place here, struct work wor
                     (work.kind == RECOMPUTE &&
                      scenario_schedule(lowering->scenario)->recompute == RECOMPUTE_WITH_GRADIENT);
     int from = forward ? here.stage - 1 : here.stage + 1, rank, to = program_rank(lowering, here.replica, here.rank);
-    struct op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
+    struct new_op like = {.what = forward ? WHAT_ACTIVATION : WHAT_GRADIENT, .mb = work.mb, .stage = here.stage};
     struct event arrival = *arrival_of(here.state, work.kind);
     uint32_t id;
 

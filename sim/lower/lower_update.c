@@ -26,7 +26,7 @@ static struct event update_unit(struct lowering *lowering, int prank, int stage,
     const struct scenario *scenario = lowering->scenario;
     struct parameter_bytes each = scenario_parameter_bytes(scenario);
     bool back = !scenario_offloads(scenario, OFFLOAD_WEIGHTS) || scenario->recipe.weights.when == WEIGHTS_UPDATED;
-    struct op like = {.mb = -1, .stage = stage};
+    struct new_op like = {.mb = -1, .stage = stage};
     struct event done = host_copy(lowering, true, portion.parameters * each.gradients, prank, like,
                                   event_both(&lowering->arena, portion.ready, tied));
 
@@ -37,7 +37,7 @@ static struct event update_unit(struct lowering *lowering, int prank, int stage,
     done = event_of(lower_after(lowering, like, done));
     if (back)
         done = host_copy(lowering, false, portion.parameters * each.weights, prank,
-                         (struct op){.mb = -1, .stage = stage}, done);
+                         (struct new_op){.mb = -1, .stage = stage}, done);
     return done;
 }
 
@@ -84,9 +84,9 @@ static void host_store_weights(struct lowering *lowering, int prank, struct even
     }
     if (bytes == 0)
         return;
-    after = host_copy(lowering, true, bytes, prank, (struct op){.mb = -1, .stage = first}, after);
+    after = host_copy(lowering, true, bytes, prank, (struct new_op){.mb = -1, .stage = first}, after);
     /* the update ends when the host has all weights */
-    lower_after(lowering, (struct op){
+    lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .continues = true, .mb = -1,
         .stage = first,
     }, after);
@@ -112,7 +112,7 @@ static void wait_for_sums(const struct lowering *lowering, int replica, int rank
 /* Adds the operation of an update; `continues`: of the update's end. */
 static uint32_t add_update(struct lowering *lowering, int prank, double seconds, bool continues, struct waits *waits)
 {
-    uint32_t id = program_add(lowering->program, (struct op){
+    uint32_t id = program_add(lowering->program, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_UPDATE, .lane = lowering->compute_lane[prank], .amount = seconds,
         .continues = continues, .mb = -1,
         .stage = plan_virtual_stage(lowering->plan, prank % lowering->plan->stages, 0),

@@ -31,7 +31,7 @@ static struct micro_batch_state *on_stage(const struct lowering *lowering, struc
 }
 
 uint32_t lower_compute(struct lowering *lowering, struct place here, struct work work, struct stage_work cost,
-                       struct op op)
+                       struct new_op op)
 {
     static const enum op_what whats[] = {
         [FORWARD] = WHAT_FORWARD, [BACKWARD] = WHAT_BACKWARD, [BACKWARD_INPUT] = WHAT_BACKWARD_INPUT,
@@ -51,7 +51,7 @@ uint32_t lower_compute(struct lowering *lowering, struct place here, struct work
     return lowering->latest[prank];
 }
 
-uint32_t lower_after(struct lowering *lowering, struct op op, struct event after)
+uint32_t lower_after(struct lowering *lowering, struct new_op op, struct event after)
 {
     return program_add(lowering->program, op, event_ids(&after), after.count);
 }
@@ -60,7 +60,7 @@ uint32_t lower_pack(struct lowering *lowering, int prank, int stage, double seco
 {
     int stages = lowering->plan->stages;
 
-    return lowering->latest[prank] = lower_after(lowering, (struct op){
+    return lowering->latest[prank] = lower_after(lowering, (struct new_op){
         .kind = OP_COMPUTE, .what = WHAT_PACK, .lane = lowering->compute_lane[prank], .mb = -1, .stage = stage,
         .amount = seconds * scenario_slower(lowering->scenario, prank / stages, prank % stages),
     }, after);
@@ -78,7 +78,7 @@ static double until_recompute(const struct lowering *lowering, struct place here
 /* Cuts a chunk's last backward where gradient buckets become ready, so that their all-reduce overlaps with the rest;
  * with `in_time` also where the stage before begins to recompute. */
 static uint32_t sliced_backward(struct lowering *lowering, struct place here, struct work work, bool in_time,
-                                struct op op)
+                                struct new_op op)
 {
     const struct stage *costs = stage_at(lowering, here);
     const struct buckets *buckets = &lowering->buckets[here.stage];
@@ -96,7 +96,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
         if (in_time && until <= slice.seconds) {
             piece.seconds += until;
             id = lower_compute(lowering, here, work, piece, op);
-            op = (struct op){.continues = true};
+            op = (struct new_op){.continues = true};
             on_stage(lowering, here, here.stage - 1, work.mb)->due = id;
             piece = (struct stage_work){0};
             slice.seconds -= until;
@@ -108,7 +108,7 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
             continue;
         op.frees = last ? frees : 0;
         id = lower_compute(lowering, here, work, piece, op);
-        op = (struct op){.continues = true};
+        op = (struct new_op){.continues = true};
         for (; bucket < buckets->count && buckets->items[bucket].slice <= i; bucket++) {
             double seconds = buckets->items[bucket].sum.legs[0].seconds;
 
@@ -123,10 +123,10 @@ static uint32_t sliced_backward(struct lowering *lowering, struct place here, st
 }
 
 /* Cuts a backward where the stage before begins to recompute just in time. */
-static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct op op)
+static uint32_t timed_backward(struct lowering *lowering, struct place here, struct work work, struct new_op op)
 {
     struct stage_work before = stage_at(lowering, here)->work[work.kind], after = {0};
-    struct op last = {.continues = true};
+    struct new_op last = {.continues = true};
 
     after.seconds = before.seconds - until_recompute(lowering, here, work);
     before.seconds -= after.seconds;
@@ -138,7 +138,7 @@ static uint32_t timed_backward(struct lowering *lowering, struct place here, str
 
 /* The gathers before an entry's kernels: of a boundary that came in shares from another rank, and before a backward of
  * the stage's own output, if it kept a share only. */
-static struct op receive(const struct lowering *lowering, struct place here, struct work work)
+static struct new_op receive(const struct lowering *lowering, struct place here, struct work work)
 {
     const struct parallelism *spec = &lowering->scenario->parallelism;
     int from = work.kind == FORWARD ? here.stage - 1 : here.stage + 1;
@@ -147,11 +147,11 @@ static struct op receive(const struct lowering *lowering, struct place here, str
                     plan_rank(lowering->plan, here.direction, from, work.mb, NULL) != here.rank;
 
     if (!receives || spec->tensor == 1 || !spec->scatter_gather || spec->sequence_parallel)
-        return (struct op){0};
+        return (struct new_op){0};
     int gathers = spec->partitioned_outputs && work.kind != FORWARD ? 2 : 1;
     here.chunk_state->gathered += gathers * here.chunk_state->gather.bytes_sent;
 
-    return (struct op){.compute = {.communication = gathers * here.chunk_state->gather.seconds,
+    return (struct new_op){.compute = {.communication = gathers * here.chunk_state->gather.seconds,
                                    .with[PEERS_TENSOR] = gathers * here.chunk_state->gather.seconds,
                                    .sent = gathers * here.chunk_state->gather.bytes_sent}};
 }
@@ -216,7 +216,7 @@ static bool dependencies(struct lowering *lowering, struct place here, struct wo
 /* Varuna at run time (varuna/pipeline.py, run): a rank that comes to a recomputation whose gradient has not arrived
  * does its next forward, and waits for this forward's input. After its last forward, it recomputes without the
  * gradient. */
-static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct op op)
+static uint32_t opportunistic_work(struct lowering *lowering, struct place here, struct work work, struct new_op op)
 {
     struct stage_work cost = stage_at(lowering, here)->work[work.kind];
     struct event gradient = here.state->gradient;
@@ -239,7 +239,7 @@ static uint32_t lower_work(struct lowering *lowering, struct place here, struct 
     double working = !again ? 0 : here.state->split ? costs->working_split : costs->working;
     const struct stage_workspace *workspace =
         !again ? &costs->plain : here.state->split ? &costs->ahead : &costs->recompute;
-    struct op op = receive(lowering, here, work);
+    struct new_op op = receive(lowering, here, work);
 
     op.workspace = work.kind == FORWARD ? workspace->forward : workspace->backward;
     if (work.kind == FORWARD)
@@ -322,7 +322,7 @@ static bool meet(struct lowering *lowering, int replica, int rank)
                 return false;
         for (int r = first; r < first + n; r++)
             wait_for(&all, event_of(lowering->latest[program_rank(lowering, r, rank)]));
-        *barrier = (struct barrier){entry, program_add(lowering->program, (struct op){
+        *barrier = (struct barrier){entry, program_add(lowering->program, (struct new_op){
             .kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lowering->compute_lane[program_rank(lowering, first, rank)],
             .mb = lowering->rows[rank].items[entry].mb, .stage = -1,
         }, all.items, all.count)};

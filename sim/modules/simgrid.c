@@ -142,22 +142,22 @@ static void endpoints(int src, int dst, sg_host_t *from, sg_host_t *to)
     *to = inside ? simulation.ports[dst] : simulation.nics[cluster_nic_of(cluster, dst)];
 }
 
-static void transfer(uint32_t id)
+static void run_transfer(uint32_t id)
 {
     const struct op *op = &simulation.program->ops.items[id];
-    int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
+    const struct op_transfer *transfer = &op_traits(simulation.program, op)->transfer;
     double sleep = simulation.dispatcher->start[id] - simgrid_get_clock();
     sg_host_t from, to;
 
-    double latency = cluster_route(simulation.cluster, src, dst).latency + op->transfer.delay;
+    double latency = simulation.dispatcher->costs[op->traits].latency;
 
-    if (!op->transfer.buffered)
+    if (!transfer->buffered)
         sleep += latency;
     if (sleep > simulation.resolution.seconds)
         sg_actor_sleep_for(sleep);
-    endpoints(src, dst, &from, &to);
-    sg_host_sendto(from, to, resolution_units(&simulation.resolution, op));
-    dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (op->transfer.buffered ? latency : 0));
+    endpoints((int)transfer->src, (int)transfer->dst, &from, &to);
+    sg_host_sendto(from, to, resolution_units(&simulation.resolution, wire_bytes(op->amount, transfer)));
+    dispatcher_end(simulation.dispatcher, id, simgrid_get_clock() + (transfer->buffered ? latency : 0));
     *simulation.so_far = (struct simgrid_so_far){
         simulation.program->ops.count - simulation.dispatcher->left, simgrid_get_clock(),
     };
@@ -204,7 +204,7 @@ static void work(int argc, char **argv)
         do {
             share_work();
             if (simulation.program->ops.items[id].kind == OP_TRANSFER)
-                transfer(id);
+                run_transfer(id);
             else
                 choose(id);
             if (simulation.dispatcher->left == 0)
@@ -219,12 +219,15 @@ static void work(int argc, char **argv)
 /* The GPUs that transfers of bytes use. No other host is built, because loading many is slow. */
 static bool *used_gpus(void)
 {
-    const struct ops *ops = &simulation.program->ops;
     bool *used = xcalloc((size_t)cluster_gpus(simulation.cluster) + 1, sizeof *used);
 
-    for (size_t i = 0; i < ops->count; i++)
-        if (ops->items[i].kind == OP_TRANSFER && ops->items[i].amount > 0)
-            used[ops->items[i].transfer.src] = used[ops->items[i].transfer.dst] = true;
+    for (size_t i = 0; i < simulation.program->ops.count; i++) {
+        const struct op *op = &simulation.program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(simulation.program, op)->transfer;
+
+        if (op->kind == OP_TRANSFER && op->amount > 0)
+            used[transfer->src] = used[transfer->dst] = true;
+    }
     return used;
 }
 
@@ -236,7 +239,7 @@ static void simulate(const struct cluster *cluster, struct dispatcher *dispatche
     simulation.cluster = cluster;
     simulation.dispatcher = dispatcher;
     simulation.so_far = so_far;
-    simulation.resolution = resolution_of(simulation.program, cluster);
+    simulation.resolution = resolution_of(simulation.program, dispatcher->costs);
     used = used_gpus();
     configure(simulation.program->lanes.count);
     load_platform(simulation.cluster, used);
@@ -274,7 +277,7 @@ static void look_up(const struct cluster *cluster, struct simgrid_route *route)
     simulation.program = &none;
     simulation.cluster = cluster;
     simulation.route = route;
-    simulation.resolution = resolution_of(&none, cluster);
+    simulation.resolution = resolution_of(&none, NULL);
     configure(1);
     load_platform(simulation.cluster, NULL);
     find_hosts(simulation.cluster, NULL);

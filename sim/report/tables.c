@@ -47,6 +47,7 @@ static struct spans spans_of(const struct run *run)
         const struct op *op = &program->ops.items[i];
         enum lane_kind lane = program->lanes.items[op->lane].kind;
         double end = run->timeline.end[i], seconds = end - run->timeline.start[i];
+        const struct op_compute *compute = &op_traits(program, op)->compute;
 
         if (op->kind == OP_COMPUTE && op->what >= WHAT_SYNC && op->amount == 0)
             continue;
@@ -57,7 +58,7 @@ static struct spans spans_of(const struct run *run)
         struct span *span = &spans.items[last[op->lane] - 1];
         span->end = end;
         span->overlapped = op->overlapped;
-        span->communication += lane == LANE_COMPUTE ? op->compute.communication : lane == LANE_HOST ? 0 : seconds;
+        span->communication += lane == LANE_COMPUTE ? compute->communication : lane == LANE_HOST ? 0 : seconds;
     }
     free(last);
     return spans;
@@ -141,9 +142,10 @@ void memory_write(const struct run *run, FILE *out)
     for (size_t i = 0; i < count; i++) {
         static const enum memory_kind kinds[] = {MEMORY_ACTIVATIONS, MEMORY_WORKSPACE};
         const struct op *op = &program->ops.items[events[i].op];
+        const struct traits *traits = op_traits(program, op);
         int rank = program->lanes.items[op->lane].rank;
-        const double changes[] = {events[i].ends ? -op->frees : op->takes,
-                                  events[i].ends ? -op->workspace : op->workspace};
+        const double changes[] = {events[i].ends ? -traits->frees : traits->takes,
+                                  events[i].ends ? -traits->workspace : traits->workspace};
 
         for (size_t k = 0; k < COUNT(kinds); k++)
             if (changes[k] != 0) {

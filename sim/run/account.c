@@ -33,10 +33,11 @@ static bool on_host(const struct lane *lane)
 static const struct op *latest(const struct timeline *timeline, const struct op *op, bool computed)
 {
     const struct program *program = timeline->program;
+    struct dep_list deps = program_deps(program, op);
     const struct op *last = NULL;
 
-    for (uint32_t d = 0; d < op->ndeps; d++) {
-        const struct op *dep = &program->ops.items[program->deps.items[op->first_dep + d]];
+    for (size_t d = 0; d < deps.count; d++) {
+        const struct op *dep = &program->ops.items[deps.items[d]];
 
         if (computed ? program->lanes.items[dep->lane].kind != LANE_COMPUTE : on_host(&program->lanes.items[dep->lane]))
             continue;
@@ -55,9 +56,10 @@ static double ended(const struct timeline *timeline, const struct op *op)
 static bool waits_for_host(const struct timeline *timeline, const struct op *op)
 {
     const struct program *program = timeline->program;
+    struct dep_list deps = program_deps(program, op);
 
-    for (uint32_t d = 0; d < op->ndeps; d++)
-        if (on_host(&program->lanes.items[program->ops.items[program->deps.items[op->first_dep + d]].lane]))
+    for (size_t d = 0; d < deps.count; d++)
+        if (on_host(&program->lanes.items[program->ops.items[deps.items[d]].lane]))
             return true;
     return false;
 }
@@ -91,8 +93,8 @@ static struct account_step step_of(const struct timeline *timeline, uint32_t id,
 {
     const struct op *op = &timeline->program->ops.items[id];
     struct account_step step = {
-        .rank = rank, .op = op, .from = from, .start = timeline->start[id], .end = timeline->end[id],
-        .awaited = ACCOUNT_EXPOSED_PIPELINE,
+        .rank = rank, .op = op, .compute = &op_traits(timeline->program, op)->compute, .from = from,
+        .start = timeline->start[id], .end = timeline->end[id], .awaited = ACCOUNT_EXPOSED_PIPELINE,
     };
     const struct op *awaited;
 
@@ -159,9 +161,9 @@ double account_add(const struct account_step *step, const struct window *window,
     busy = op ? window_part(window, step->start, step->end) : 0;
     if (busy == 0)
         return waited;
-    communication = busy * op->compute.communication / op->amount;
+    communication = busy * step->compute->communication / op->amount;
     seconds[account_of((enum op_what)op->what)] += busy - communication;
     for (int with = 0; with < PEERS_COUNT; with++)
-        seconds[account_of_peers((enum peers)with)] += busy * op->compute.with[with] / op->amount;
+        seconds[account_of_peers((enum peers)with)] += busy * step->compute->with[with] / op->amount;
     return waited + communication;
 }

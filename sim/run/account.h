@@ -44,6 +44,7 @@ struct account_step {
     const struct op *op;         /* NULL: the rank has ended; only its bubble is left */
     double from, since, ready, start, end;       /* s, ascending */
     enum account_kind awaited;
+    const struct op_compute *compute;    /* of `op`; NULL without one */
     const struct op *on;         /* what it waited for last, but for the host's; NULL: nothing, or the rank has ended */
 };
 typedef void account_visit(void *context, const struct account_step *step);

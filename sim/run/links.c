@@ -132,13 +132,14 @@ static void count_program(const struct counting *counting)
         struct pair *sum = &sums[op->lane];
 
         if (op->kind == OP_TRANSFER && !ideal) {
-            int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
+            const struct op_transfer *transfer = &op_traits(program, op)->transfer;
+            int src = (int)transfer->src, dst = (int)transfer->dst;
 
             if (sum->src != src || sum->dst != dst)
                 carry_sum(counting, lane, sum);
-            *sum = (struct pair){src, dst, sum->payload + op->amount, sum->wire + op_wire(op)};
+            *sum = (struct pair){src, dst, sum->payload + op->amount, sum->wire + wire_bytes(op->amount, transfer)};
         } else if (op->kind == OP_COMPUTE && (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST)) {
-            sum->payload += op->compute.sent;
+            sum->payload += op_traits(program, op)->compute.sent;
         }
     }
     for (size_t i = 0; i < program->lanes.count; i++)

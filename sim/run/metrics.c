@@ -15,16 +15,17 @@ static void read_bytes(struct metrics *metrics, const struct program *program)
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
+        const struct op_compute *compute = &op_traits(program, op)->compute;
         struct rank_metrics *rank = &metrics->ranks[lane->rank];
         int all = metrics->window.all;
 
         if (op->kind == OP_TRANSFER) {
             rank->sent[op_payload(op->what)] += op->amount / program->flows / all;
         } else if (lane->kind == LANE_TO_HOST || lane->kind == LANE_FROM_HOST || lane->kind == LANE_HOST) {
-            rank->offloaded += op->compute.sent / all;
+            rank->offloaded += compute->sent / all;
         } else {
-            rank->sent[op_payload(op->what)] += (op->compute.sent - op->compute.activations) / all;
-            rank->sent[PAYLOAD_ACTIVATIONS] += op->compute.activations / all;
+            rank->sent[op_payload(op->what)] += (compute->sent - compute->activations) / all;
+            rank->sent[PAYLOAD_ACTIVATIONS] += compute->activations / all;
         }
     }
 }

@@ -44,56 +44,40 @@ static int play(const struct scenario *scenario, struct program *program, struct
     return replay(options.engine, program, &scenario->cluster, timeline, err);
 }
 
-/* Replays a copy of the run's program. `plain`: its operations as they were lowered. Release the timeline, then free
- * the copy's operations. */
-static int play_copy(const struct scenario *scenario, const struct run *run, const struct op *plain,
-                     struct simulate_options options, struct luck luck, struct program *copy,
-                     struct timeline *timeline, struct error *err)
-{
-    size_t bytes = run->lowered.program.ops.count * sizeof *plain;
-
-    *copy = run->lowered.program;
-    copy->ops.items = xcalloc(1, bytes + 1);
-    memcpy(copy->ops.items, plain, bytes);
-    return play(scenario, copy, options, luck, timeline, err);
-}
-
 /* Where the time goes in a replay of the same program with other what-ifs and jitter. */
-static int replay_again(const struct workload *workload, const struct run *run, const struct op *plain,
-                        struct simulate_options options, struct luck luck, struct metrics *metrics, struct error *err)
+static int replay_again(const struct workload *workload, const struct program *plain, struct simulate_options options,
+                        struct luck luck, struct metrics *metrics, struct error *err)
 {
-    struct program program;
+    struct program program = program_copy(plain);
     struct timeline timeline = {0};
-    int rc = play_copy(workload->scenario, run, plain, options, luck, &program, &timeline, err);
+    int rc = play(workload->scenario, &program, options, luck, &timeline, err);
 
     if (!rc) {
-        metrics_init_seconds(metrics, run->workload, &timeline);
+        metrics_init_seconds(metrics, workload, &timeline);
         rc = progress_check(program.progress, err);
     }
     timeline_release(&timeline);
-    free(program.ops.items);
+    program_release(&program);
     return rc;
 }
 
 /* What stages that differ and jitter add, each found where there is any. For a difference to simgrid, fast is as good:
  * its times are the same. */
-static int find_causes(const struct workload *workload, struct run *run, const struct op *plain,
+static int find_causes(const struct workload *workload, struct run *run, const struct program *plain,
                        struct simulate_options options, struct luck luck, struct error *err)
 {
     struct metrics *metrics = &run->metrics, other = {0};
-    struct program lowered = run->lowered.program;
     struct simulate_options balanced = options;
     int rc = 0;
 
     if (options.engine == ENGINE_SIMGRID)
         balanced.engine = options.engine = ENGINE_FAST;
-    lowered.ops.items = (struct op *)plain;
     metrics->imbalance = metrics->jitter = 0;
     balanced.what_ifs |= WHAT_IF_BALANCED;
-    if (program_uneven(&lowered) && !(rc = replay_again(workload, run, plain, balanced, luck, &other, err)))
+    if (program_uneven(plain) && !(rc = replay_again(workload, plain, balanced, luck, &other, err)))
         metrics->imbalance = metrics->seconds[ACCOUNT_BUBBLE] - other.seconds[ACCOUNT_BUBBLE];
     metrics_release(&other);
-    if (!rc && luck.jitter > 0 && !(rc = replay_again(workload, run, plain, options, (struct luck){0}, &other, err)))
+    if (!rc && luck.jitter > 0 && !(rc = replay_again(workload, plain, options, (struct luck){0}, &other, err)))
         metrics->jitter = metrics->iteration_time - other.iteration_time;
     metrics_release(&other);
     if (rc)
@@ -118,22 +102,21 @@ static struct draw quantile(const struct draw *draws, int count, int percent)
 }
 
 /* Replays with all seeds; the median one's luck, and the quantiles. */
-static int draw_all(const struct workload *workload, const struct run *run, const struct op *plain,
-                    struct simulate_options options, int count, struct luck *luck, double quantiles[2],
-                    struct error *err)
+static int draw_all(const struct workload *workload, const struct program *plain, struct simulate_options options,
+                    int count, struct luck *luck, double quantiles[2], struct error *err)
 {
     struct draw *draws = xcalloc((size_t)count, sizeof *draws);
     int rc = 0;
 
     for (int i = 0; i < count && !rc; i++) {
         struct luck own = {luck->jitter, luck->seed + i};
+        struct program program = program_copy(plain);
         struct timeline timeline = {0};
-        struct program program;
 
-        rc = play_copy(workload->scenario, run, plain, options, own, &program, &timeline, err);
-        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(run->workload, &timeline), own.seed};
+        rc = play(workload->scenario, &program, options, own, &timeline, err);
+        draws[i] = (struct draw){rc ? 0 : metrics_iteration_time(workload, &timeline), own.seed};
         timeline_release(&timeline);
-        free(program.ops.items);
+        program_release(&program);
     }
     qsort(draws, (size_t)count, sizeof *draws, by_time);
     quantiles[0] = quantile(draws, count, 10).time;
@@ -162,18 +145,17 @@ static int simulate_there(const struct workload *there, struct simulate_options 
     bool draws = repeats && spec->jitter > 0, changes = options.what_ifs || spec->jitter > 0;
     struct luck luck = {spec->jitter, spec->seed};
     double quantiles[2] = {NAN, NAN};
-    const struct op *plain;
-    struct op *copy = NULL;
+    struct program copy = {0};
+    const struct program *plain = &run->lowered.program;
     int rc;
 
     if (build(there, options, run, err))
         return -1;
-    plain = run->lowered.program.ops.items;
     if (changes && (draws || (whole && options.causes))) {
-        copy = xcalloc(run->lowered.program.ops.count + 1, sizeof *copy);
-        plain = memcpy(copy, plain, run->lowered.program.ops.count * sizeof *copy);
+        copy = program_copy(&run->lowered.program);
+        plain = &copy;
     }
-    rc = draws ? draw_all(there, run, plain, options, spec->repeat, &luck, quantiles, err) : 0;
+    rc = draws ? draw_all(there, plain, options, spec->repeat, &luck, quantiles, err) : 0;
     if (!rc)
         rc = play(there->scenario, &run->lowered.program, options, luck, &run->timeline, err);
     if (!rc)
@@ -185,7 +167,7 @@ static int simulate_there(const struct workload *there, struct simulate_options 
     run->seed = luck.seed;
     if (!rc && options.causes && whole)
         rc = find_causes(there, run, plain, options, luck, err);
-    free(copy);
+    program_release(&copy);
     return rc;
 }
 

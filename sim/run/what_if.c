@@ -129,21 +129,13 @@ bool program_uneven(const struct program *program)
     return uneven;
 }
 
-static void scale(struct op *op, double factor)
-{
-    op->amount *= factor;
-    op->compute.communication *= factor;
-    for (int with = 0; with < PEERS_COUNT; with++)
-        op->compute.with[with] *= factor;
-}
-
 static void balance(struct program *program)
 {
     struct loads loads = loads_of(program);
 
-    for (size_t i = 0; i < program->ops.count; i++)
+    for (uint32_t i = 0; i < program->ops.count; i++)
         if (is_work(program, &program->ops.items[i]))
-            scale(&program->ops.items[i], factor_of(program, &loads, &program->ops.items[i]));
+            program_scale(program, i, factor_of(program, &loads, &program->ops.items[i]));
     loads_release(&loads);
 }
 
@@ -159,17 +151,21 @@ static bool from_neighbour(const struct program *program, const struct op *op, i
 /* Updates keep what they wait for: that is replicas, and holders of tied weights. */
 static void detach(struct program *program)
 {
+    struct deps *deps = &program->deps;
+    uint32_t kept = 0;
+
     for (size_t i = 0; i < program->ops.count; i++) {
         struct op *op = &program->ops.items[i];
-        uint32_t *deps = program->deps.items + op->first_dep, kept = 0;
+        bool keeps = !is_work(program, op) || op->what == WHAT_UPDATE;
+        struct dep_list own = program_deps(program, op);
+        int rank = program->lanes.items[op->lane].rank;
 
-        if (!is_work(program, op) || op->what == WHAT_UPDATE)
-            continue;
-        for (uint32_t d = 0; d < op->ndeps; d++)
-            if (!from_neighbour(program, &program->ops.items[deps[d]], program->lanes.items[op->lane].rank))
-                deps[kept++] = deps[d];
-        op->ndeps = kept;
+        op->first_dep = kept;
+        for (size_t d = 0; d < own.count; d++)
+            if (keeps || !from_neighbour(program, &program->ops.items[own.items[d]], rank))
+                deps->items[kept++] = own.items[d];
     }
+    deps->count = kept;
 }
 
 void program_what_if(struct program *program, unsigned which)
@@ -178,7 +174,7 @@ void program_what_if(struct program *program, unsigned which)
         balance(program);
     if (which & WHAT_IF_NO_BUBBLE)
         detach(program);
-    for (size_t i = 0; which & WHAT_IF_NO_RECOMPUTATION && i < program->ops.count; i++)
+    for (uint32_t i = 0; which & WHAT_IF_NO_RECOMPUTATION && i < program->ops.count; i++)
         if (program->ops.items[i].what == WHAT_RECOMPUTE)
-            scale(&program->ops.items[i], 0);
+            program_scale(program, i, 0);
 }

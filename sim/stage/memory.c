@@ -244,12 +244,12 @@ static void sort_events(struct memory_event *events, size_t count)
 /* Writes an operation's events, at most two, and returns their number. */
 static size_t events_of(const struct timeline *timeline, uint32_t id, uint32_t order, struct memory_event *events)
 {
-    const struct op *op = &timeline->program->ops.items[id];
+    const struct traits *traits = op_traits(timeline->program, &timeline->program->ops.items[id]);
     size_t count = 0;
 
-    if (op->takes + op->workspace > 0)
+    if (traits->takes + traits->workspace > 0)
         events[count++] = (struct memory_event){timeline->start[id], id, order, false};
-    if (op->frees + op->workspace > 0)
+    if (traits->frees + traits->workspace > 0)
         events[count++] = (struct memory_event){timeline->end[id], id, order, true};
     return count;
 }
@@ -292,16 +292,17 @@ struct memory_peak *memory_peaks(const struct scenario *scenario, const struct s
         peaks[r].memory = memory_states(scenario, stages, (int)r);
     for (size_t i = 0; i < count; i++) {
         const struct op *op = &program->ops.items[events[i].op];
+        const struct traits *traits = op_traits(program, op);
         int r = program->lanes.items[op->lane].rank;
 
-        held[r] += events[i].ends ? -op->frees : op->takes;
+        held[r] += events[i].ends ? -traits->frees : traits->takes;
         if (events[i].ends)
             continue;
         peaks[r].activations = fmax(peaks[r].activations, held[r]);
-        if (held[r] + op->workspace > most[r]) {
-            most[r] = held[r] + op->workspace;
+        if (held[r] + traits->workspace > most[r]) {
+            most[r] = held[r] + traits->workspace;
             peaks[r].memory.bytes[MEMORY_ACTIVATIONS] = held[r];
-            peaks[r].memory.bytes[MEMORY_WORKSPACE] = op->workspace;
+            peaks[r].memory.bytes[MEMORY_WORKSPACE] = traits->workspace;
         }
     }
     for (size_t r = 0; r < ranks; r++)

@@ -15,13 +15,13 @@ static const struct cluster nodes_of_8 = {
 
 static uint32_t compute(struct program *program, uint32_t lane, const uint32_t *dep)
 {
-    return program_add(program, (struct op){.kind = OP_COMPUTE, .lane = lane, .amount = 1e-3}, dep, dep != NULL);
+    return program_add(program, (struct new_op){.kind = OP_COMPUTE, .lane = lane, .amount = 1e-3}, dep, dep != NULL);
 }
 
 static uint32_t transfer(struct program *program, uint32_t lane, int src, int dst, double bytes, const uint32_t *deps,
                          size_t ndeps)
 {
-    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, 
+    struct new_op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes, 
                     .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}};
 
     return program_add(program, op, deps, ndeps);

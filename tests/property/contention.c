@@ -72,7 +72,7 @@ static double communication(const struct simulated *simulated, enum op_what what
 
     for (size_t i = 0; i < program->ops.count; i++)
         if (program->ops.items[i].what == what && on_lane(simulated, i, LANE_COMPUTE))
-            seconds += program->ops.items[i].compute.communication;
+            seconds += op_traits(program, &program->ops.items[i])->compute.communication;
     return seconds;
 }
 
@@ -258,7 +258,7 @@ static void overlapped_works(void **state)
                  "simulation: {engine: ideal, collectives: measured}\n", bandwidth);
         for (size_t i = 0; i < program->ops.count; i++)
             if (on_lane(&simulated, i, LANE_COMPUTE) && program->ops.items[i].what < WHAT_PACK) {
-                total += program->ops.items[i].compute.communication;
+                total += op_traits(program, &program->ops.items[i])->compute.communication;
                 if (isnan(each))
                     each = total / simulated.workload.stages[0].work[FORWARD].exchanges[EXCHANGE_DISPATCH];
             }

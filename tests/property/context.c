@@ -28,7 +28,7 @@ static double communication(const struct simulated *simulated, enum op_what what
 
     for (size_t i = 0; i < program->ops.count; i++)
         if (program->ops.items[i].what == what && program->lanes.items[program->ops.items[i].lane].rank == 0)
-            seconds += program->ops.items[i].compute.communication;
+            seconds += op_traits(program, &program->ops.items[i])->compute.communication;
     return seconds;
 }
 
@@ -182,10 +182,11 @@ static void sums_experts(void **state)
     assert_false(simulated.run.lowered.measured);
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
 
         if (op->kind == OP_TRANSFER && op->what == WHAT_SYNC) {
             all += op->amount;
-            same += op->transfer.src % 2 == op->transfer.dst % 2 ? op->amount : 0;
+            same += transfer->src % 2 == transfer->dst % 2 ? op->amount : 0;
         }
     }
     experts = simulated.workload.stages[0].trained.of[PARAMETERS_APART];
@@ -219,7 +220,7 @@ static void overlapped_all_to_alls(void **state)
         for (size_t i = 0; i < program->ops.count; i++)
             if (program->lanes.items[program->ops.items[i].lane].rank == 0 &&
                 program->ops.items[i].what <= WHAT_RECOMPUTE)
-                total += program->ops.items[i].compute.communication;
+                total += op_traits(program, &program->ops.items[i])->compute.communication;
         expect_near("all-to-alls", total, shown_all_to_alls(&simulated, all_to_all, 0, &shown, &hidden),
                     simulated.text);
         simulated_release(&simulated);

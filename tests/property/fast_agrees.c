@@ -104,7 +104,7 @@ static void all_to_all(void **state)
         program_lane(&program, rank, LANE_COLLECTIVE, 0);
     for (uint32_t step = 1; step < RANKS; step++)
         for (uint32_t rank = 0; rank < RANKS; rank++)
-            program_add(&program, (struct op){.kind = OP_TRANSFER, .lane = rank, .amount = 1e6 * (0.1 + uniform()),
+            program_add(&program, (struct new_op){.kind = OP_TRANSFER, .lane = rank, .amount = 1e6 * (0.1 + uniform()),
                                               .transfer = {.src = rank, .dst = (rank + step) % RANKS}}, NULL, 0);
     compare("all to all", &program, &cluster);
     program_release(&program);

@@ -14,8 +14,8 @@ static void assert_starts(const struct simulated *simulated)
         const struct op *op = &program->ops.items[i];
         double start = lane_free[op->lane];
 
-        for (uint32_t d = 0; d < op->ndeps; d++)
-            start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
+        for (size_t d = 0; d < program_deps(program, op).count; d++)
+            start = fmax(start, timeline->end[program_deps(program, op).items[d]]);
         if (timeline->start[i] != start || timeline->end[i] < start)
             fail_msg("operation %zu runs from %.17g to %.17g, not from %.17g, in\n%s", i, timeline->start[i],
                      timeline->end[i], start, simulated->text);
@@ -100,14 +100,15 @@ static void assert_boundaries(const struct simulated *simulated, const struct ra
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
         const struct lane *lane = &program->lanes.items[op->lane];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
         int stage = lane->rank % plan->pipeline, replica = lane->rank / plan->pipeline;
         int to = op->what == WHAT_ACTIVATION ? stage + 1 : stage - 1;
 
         if (op->what != WHAT_ACTIVATION && op->what != WHAT_GRADIENT)
             continue;
         assert_int_equal(op->kind, OP_TRANSFER);
-        assert_int_equal(op->transfer.src, scenario_gpu(&simulated->scenario, lane->index, replica, stage));
-        assert_int_equal(op->transfer.dst, scenario_gpu(&simulated->scenario, lane->index, replica, to));
+        assert_int_equal(transfer->src, scenario_gpu(&simulated->scenario, lane->index, replica, stage));
+        assert_int_equal(transfer->dst, scenario_gpu(&simulated->scenario, lane->index, replica, to));
         expect_near("boundary", op->amount, bytes / share, simulated->text);
         count[op->what == WHAT_GRADIENT]++;
     }
@@ -153,9 +154,9 @@ static void assert_memory_returns(const struct simulated *simulated)
 
             if (program->lanes.items[op->lane].rank != rank)
                 continue;
-            held += op->takes;
+            held += op_traits(program, op)->takes;
             most = fmax(most, held);
-            held -= op->frees;
+            held -= op_traits(program, op)->frees;
             assert_true(held > -1e-3);
         }
         assert_true(fabs(held) <= 1e-9 * most);

@@ -45,10 +45,11 @@ static bool contends(const struct simulated *simulated)
 
     for (size_t i = 0; i < program->ops.count && !cluster->ideal; i++) {
         const struct op *op = &program->ops.items[i];
+        const struct op_transfer *transfer = &op_traits(program, op)->transfer;
 
         if (op->kind != OP_TRANSFER || op->amount == 0)
             continue;
-        struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+        struct route route = cluster_route(cluster, (int)transfer->src, (int)transfer->dst);
         for (int k = 0; k < route.count; k++)
             *GROW(&uses) = (struct use){route.links[k], simulated->run.timeline.start[i] + route.latency,
                                         simulated->run.timeline.end[i]};

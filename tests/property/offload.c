@@ -202,13 +202,14 @@ static void check_counts(const struct run *run, const char *text)
         }
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];
+            const struct traits *traits = op_traits(program, op);
 
             if (program->lanes.items[op->lane].rank != r)
                 continue;
             ops[op->what]++;
-            held += op->takes - op->frees;
-            if (op->mb >= 0 && (op->what == WHAT_OFFLOAD || (op->what == WHAT_PREFETCH && op->takes > 0)))
-                bytes += op->compute.sent;
+            held += traits->takes - traits->frees;
+            if (op->mb >= 0 && (op->what == WHAT_OFFLOAD || (op->what == WHAT_PREFETCH && traits->takes > 0)))
+                bytes += traits->compute.sent;
         }
         expect_near("forwards", ops[WHAT_FORWARD], layers * plan->micro_batches, text);
         expect_near("backwards", ops[WHAT_BACKWARD], layers * plan->micro_batches, text);

@@ -29,10 +29,10 @@ static void test_lane_chooses(void **state)
             struct timeline timeline;
             uint32_t ids[5], *order;
 
-            ids[4] = program_add(&program, (struct op){.kind = OP_TRANSFER, .lane = b, .transfer.dst = 1,
+            ids[4] = program_add(&program, (struct new_op){.kind = OP_TRANSFER, .lane = b, .transfer.dst = 1,
                                                        .amount = lanes[i].arrival - 0.25}, NULL, 0);
             for (int k = 0; k < 4; k++) {
-                ids[k] = program_add(&program, (struct op){.lane = a, .amount = 1, .advances = k >= 2}, NULL, 0);
+                ids[k] = program_add(&program, (struct new_op){.lane = a, .amount = 1, .advances = k >= 2}, NULL, 0);
                 if (k == 1)
                     program_choose(&program, (struct choice){ids[1], ids[4], 1, lanes[i].most});
             }
@@ -222,8 +222,8 @@ static void assert_obeys(const struct timeline *timeline)
         double start = timeline->start[order[k]];
 
         assert_true(start >= lane_free[op->lane] && timeline->end[order[k]] >= start);
-        for (uint32_t d = 0; d < op->ndeps; d++)
-            assert_true(start >= timeline->end[program->deps.items[op->first_dep + d]]);
+        for (size_t d = 0; d < program_deps(program, op).count; d++)
+            assert_true(start >= timeline->end[program_deps(program, op).items[d]]);
         lane_free[op->lane] = timeline->end[order[k]];
     }
     free(order);

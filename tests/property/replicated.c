@@ -108,7 +108,7 @@ static void test_memory(void **state)
         }
         for (size_t i = 0; i < program->ops.count; i++)
             balance[program->lanes.items[program->ops.items[i].lane].rank] +=
-                program->ops.items[i].takes - program->ops.items[i].frees;
+                op_traits(program, &program->ops.items[i])->takes - op_traits(program, &program->ops.items[i])->frees;
         for (int r = 0; r < 8; r++)
             assert_true(fabs(balance[r]) < 1);
         assert_int_equal(simulated.run.metrics.peak_rank, 0);

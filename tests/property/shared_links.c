@@ -149,6 +149,7 @@ static void test_auto(void **state)
 static double exchanged(int nodes, int leaf_nodes, int data, int context)
 {
     struct simulated simulated;
+    const struct program *program = &simulated.run.lowered.program;
     double seconds = 0;
 
     run_text(&simulated, "model: {transformer: {layers: 2, hidden: 256, heads: 8, sequence: 128, vocabulary: 1024}}\n"
@@ -159,9 +160,9 @@ static double exchanged(int nodes, int leaf_nodes, int data, int context)
              "strategy: {tensor: %d, context: %d, context_attention: all-gather, data: %d,\n"
              "           placement: [data, tensor, context, pipeline]}\n",
              nodes, leaf_nodes, context > 1 ? 1 : 2, context, data);
-    for (size_t i = 0; i < simulated.run.lowered.program.ops.count; i++)
-        if (simulated.run.lowered.program.ops.items[i].what == WHAT_FORWARD)
-            seconds = fmax(seconds, simulated.run.lowered.program.ops.items[i].compute.communication);
+    for (size_t i = 0; i < program->ops.count; i++)
+        if (program->ops.items[i].what == WHAT_FORWARD)
+            seconds = fmax(seconds, op_traits(program, &program->ops.items[i])->compute.communication);
     simulated_release(&simulated);
     return seconds;
 }

@@ -105,8 +105,8 @@ static void assert_path(const struct simulated *simulated, const struct shape *s
         int s = op->stage, to = back ? s - 1 : s + 1, from = back ? s + 1 : s - 1;
 
         if (op->what == WHAT_ACTIVATION || op->what == WHAT_GRADIENT) {
-            assert_int_equal(op->transfer.src, first[s] + op->mb % shape->sharers[s]);
-            assert_int_equal(op->transfer.dst, first[to] + op->mb % shape->sharers[to]);
+            assert_int_equal(op_traits(program, op)->transfer.src, first[s] + op->mb % shape->sharers[s]);
+            assert_int_equal(op_traits(program, op)->transfer.dst, first[to] + op->mb % shape->sharers[to]);
             transfers++;
         } else if (op->what == WHAT_FORWARD || op->what == WHAT_BACKWARD) {
             size_t at = (size_t)(s * micro_batches + op->mb);

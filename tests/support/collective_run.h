@@ -34,7 +34,7 @@ static inline void run_init(struct run *run, const struct collective *collective
     uint32_t lanes[MAX_MEMBERS * MAX_CHANNELS];
     int ranks[MAX_MEMBERS];
     struct group group = {.n = n, .ranks = ranks, .gpus = gpus};
-    struct op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
+    struct new_op like = {.what = WHAT_SYNC, .mb = -1, .stage = 3, .takes = 5, .frees = 7};
 
     memset(run, 0, sizeof *run);
     run->task = (struct task){.n = n, .per_node = collective_per_node(cluster, &group), .bytes = bytes / channels};
@@ -45,7 +45,7 @@ static inline void run_init(struct run *run, const struct collective *collective
             lanes[m * channels + c] = program_lane(&run->program, m, LANE_COLLECTIVE, c);
     }
     for (int m = 0; delays && m < n; m++) {
-        struct op op = {.kind = OP_COMPUTE, .amount = delays[m]};
+        struct new_op op = {.kind = OP_COMPUTE, .amount = delays[m]};
         op.lane = program_lane(&run->program, m, LANE_COMPUTE, 0);
         run->ready[m] = program_add(&run->program, op, NULL, 0);
     }

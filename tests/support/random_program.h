@@ -65,7 +65,7 @@ static inline void random_program(struct program *program, const struct cluster 
     for (uint32_t i = 0; i < lanes; i++)
         program_lane(program, 0, LANE_COMPUTE, (int)i);
     for (uint32_t i = 0; i < OPS; i++) {
-        struct op op = {.kind = draw(3) ? OP_TRANSFER : OP_COMPUTE, .lane = (uint32_t)draw(lanes)};
+        struct new_op op = {.kind = draw(3) ? OP_TRANSFER : OP_COMPUTE, .lane = (uint32_t)draw(lanes)};
         uint32_t deps[3];
         size_t ndeps = 0;
 

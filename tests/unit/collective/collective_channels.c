@@ -42,7 +42,8 @@ static void count_crossings(const struct run *run, const struct cluster *cluster
     for (size_t i = 0; i < run->program.ops.count; i++) {
         const struct op *op = &run->program.ops.items[i];
         int channel = run->program.lanes.items[op->lane].index;
-        int src = (int)op->transfer.src, dst = (int)op->transfer.dst;
+        const struct op_transfer *transfer = &op_traits(&run->program, op)->transfer;
+        int src = (int)transfer->src, dst = (int)transfer->dst;
 
         if (op->kind != OP_TRANSFER || cluster_node_of(cluster, src) == cluster_node_of(cluster, dst))
             continue;

@@ -172,7 +172,8 @@ static void check_times_move_data(const struct run *run, const struct collective
     contributions_init(&table, collective->op, n, collective->chunks(&run->task));
     for (uint32_t i = 0; i < messages.count; i++) {
         size_t id = run->first + (size_t)channel * messages.count + i;
-        int src = (int)run->program.ops.items[id].transfer.src, dst = (int)run->program.ops.items[id].transfer.dst;
+        const struct op_transfer *transfer = &op_traits(&run->program, &run->program.ops.items[id])->transfer;
+        int src = (int)transfer->src, dst = (int)transfer->dst;
 
         assert_true(gpu[messages.items[i].src] == -1 || gpu[messages.items[i].src] == src);
         gpu[messages.items[i].src] = src;
@@ -204,10 +205,12 @@ static void check_done(const struct run *run, int n, const double *delays)
 
     for (size_t i = run->first; i < run->program.ops.count; i++) {
         const struct op *op = &run->program.ops.items[i];
+        const struct op_transfer *transfer = &op_traits(&run->program, op)->transfer;
+
         if (op->kind != OP_TRANSFER)
             continue;
-        finish[op->transfer.src] = fmax(finish[op->transfer.src], run->timeline.end[i]);
-        finish[op->transfer.dst] = fmax(finish[op->transfer.dst], run->timeline.end[i]);
+        finish[transfer->src] = fmax(finish[transfer->src], run->timeline.end[i]);
+        finish[transfer->dst] = fmax(finish[transfer->dst], run->timeline.end[i]);
     }
     for (int m = 0; m < n; m++) {
         assert_true(run->timeline.start[run->done[m]] == (n == 1 ? delays[0] : finish[m]));
@@ -249,16 +252,18 @@ static void operations_take_what_they_need_from_the_template(void **state)
     assert_int_equal(run.program.ops.count, 2 * 24 + 4);
     for (size_t i = 0; i < run.program.ops.count; i++) {
         const struct op *op = &run.program.ops.items[i];
+        const struct traits *traits = op_traits(&run.program, op);
+
         assert_true(op->what == WHAT_SYNC && op->mb == -1 && op->stage == 3);
-        assert_true(op->takes == 0 && op->frees == 0 && !op->continues);
+        assert_true(traits->takes == 0 && traits->frees == 0 && !op->continues);
         assert_true(op->amount == (i < 48 ? 1e6 / 2 / 4 : 0));
         assert_int_equal(op->kind, i < 48 ? OP_TRANSFER : OP_COMPUTE);
         if (op->kind == OP_TRANSFER) {
-            assert_int_equal(run.program.lanes.items[op->lane].rank, op->transfer.src);
+            assert_int_equal(run.program.lanes.items[op->lane].rank, traits->transfer.src);
             assert_int_equal(run.program.lanes.items[op->lane].index, i / 24);
-            assert_true(op->ndeps <= 1);
+            assert_true(program_deps(&run.program, op).count <= 1);
         } else {
-            assert_true(op->compute.communication == 0);
+            assert_true(traits->compute.communication == 0);
         }
     }
     for (int m = 0; m < 4; m++) {

@@ -98,7 +98,7 @@ static struct measured measure_whole(const struct question *question, enum engin
         for (int i = 0; i < n * channels; i++)
             lanes[i] = program_lane(&program, g * n + i / channels, LANE_COLLECTIVE, i % channels);
         collective_lower(question->collective, &question->cluster, &group, question->bytes, channels, lanes, NULL,
-                         (struct op){.what = WHAT_SYNC}, &program, done);
+                         (struct new_op){.what = WHAT_SYNC}, &program, done);
     }
     timeline_init(&timeline, &program);
     assert_int_equal(replay(engine, &program, &question->cluster, &timeline, &error), 0);

@@ -13,9 +13,8 @@ static uint32_t add(struct program *program, enum op_kind kind, uint32_t lane, d
 {
     uint32_t deps[1] = {(uint32_t)dep};
 
-    return program_add(program, (struct op){.kind = (uint8_t)kind, .lane = lane, .amount = amount, .transfer.src = 0,
-                       .transfer.dst = 1}, deps,
-                       dep >= 0);
+    return program_add(program, (struct new_op){.kind = (uint8_t)kind, .lane = lane, .amount = amount,
+                       .transfer.dst = 1}, deps, dep >= 0);
 }
 
 static void test_settles_ahead(void **state)

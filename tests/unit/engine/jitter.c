@@ -18,7 +18,7 @@ static void test_distribution(void **state)
         int below = 0;
 
         for (int i = 0; i < DRAWS; i++)
-            program_add(&program, (struct op){.lane = lane, .amount = 2, .mb = i}, NULL, 0);
+            program_add(&program, (struct new_op){.lane = lane, .amount = 2, .mb = i}, NULL, 0);
         jitter_apply(&program, deviation, 1);
         for (int i = 0; i < DRAWS; i++) {
             double factor = program.ops.items[i].amount / 2;
@@ -43,17 +43,17 @@ static void test_what_it_touches(void **state)
     const struct op *op;
 
     (void)state;
-    program_add(&program, (struct op){.lane = lane, .amount = 3, .compute.communication = 1, .mb = 0}, NULL, 0);
-    program_add(&program, (struct op){.lane = lane, .amount = 4, .mb = 0, .continues = true}, NULL, 0);
-    program_add(&program, (struct op){.lane = other, .amount = 5, .mb = -1, .what = WHAT_SYNC}, NULL, 0);
-    program_add(&program, (struct op){.kind = OP_TRANSFER, .lane = other, .amount = 6, .mb = 0}, NULL, 0);
-    program_add(&program, (struct op){.lane = lane, .amount = 1, .what = WHAT_UPDATE, .mb = -1}, NULL, 0);
-    program_add(&program, (struct op){.lane = lane, .amount = 1, .what = WHAT_UPDATE, .mb = -1}, NULL, 0);
+    program_add(&program, (struct new_op){.lane = lane, .amount = 3, .compute.communication = 1, .mb = 0}, NULL, 0);
+    program_add(&program, (struct new_op){.lane = lane, .amount = 4, .mb = 0, .continues = true}, NULL, 0);
+    program_add(&program, (struct new_op){.lane = other, .amount = 5, .mb = -1, .what = WHAT_SYNC}, NULL, 0);
+    program_add(&program, (struct new_op){.kind = OP_TRANSFER, .lane = other, .amount = 6, .mb = 0}, NULL, 0);
+    program_add(&program, (struct new_op){.lane = lane, .amount = 1, .what = WHAT_UPDATE, .mb = -1}, NULL, 0);
+    program_add(&program, (struct new_op){.lane = lane, .amount = 1, .what = WHAT_UPDATE, .mb = -1}, NULL, 0);
     jitter_apply(&program, 0, 1);
     op = program.ops.items;
     assert_true(op[0].amount == 3 && op[1].amount == 4 && op[4].amount == 1);
     jitter_apply(&program, 0.2, 1);
-    assert_true(op[0].amount != 3 && op[0].compute.communication == 1);
+    assert_true(op[0].amount != 3 && op_traits(&program, &op[0])->compute.communication == 1);
     expect_near("the second piece", op[1].amount / 4, (op[0].amount - 1) / 2, "a work in two pieces");
     assert_true(op[2].amount == 5 && op[3].amount == 6);
     assert_true(op[4].amount != op[5].amount);

@@ -18,15 +18,15 @@ static void build(struct program *program)
     lanes[0] = program_lane(program, 0, LANE_COMPUTE, 0);
     lanes[1] = program_lane(program, 0, LANE_SEND_NEXT, 1);
     lanes[2] = program_lane(program, 1, LANE_COMPUTE, 0);
-    ids[0] = program_add(program, (struct op){.kind = OP_COMPUTE, .what = WHAT_FORWARD, .lane = lanes[0], .amount = 1.5,
-                         .compute = {.communication = 0.5, .sent = 1e6, .activations = 5e5}, .takes = 3e9,
-                         .workspace = 10, .mb = 0, .stage = 0}, NULL, 0);
-    ids[1] = program_add(program, (struct op){.kind = OP_TRANSFER, .what = WHAT_ACTIVATION, .lane = lanes[1],
+    ids[0] = program_add(program, (struct new_op){.kind = OP_COMPUTE, .what = WHAT_FORWARD, .lane = lanes[0],
+                         .amount = 1.5, .compute = {.communication = 0.5, .sent = 1e6, .activations = 5e5},
+                         .takes = 3e9, .workspace = 10, .mb = 0, .stage = 0}, NULL, 0);
+    ids[1] = program_add(program, (struct new_op){.kind = OP_TRANSFER, .what = WHAT_ACTIVATION, .lane = lanes[1],
                          .amount = 1e9, .mb = 0, .stage = 0, .transfer = {
                          .src = 0, .dst = 3, .delay = 1e-6, .overhead = 0.25, .buffered = true}}, ids, 1);
-    ids[2] = program_add(program, (struct op){.kind = OP_COMPUTE, .what = WHAT_FORWARD, .lane = lanes[2], .amount = 1,
-                         .advances = true, .mb = 1, .stage = 1}, NULL, 0);
-    ids[3] = program_add(program, (struct op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lanes[2], .amount = 2,
+    ids[2] = program_add(program, (struct new_op){.kind = OP_COMPUTE, .what = WHAT_FORWARD, .lane = lanes[2],
+                         .amount = 1, .advances = true, .mb = 1, .stage = 1}, NULL, 0);
+    ids[3] = program_add(program, (struct new_op){.kind = OP_COMPUTE, .what = WHAT_SYNC, .lane = lanes[2], .amount = 2,
                          .compute.communication = 2, .continues = true, .frees = 7, .mb = -1, .stage = -1},
                          (uint32_t[]){ids[2], ids[0], ids[1], ids[0]}, 4);
     program_choose(program, (struct choice){ids[3], ids[0], 2, 3});

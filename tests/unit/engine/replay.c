@@ -22,13 +22,13 @@ static uint32_t add_lane(struct program *program)
 
 static uint32_t compute(struct program *program, uint32_t lane, double seconds, const uint32_t *deps, size_t ndeps)
 {
-    return program_add(program, (struct op){.kind = OP_COMPUTE, .lane = lane, .amount = seconds}, deps, ndeps);
+    return program_add(program, (struct new_op){.kind = OP_COMPUTE, .lane = lane, .amount = seconds}, deps, ndeps);
 }
 
 static uint32_t send(struct program *program, uint32_t lane, int src, int dst, double bytes, const uint32_t *deps,
                      size_t ndeps)
 {
-    struct op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes,
+    struct new_op op = {.kind = OP_TRANSFER, .lane = lane, .amount = bytes,
                     .transfer = {.src = (uint32_t)src, .dst = (uint32_t)dst}};
 
     return program_add(program, op, deps, ndeps);

@@ -34,10 +34,11 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
         for (int pass = 0; pass < 2; pass++) {
             for (size_t i = 0; i < program->ops.count; i++) {
                 const struct op *op = &program->ops.items[i];
+                const struct op_transfer *moves = &op_traits(program, op)->transfer;
 
                 if (fluid->phase[i] != FLOWING || fixed[i])
                     continue;
-                struct route route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+                struct route route = cluster_route(cluster, (int)moves->src, (int)moves->dst);
                 bool there = false;
 
                 for (int l = 0; l < route.count; l++) {
@@ -59,19 +60,20 @@ static void share_links(struct fluid *fluid, const struct program *program, cons
             room[i] = cluster_link_bandwidth(cluster, (struct link){(enum link_kind)(i / 64), i % 64});
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];
+            const struct op_transfer *moves = &op_traits(program, op)->transfer;
             struct route route = {0};
 
             if (fixed[i])
-                route = cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst);
+                route = cluster_route(cluster, (int)moves->src, (int)moves->dst);
             for (int l = 0; l < route.count; l++)
                 room[link_id(route.links[l])] -= fluid->rate[i];
         }
     }
 }
 
-static double latency(const struct cluster *cluster, const struct op *op)
+static double latency(const struct cluster *cluster, const struct op_transfer *transfer)
 {
-    return cluster_route(cluster, (int)op->transfer.src, (int)op->transfer.dst).latency + op->transfer.delay;
+    return cluster_route(cluster, (int)transfer->src, (int)transfer->dst).latency + transfer->delay;
 }
 
 static bool busy(const struct fluid *fluid, size_t i)
@@ -89,23 +91,24 @@ static void begin(struct fluid *fluid, const struct program *program, const stru
         changed = false;
         for (size_t i = 0; i < program->ops.count; i++) {
             const struct op *op = &program->ops.items[i];
+            const struct op_transfer *moves = &op_traits(program, op)->transfer;
             bool transfer = op->kind == OP_TRANSFER, can = fluid->phase[i] == WAITING && !lane_busy[op->lane];
 
-            for (uint32_t d = 0; d < op->ndeps; d++)
-                can &= fluid->phase[program->deps.items[op->first_dep + d]] == DONE;
+            for (size_t d = 0; d < program_deps(program, op).count; d++)
+                can &= fluid->phase[program_deps(program, op).items[d]] == DONE;
             if (can) {
                 fluid->phase[i] = TIMED;
                 fluid->start[i] = now;
-                fluid->left[i] = transfer ? op->transfer.buffered ? 0 : latency(cluster, op) : op->amount;
+                fluid->left[i] = transfer ? moves->buffered ? 0 : latency(cluster, moves) : op->amount;
                 fluid->rate[i] = 1;
             }
             if (fluid->phase[i] == TIMED && fluid->left[i] <= 0 && transfer) {
                 fluid->phase[i] = FLOWING;
-                fluid->left[i] = op_wire(op);
+                fluid->left[i] = wire_bytes(op->amount, moves);
             }
-            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && op->transfer.buffered) {
+            if (fluid->phase[i] == FLOWING && fluid->left[i] <= 0 && moves->buffered) {
                 fluid->phase[i] = TRAVELLING;
-                fluid->left[i] = latency(cluster, op);
+                fluid->left[i] = latency(cluster, moves);
                 fluid->rate[i] = 1;
                 changed = true;
             }
@@ -150,13 +153,14 @@ static void assert_starts(const struct timeline *timeline, const struct cluster 
 
     for (size_t i = 0; i < program->ops.count; i++) {
         const struct op *op = &program->ops.items[i];
+        const struct op_transfer *moves = &op_traits(program, op)->transfer;
         double start = lane_free[op->lane];
 
-        for (uint32_t d = 0; d < op->ndeps; d++)
-            start = fmax(start, timeline->end[program->deps.items[op->first_dep + d]]);
+        for (size_t d = 0; d < program_deps(program, op).count; d++)
+            start = fmax(start, timeline->end[program_deps(program, op).items[d]]);
         assert_true(timeline->start[i] == start);
         assert_true(timeline->end[i] >= start);
-        lane_free[op->lane] = timeline->end[i] - (op->transfer.buffered ? latency(cluster, op) : 0);
+        lane_free[op->lane] = timeline->end[i] - (moves->buffered ? latency(cluster, moves) : 0);
         makespan = fmax(makespan, timeline->end[i]);
     }
     assert_true(timeline->makespan == makespan);
@@ -251,10 +255,10 @@ static void test_doubling(void **state)
         cluster = random_cluster();
         random_program(&program, &cluster, false);
         replayed(ENGINE_SIMGRID, &program, &cluster, &once);
-        for (size_t op = 0; op < program.ops.count; op++) {
+        for (size_t op = 0; op < program.ops.count; op++)
             program.ops.items[op].amount *= 2;
-            program.ops.items[op].transfer.delay *= 2;
-        }
+        for (size_t t = 0; t < program.traits.count; t++)        /* of a COMPUTE these bytes are 0 */
+            program.traits.items[t].transfer.delay *= 2;
         cluster.inside.latency *= 2;
         cluster.network.latency *= 2;
         replayed(ENGINE_SIMGRID, &program, &cluster, &twice);

@@ -66,6 +66,13 @@ static void assert_max_min(const struct given *given)
     }
 }
 
+static void start(struct flows *flows, uint32_t flow, int src, int dst, double units, double now)
+{
+    struct flow_route route = flows_route(flows, src, dst);
+
+    flows_start(flows, flow, &route, units, now);
+}
+
 /* Flows that end together stand in the heap once. */
 static double end_of(const struct event_heap *ends, uint32_t flow)
 {
@@ -106,7 +113,7 @@ static void test_max_min(void **state)
                 } else {
                     given.src[f] = draw(gpus);
                     given.dst[f] = (given.src[f] + 1 + draw(gpus - 1)) % gpus;
-                    flows_start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
+                    start(&flows, (uint32_t)f, given.src[f], given.dst[f], 1e9, 0);
                 }
                 given.there[f] = !given.there[f];
             }
@@ -131,10 +138,10 @@ static void test_progress(void **state)
     (void)state;
     event_heap_init(&ends, 2);
     flows_init(&flows, &cluster, 2, 1, &ends);
-    flows_start(&flows, 0, 0, 1, 10, 0);
+    start(&flows, 0, 0, 1, 10, 0);
     flows_share(&flows, 0);
     assert_true(ends.entries[0].time == 10);
-    flows_start(&flows, 1, 0, 2, 3, 4);
+    start(&flows, 1, 0, 2, 3, 4);
     flows_share(&flows, 4);
     assert_int_equal(event_heap_pop(&ends), 1);
     assert_true(ends.entries[0].time == 16);
